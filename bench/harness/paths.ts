@@ -1,0 +1,22 @@
+/** Where things are. */
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const require = createRequire(import.meta.url);
+
+export const BENCH_DIR = dirname(dirname(fileURLToPath(import.meta.url)));
+export const RESULTS_FILE = join(BENCH_DIR, "results.json");
+export const WRANGLER_CONFIG = join(BENCH_DIR, "wrangler.jsonc");
+
+const wranglerManifest = require.resolve("wrangler/package.json");
+
+export const WRANGLER_SCRIPT = join(dirname(wranglerManifest), "bin", "wrangler.js");
+
+/** The runtime that wrangler itself would start: a script that runs the binary of this platform. */
+export function workerdBinary(): string {
+  const workerd: unknown = createRequire(wranglerManifest)("workerd");
+  const path = typeof workerd === "object" && workerd !== null && "default" in workerd && workerd.default;
+  if (typeof path !== "string") throw new Error("No workerd found for this platform: run `npm ci` again.");
+  return path;
+}

@@ -1,0 +1,64 @@
+/** `results.json`: one row per case, system and metric. A run replaces the rows of its case and leaves the others. */
+import { existsSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
+import { z } from "zod";
+import { RESULTS_FILE } from "./paths.ts";
+
+const rowSchema = z.strictObject({
+  case: z.string(),
+  system: z.string(),
+  metric: z.string(),
+  unit: z.enum(["ms", "count"]),
+  median: z.number(),
+  min: z.number(),
+  max: z.number(),
+  /** How many samples the median is of. */
+  runs: z.number(),
+});
+
+export type ResultRow = z.infer<typeof rowSchema>;
+
+/** A row of the samples of one metric, rounded to what can be told apart. */
+export function summarise(
+  of: Pick<ResultRow, "case" | "system" | "metric" | "unit">,
+  samples: number[],
+): ResultRow {
+  const sorted = samples.toSorted((a, b) => a - b);
+  const at = (index: number) => round(sorted[index] ?? Number.NaN);
+  const middle = sorted.length >> 1;
+  const median = sorted.length % 2 === 1 ? at(middle) : round((at(middle - 1) + at(middle)) / 2);
+  return { ...of, median, min: at(0), max: at(sorted.length - 1), runs: sorted.length };
+}
+
+export async function replaceResults(name: string, rows: ResultRow[]): Promise<void> {
+  const stored = existsSync(RESULTS_FILE) ? await readFile(RESULTS_FILE, "utf8") : "[]";
+  const others = z
+    .array(rowSchema)
+    .parse(JSON.parse(stored))
+    .filter((row) => row.case !== name);
+  await writeFile(RESULTS_FILE, `${JSON.stringify([...others, ...rows], null, 2)}\n`);
+}
+
+/** Medians as a table: a line per metric, a column per system, with the range in brackets. */
+export function formatTable(rows: ResultRow[]): string {
+  const systems = [...new Set(rows.map((row) => row.system))];
+  const metrics = [...new Set(rows.map((row) => row.metric))];
+  const cell = (metric: string, system: string) => {
+    const row = rows.find((candidate) => candidate.metric === metric && candidate.system === system);
+    if (row === undefined) return "–";
+    return row.unit === "ms" ? `${row.median} ms [${row.min}–${row.max}]` : `${row.median}`;
+  };
+  const table = [
+    ["", ...systems],
+    ...metrics.map((metric) => [metric, ...systems.map((s) => cell(metric, s))]),
+  ];
+  const widths =
+    table[0]?.map((_, column) => Math.max(...table.map((line) => line[column]?.length ?? 0))) ?? [];
+  return table
+    .map((line) => line.map((text, column) => text.padEnd(widths[column] ?? 0)).join("  "))
+    .join("\n");
+}
+
+function round(value: number): number {
+  return Math.round(value * 1000) / 1000;
+}

@@ -1,0 +1,101 @@
+/**
+ * Serves a bundle on plain workerd, on a free port of 127.0.0.1, with its databases in a directory of its own.
+ *
+ * SERVE-1  The process is stopped by its id whenever the runner ends, however it ends.
+ */
+import { spawn } from "node:child_process";
+import { mkdir, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import type { Readable } from "node:stream";
+import type { Bundle, WorkerConfig } from "./bundle.ts";
+import { workerdBinary } from "./paths.ts";
+
+const READY_MS = 30_000;
+const CONTROL_FD = 3;
+
+export interface Server {
+  port: number;
+  stop(): Promise<void>;
+}
+
+export async function serve(bundle: Bundle, directory: string): Promise<Server> {
+  const data = join(directory, "data");
+  const configFile = join(directory, "config.capnp");
+  await mkdir(data, { recursive: true });
+  await writeFile(configFile, capnp(bundle, data));
+  const args = ["serve", "--experimental", configFile, `--control-fd=${CONTROL_FD}`];
+  const child = spawn(workerdBinary(), args, { stdio: ["ignore", "inherit", "inherit", "pipe"] });
+  const kill = () => child.kill("SIGKILL");
+  process.once("exit", kill);
+  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
+  const stop = async () => {
+    kill();
+    await ended;
+    process.off("exit", kill);
+  };
+  try {
+    const control = child.stdio[CONTROL_FD] as Readable; // SAFETY: spawned with a pipe at this descriptor.
+    const gone = ended.then((): number => {
+      throw new Error("workerd ended before it was ready; its output stands above.");
+    });
+    return { port: await Promise.race([listeningPort(control), gone]), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** workerd reports on its control descriptor, one JSON object a line, which port it got. */
+async function listeningPort(control: Readable): Promise<number> {
+  const timeout = AbortSignal.timeout(READY_MS);
+  let text = "";
+  for await (const chunk of control.iterator({ destroyOnReturn: false })) {
+    timeout.throwIfAborted();
+    text += String(chunk);
+    const match = /"port":\s*(\d+)/.exec(text);
+    if (match !== null) return Number(match[1]);
+  }
+  throw new Error("workerd reported no port.");
+}
+
+function capnp({ config, entry }: Bundle, data: string): string {
+  const { durable_objects, services } = config;
+  const bindings = [
+    ...durable_objects.bindings.map(
+      ({ name, class_name }) => `(name = ${quote(name)}, durableObjectNamespace = ${quote(class_name)})`,
+    ),
+    ...services.map(
+      ({ binding, entrypoint }) =>
+        `(name = ${quote(binding)}, service = (name = "main", entrypoint = ${quote(entrypoint)}))`,
+    ),
+  ];
+  return `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [
+    (name = "main", worker = .main),
+    (name = "data", disk = (path = ${quote(data)}, writable = true)),
+  ],
+  sockets = [(name = "http", address = "127.0.0.1:0", http = (), service = "main")],
+);
+const main :Workerd.Worker = (
+  modules = [(name = ${quote(basename(entry))}, esModule = embed ${quote(basename(entry))})],
+  compatibilityDate = ${quote(config.compatibility_date)},
+  compatibilityFlags = [${config.compatibility_flags.map(quote).join(", ")}],
+  bindings = [${bindings.join(",\n    ")}],
+  durableObjectNamespaces = [${namespaces(config)}],
+  durableObjectStorage = (localDisk = "data"),
+);
+`;
+}
+
+function namespaces({ durable_objects }: WorkerConfig): string {
+  return durable_objects.bindings
+    .map(
+      ({ class_name: name }) => `(className = ${quote(name)}, uniqueKey = ${quote(name)}, enableSql = true)`,
+    )
+    .join(",\n    ");
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text);
+}

@@ -1,0 +1,17 @@
+/** Drives a system whose actor is an `Agent` of the SDK: found by name, called by RPC, as the SDK's guide shows. */
+import type { Counts, System } from "../protocol.ts";
+
+/** What each benchmarked class adds to its base. */
+export interface BenchActor {
+  benchTurn(text: string): Promise<string>;
+  benchSeed(messages: number): Promise<number>;
+  benchCounts(): Promise<Counts>;
+}
+
+export function sdkSystem(find: (actor: string) => Promise<BenchActor>): System {
+  return {
+    turn: async (actor, text) => (await find(actor)).benchTurn(text),
+    seed: async (actor, messages) => (await find(actor)).benchSeed(messages),
+    counts: async (actor) => (await find(actor)).benchCounts(),
+  };
+}

@@ -1,0 +1,26 @@
+/** UI messages of the AI SDK, as the two chat classes of the Agents SDK store them. */
+import { tool, type UIMessage } from "ai";
+import { lookup, seededMessage, TOOL_DESCRIPTION, TOOL_NAME, toolInput } from "../workload.ts";
+
+/** The tool of the workload as an AI SDK tool set. */
+export const tools = {
+  [TOOL_NAME]: tool({ description: TOOL_DESCRIPTION, inputSchema: toolInput, execute: lookup }),
+};
+
+export function userMessage(text: string): UIMessage {
+  return { id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] };
+}
+
+export function seededMessages(count: number): UIMessage[] {
+  return Array.from({ length: count }, (_, index) => {
+    const { id, role, text } = seededMessage(index);
+    return { id, role, parts: [{ type: "text", text }] };
+  });
+}
+
+/** The text of the newest answer; a turn without one has failed. */
+export function answerOf(messages: readonly UIMessage[]): string {
+  const last = messages.at(-1);
+  if (last?.role !== "assistant") throw new Error("The turn left no answer.");
+  return last.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+}

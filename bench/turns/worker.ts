@@ -1,0 +1,55 @@
+/** The Worker under measurement: one entrance for all systems, `POST /:system/:actor/:operation`. */
+import { SYSTEMS, type System, type SystemName } from "./protocol.ts";
+import { agent, type PlainAgent } from "./systems/agent.ts";
+import { aiChatAgent, type ChatAgent } from "./systems/ai-chat-agent.ts";
+import { durableObject, type PlainObject } from "./systems/durable-object.ts";
+import { type ThinkAgent, think } from "./systems/think.ts";
+
+export { PlainAgent } from "./systems/agent.ts";
+export { ChatAgent } from "./systems/ai-chat-agent.ts";
+export { PlainObject } from "./systems/durable-object.ts";
+export { ThinkAgent } from "./systems/think.ts";
+
+interface Env {
+  PlainObject: DurableObjectNamespace<PlainObject>;
+  PlainAgent: DurableObjectNamespace<PlainAgent>;
+  ChatAgent: DurableObjectNamespace<ChatAgent>;
+  ThinkAgent: DurableObjectNamespace<ThinkAgent>;
+}
+
+export default {
+  async fetch(request: Request, env: Env): Promise<Response> {
+    const { pathname, searchParams } = new URL(request.url);
+    const [, name, actor, operation] = pathname.split("/");
+    if (!isSystem(name) || actor === undefined) return new Response("No such system.", { status: 404 });
+    const system = systemOf(name, env);
+    const body = await request.text();
+    switch (operation) {
+      case "turn":
+        return new Response(await system.turn(actor, body, searchParams.has("first")));
+      case "seed":
+        return Response.json(await system.seed(actor, Number(body)));
+      case "counts":
+        return Response.json(await system.counts(actor));
+      default:
+        return new Response("No such operation.", { status: 404 });
+    }
+  },
+};
+
+function systemOf(name: SystemName, env: Env): System {
+  switch (name) {
+    case "durable-object":
+      return durableObject(env.PlainObject);
+    case "agent":
+      return agent(env.PlainAgent);
+    case "ai-chat-agent":
+      return aiChatAgent(env.ChatAgent);
+    case "think":
+      return think(env.ThinkAgent);
+  }
+}
+
+function isSystem(name: string | undefined): name is SystemName {
+  return SYSTEMS.some((system) => system === name);
+}

@@ -1,0 +1,11 @@
+/** Writes `examples/demo/docs-index.json`, the text behind `search_docs`, from README.md and docs. */
+import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { docsSections } from "./docs-sections.ts";
+
+const root = join(import.meta.dirname, "..");
+const paths = globSync(["README.md", "docs/**/*.md"], { cwd: root }).map((path) =>
+  path.replaceAll("\\", "/"),
+);
+const sections = paths.sort().flatMap((path) => docsSections(path, readFileSync(join(root, path), "utf8")));
+writeFileSync(join(root, "examples/demo/docs-index.json"), `${JSON.stringify(sections, null, 1)}\n`);

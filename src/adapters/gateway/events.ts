@@ -1,0 +1,41 @@
+/** Server-sent events of a body, as the texts of their `data`. */
+import { createParser } from "eventsource-parser";
+import { DONE } from "../chat-stream.ts";
+import { ModelFailure } from "../errors.ts";
+import { bytesOf } from "./bytes.ts";
+
+/** A reply may have this many bytes on the wire. */
+export const MAX_REPLY_BYTES = 32 * 1024 * 1024;
+const MAX_EVENT_LENGTH = 8 * 1024 * 1024;
+
+/**
+ * Yields each payload up to `[DONE]`, after which nothing is read: some servers leave the connection open. An event that
+ * the end of the body cuts off is yielded as far as it came, so that a last event without its blank line is not lost;
+ * a payload that is incomplete fails to parse.
+ */
+export async function* eventData(
+  body: ReadableStream<Uint8Array>,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  const arrived: string[] = [];
+  let failure: ModelFailure | undefined;
+  const parser = createParser({
+    maxBufferSize: MAX_EVENT_LENGTH,
+    onEvent: ({ data }) => arrived.push(data),
+    onError: ({ type }) => {
+      if (type !== "max-buffer-size-exceeded") return;
+      failure = new ModelFailure("validation", "The model sent an event that is too large.");
+    },
+  });
+  const decoder = new TextDecoder();
+  for await (const bytes of bytesOf(body, signal, MAX_REPLY_BYTES)) {
+    parser.feed(decoder.decode(bytes, { stream: true }));
+    for (const data of arrived.splice(0)) {
+      yield data;
+      if (data === DONE) return;
+    }
+    if (failure !== undefined) throw failure;
+  }
+  parser.feed(`${decoder.decode()}\n\n`);
+  yield* arrived;
+}

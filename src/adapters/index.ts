@@ -1,0 +1,16 @@
+/** Public surface of `dramatis/adapters`: provider formats, the gateway, and what assembles a reply. */
+export { defaultModelProfile, type ModelEnvironment, OFFLINE_PROFILE } from "./default-profile.ts";
+export type { AiBinding, GatewayPorts } from "./gateway/ports.ts";
+export { createModelGateway, secretsOf } from "./gateway.ts";
+export { adapterFor, resolveProvider } from "./lookup.ts";
+export { offlineModel } from "./offline/model.ts";
+export { offlineFormat } from "./offline.ts";
+export { openaiFormat } from "./openai.ts";
+export { collectReply, ReplyAccumulator, type ReplyOutcome } from "./reply.ts";
+export * from "./types.ts";
+export {
+  type ModelFormatAdapter,
+  type WorkersAIChatMessage,
+  workersAIAdapter,
+  workersAIFormat,
+} from "./workers-ai.ts";

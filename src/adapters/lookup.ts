@@ -1,0 +1,39 @@
+/** Which adapter speaks for which provider, and by which names a provider is known. */
+import { DramatisError } from "../shared/errors.ts";
+import { offlineFormat } from "./offline.ts";
+import { openaiFormat } from "./openai.ts";
+import { type AdapterLookup, PROVIDERS, type ProviderId } from "./types.ts";
+import { workersAIFormat } from "./workers-ai.ts";
+
+export const adapterFor: AdapterLookup = (provider) => {
+  switch (provider) {
+    case "openai":
+      return openaiFormat;
+    case "workers-ai":
+      return workersAIFormat;
+    case "offline":
+      return offlineFormat;
+    default:
+      throw new DramatisError(
+        "UNSUPPORTED",
+        `The provider "${provider}" is not built in; choose openai, workers-ai or offline.`,
+      );
+  }
+};
+
+const ALIASES: ReadonlyMap<string, ProviderId> = new Map<string, ProviderId>([
+  ...PROVIDERS.map((provider) => [provider, provider] as const),
+  ["cloudflare", "workers-ai"],
+  ["google", "gemini"],
+  ["local", "openai"],
+]);
+
+/** The provider behind a name or an alias (`cloudflare`, `google`, `local`); throws `INVALID_INPUT` for any other. */
+export function resolveProvider(name: string): ProviderId {
+  const provider = ALIASES.get(name);
+  if (provider !== undefined) return provider;
+  throw new DramatisError(
+    "INVALID_INPUT",
+    `There is no provider "${name}"; use ${[...ALIASES.keys()].join(", ")}.`,
+  );
+}

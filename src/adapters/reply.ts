@@ -1,0 +1,141 @@
+/**
+ * Assembles a reply from its deltas.
+ *
+ * REPLY-1  Equal deltas give an equal reply, however the text in them was cut into pieces.
+ * REPLY-2  Every tool call has an id, and no two calls of a reply share one.
+ * REPLY-3  A reply without a `finish` delta is a failure, never a short reply.
+ * REPLY-4  Texts are well-formed: a surrogate that lost its other half becomes U+FFFD.
+ */
+import { isJsonObject } from "../shared/json.ts";
+import { modelError } from "./errors.ts";
+import type {
+  FinishReason,
+  ModelDelta,
+  ModelError,
+  ModelReply,
+  ProviderId,
+  RequestedToolCall,
+  TokenUsage,
+} from "./types.ts";
+
+/** A reply, or why there is none. */
+export type ReplyOutcome = { ok: true; reply: ModelReply } | { ok: false; error: ModelError };
+
+interface CallParts {
+  id?: string;
+  name?: string;
+  arguments: string[];
+}
+
+export class ReplyAccumulator {
+  readonly #provider: ProviderId;
+  readonly #calls = new Map<number, CallParts>();
+  #text = "";
+  #reasoning = "";
+  #usage: TokenUsage | undefined;
+  #messageId: string | undefined;
+  #finish: FinishReason | undefined;
+  #error: ModelError | undefined;
+
+  constructor(provider: ProviderId) {
+    this.#provider = provider;
+  }
+
+  /** The text so far; its length in UTF-16 units is the sum of the text deltas'. */
+  get partialText(): string {
+    return this.#text.toWellFormed();
+  }
+
+  add(delta: ModelDelta): void {
+    switch (delta.type) {
+      case "message-id":
+        this.#messageId ??= delta.id;
+        return;
+      case "text":
+        this.#text += delta.text;
+        return;
+      case "reasoning":
+        this.#reasoning += delta.text;
+        return;
+      case "tool-call":
+        this.#addCall(delta);
+        return;
+      case "usage":
+        this.#usage = { ...this.#usage, ...delta.usage };
+        return;
+      case "finish":
+        this.#finish = delta.reason;
+        return;
+      case "error":
+        this.#error ??= delta.error;
+        return;
+      default:
+        delta satisfies never;
+    }
+  }
+
+  /** What the deltas amount to, once the stream has ended. */
+  outcome(): ReplyOutcome {
+    if (this.#error !== undefined) return { ok: false, error: this.#error };
+    if (this.#finish === undefined) {
+      const error = modelError(this.#provider, "transient", "The reply ended before it was complete.");
+      return { ok: false, error };
+    }
+    return {
+      ok: true,
+      reply: {
+        text: this.partialText,
+        ...(this.#reasoning === "" ? {} : { reasoning: this.#reasoning.toWellFormed() }),
+        toolCalls: toToolCalls(this.#calls),
+        finishReason: this.#finish,
+        ...(this.#usage === undefined ? {} : { usage: this.#usage }),
+        ...(this.#messageId === undefined ? {} : { providerMessageId: this.#messageId }),
+      },
+    };
+  }
+
+  #addCall({ index, id, name, arguments: fragment }: Extract<ModelDelta, { type: "tool-call" }>): void {
+    const call = this.#calls.get(index) ?? { arguments: [] };
+    this.#calls.set(index, call);
+    if (id) call.id ??= id;
+    if (name) call.name ??= name;
+    if (fragment) call.arguments.push(fragment);
+  }
+}
+
+/** Consumes a stream of deltas to its end. */
+export async function collectReply(
+  provider: ProviderId,
+  deltas: AsyncIterable<ModelDelta>,
+): Promise<ReplyOutcome> {
+  const accumulator = new ReplyAccumulator(provider);
+  for await (const delta of deltas) accumulator.add(delta);
+  return accumulator.outcome();
+}
+
+function toToolCalls(calls: ReadonlyMap<number, CallParts>): RequestedToolCall[] {
+  const inOrder = [...calls].sort(([one], [other]) => one - other);
+  const used = new Set<string>();
+  return inOrder.map(([index, call]) => {
+    const id = unused((call.id ?? `call_${index}`).toWellFormed(), used);
+    used.add(id);
+    return { id, name: (call.name ?? "").toWellFormed(), ...parseArguments(call.arguments.join("")) };
+  });
+}
+
+function unused(id: string, used: ReadonlySet<string>): string {
+  let candidate = id;
+  for (let suffix = 2; used.has(candidate); suffix++) candidate = `${id}_${suffix}`;
+  return candidate;
+}
+
+function parseArguments(text: string): Pick<RequestedToolCall, "arguments" | "invalidArguments"> {
+  if (text.trim() === "") return { arguments: {} };
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isJsonObject(value)) return { arguments: value };
+  } catch {
+    // Falls through: text that is no JSON is as invalid as JSON that is no object.
+  }
+  return { arguments: {}, invalidArguments: text.toWellFormed() };
+}

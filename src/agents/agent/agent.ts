@@ -1,0 +1,168 @@
+/**
+ * The `Agent` actor: the identity of one agent (persona, projects) and the index of its conversations.
+ *
+ * IDENT-1  An agent is created once; its id never means another.
+ * IDENT-2  A persona that does not resolve is refused when it is given, not when it is used.
+ */
+import { z } from "zod";
+import type { ModelProfile } from "../../adapters/types.ts";
+import type { Directory } from "../../directory/directory.ts";
+import { parseReference } from "../../library/reference.ts";
+import type { Registry } from "../../library/registry.ts";
+import { parsePersonaSource, resolveChain } from "../../library/resolve.ts";
+import type { DefinitionReference, Persona } from "../../library/types.ts";
+import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
+import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
+import { systemClock } from "../../ports/workers/system.ts";
+import { asResult, DramatisError } from "../../shared/errors.ts";
+import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../shared/identifiers.ts";
+import type { PageOptions } from "../../shared/page.ts";
+import { mayAuthor, type Principal } from "../../shared/principal.ts";
+import { validate } from "../../shared/validation.ts";
+import { SessionAgent } from "../session-agent.ts";
+import { Wakeups } from "../wakeups.ts";
+import type { AgentApi, AgentIdentity, CreateAgent } from "./api.ts";
+import { AgentStore } from "./store.ts";
+
+/** What an application gives its agents. */
+export interface AgentServices<Env> {
+  registry: Registry;
+  defaultProfile(env: Env): ModelProfile;
+  /** `null` where there is no directory. */
+  directory(env: Env): Directory | null;
+}
+
+const DIRECTORY_RETRY_MS = 15_000;
+
+const chosenId = z.string().refine(isChosenId, CHOSEN_ID_RULE);
+const projectIds = z.array(chosenId).min(1, "Give at least one project.").max(100);
+const createSchema = z.strictObject({
+  id: chosenId,
+  persona: z.unknown(),
+  projectIds: projectIds.optional(),
+});
+const changeSchema = z.strictObject({ persona: z.unknown().optional(), projectIds: projectIds.optional() });
+
+/** The class `Agent` of an application. */
+export function createAgentClass<Env extends Cloudflare.Env>(
+  services: AgentServices<Env>,
+): new (
+  ctx: DurableObjectState,
+  env: Env,
+) => SessionAgent<Env> & AgentApi {
+  return class Agent extends SessionAgent<Env> implements AgentApi {
+    readonly #store = new AgentStore(
+      new DurableSqlDatabase(this.ctx.storage),
+      new DurableKeyValue(this.ctx.storage),
+    );
+    readonly #wakeups = new Wakeups({
+      directory: () => {
+        this.ctx.waitUntil(this.#publish());
+        return null;
+      },
+    });
+
+    constructor(ctx: DurableObjectState, env: Env) {
+      super(ctx, env);
+      this.lifecycle.use(this.#wakeups);
+    }
+
+    async create(principal: Principal, input: CreateAgent) {
+      return asResult(async () => {
+        checkAuthor(principal);
+        const checked = validate(createSchema, input);
+        const persona = await this.#checkedPersona(checked.persona);
+        const now = new Date(systemClock.now()).toISOString();
+        const identity: AgentIdentity = {
+          id: checked.id,
+          tenant: principal.tenant,
+          persona,
+          projectIds: checked.projectIds ?? ["default"],
+          createdAt: now,
+          updatedAt: now,
+        };
+        this.#store.create(identity);
+        await this.#publish();
+        return identity;
+      });
+    }
+
+    async identity() {
+      return asResult(() => this.#store.identity());
+    }
+
+    async update(
+      principal: Principal,
+      change: { persona?: Persona | DefinitionReference; projectIds?: string[] },
+    ) {
+      return asResult(async () => {
+        checkAuthor(principal);
+        const checked = validate(changeSchema, change);
+        const persona =
+          checked.persona === undefined ? undefined : await this.#checkedPersona(checked.persona);
+        const identity: AgentIdentity = {
+          ...this.#store.identity(),
+          ...(persona === undefined ? {} : { persona }),
+          ...(checked.projectIds === undefined ? {} : { projectIds: checked.projectIds }),
+          updatedAt: new Date(systemClock.now()).toISOString(),
+        };
+        this.#store.update(identity);
+        await this.#publish();
+        return identity;
+      });
+    }
+
+    async persona(version?: number) {
+      return asResult(async () => {
+        const { persona, projectIds } = this.#store.identity();
+        const source = version !== undefined && "library" in persona ? { ...persona, version } : persona;
+        return { chain: await this.#resolve(source), projectIds };
+      });
+    }
+
+    async addConversation(conversationId: string) {
+      return asResult(() => {
+        if (!isConversationId(conversationId))
+          throw new DramatisError("INVALID_INPUT", "Give a conversation id.");
+        this.#store.addConversation(conversationId, systemClock.now());
+        return null;
+      });
+    }
+
+    async conversations(options?: PageOptions) {
+      return asResult(() => this.#store.conversations(options));
+    }
+
+    #resolve(persona: Persona | DefinitionReference) {
+      return resolveChain(services.registry, persona, services.defaultProfile(this.env));
+    }
+
+    /** A persona as it is stored. Throws `INVALID_INPUT` if it does not parse or names what does not exist. */
+    async #checkedPersona(value: unknown): Promise<AgentIdentity["persona"]> {
+      try {
+        const source = parsePersonaSource(value);
+        await this.#resolve(source);
+        return typeof source === "string" ? parseReference(source) : source;
+      } catch (error) {
+        if (!(error instanceof DramatisError) || error.code !== "NOT_FOUND") throw error;
+        const { message } = error;
+        throw new DramatisError("INVALID_INPUT", message, { errors: [{ path: "/persona", message }] });
+      }
+    }
+
+    /** Tells the directory of the identity; if it does not answer, again later. */
+    async #publish(): Promise<void> {
+      try {
+        await services.directory(this.env)?.putAgent(this.#store.identity());
+      } catch (error) {
+        console.error("The directory could not be told of the agent:", error);
+        await this.#wakeups.arm("directory", DIRECTORY_RETRY_MS);
+      }
+    }
+  };
+}
+
+function checkAuthor(principal: Principal): void {
+  if (!mayAuthor(principal))
+    throw new DramatisError("FORBIDDEN", "Only authors may create and change agents.");
+}

@@ -1,0 +1,102 @@
+/** What a `Conversation` actor offers to the others: its RPC surface as a type. */
+import type {
+  Content,
+  ConversationView,
+  MessageView,
+  TurnSummary,
+  WireError,
+} from "../../client/protocol.ts";
+import type { Result } from "../../shared/errors.ts";
+import type { Json } from "../../shared/json.ts";
+import type { Page, PageOptions } from "../../shared/page.ts";
+import type { Principal } from "../../shared/principal.ts";
+
+export interface CreateConversation {
+  id: string;
+  agentId: string;
+  title?: string;
+  /** Absent = the agent's first project. */
+  projectId?: string;
+  /** Users besides the creator. */
+  users?: string[];
+}
+
+export interface StartTurn {
+  content: Content;
+  replyToMessageId?: string;
+  /** Becomes the signal's id: the same key and body answer the same turn. */
+  idempotencyKey?: string;
+}
+
+export interface StartedTurn {
+  turnId: string;
+  messageId: string;
+  /** Number of the journal entry before the turn's first: subscribe from it to see the whole turn. */
+  from: number;
+}
+
+/** One iteration of a turn's loop. */
+export interface MoveView {
+  id: string;
+  /** From 1. */
+  sequence: number;
+  reasoning?: string;
+  toolCall?: { operationId: string; name: string; toolId: string | null; input: Json };
+  toolResult?: { success: boolean; result?: Json; error?: WireError };
+  /** The whole reply as the model gave it; on the first move of a reply. */
+  raw?: Json;
+  /** ISO 8601 UTC. */
+  createdAt: string;
+}
+
+/** Who started a turn. */
+export type Caller = { type: "user"; userId: string };
+
+export interface TurnView extends TurnSummary {
+  conversationId: string;
+  caller: Caller;
+  input: Content;
+  userMessageId: string;
+  agentMessageIds: string[];
+  replyToMessageId: string | null;
+  contextAssemblyRunId: string | null;
+  memoryExtractionRunId: string | null;
+  /** Milliseconds from creation to completion; `null` while active. */
+  latencyMs: number | null;
+  /** Tokens of all model calls that answered; `null` if no provider counted. */
+  usage: { inputTokens: number; outputTokens: number } | null;
+  moves: MoveView[];
+}
+
+export interface JournalEntryView {
+  seq: number;
+  type: string;
+  time: string;
+  turnId?: string;
+  messageId?: string;
+  operationId?: string;
+  data?: Json;
+}
+
+export interface SubscribeOptions {
+  /** Continue after this entry; absent = begin with a snapshot. */
+  from?: number;
+  /** Only this turn's frames, without snapshot; the stream ends with the turn. */
+  turnId?: string;
+  /** How frames are framed in the bytes: server-sent events, or one JSON text a line. */
+  encoding: "sse" | "ndjson";
+}
+
+export interface ConversationApi {
+  create(principal: Principal, input: CreateConversation): Promise<Result<ConversationView>>;
+  view(principal: Principal): Promise<Result<ConversationView>>;
+  startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>>;
+  /** Signals from outside, one or several, each in its envelope `{id?, type, data}`. */
+  ingest(principal: Principal, signals: unknown): Promise<Result<StartedTurn[]>>;
+  messages(principal: Principal, options?: PageOptions): Promise<Result<Page<MessageView>>>;
+  turns(principal: Principal, options?: PageOptions): Promise<Result<Page<TurnSummary>>>;
+  turn(principal: Principal, turnId: string): Promise<Result<TurnView>>;
+  journal(principal: Principal, options?: PageOptions): Promise<Result<Page<JournalEntryView>>>;
+  /** A stream of frames as bytes; a failure is an error result instead of a stream. */
+  subscribe(principal: Principal, options: SubscribeOptions): Promise<Result<ReadableStream<Uint8Array>>>;
+}

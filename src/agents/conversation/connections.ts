@@ -1,0 +1,123 @@
+/**
+ * WebSocket clients of a conversation. Connections hibernate: what one needs after a wake is in its own state.
+ *
+ * CONN-1  A connection first gets a snapshot, or, with `from`, what it missed; then every frame once, in order.
+ * CONN-2  What a client sends is validated; a bad frame is answered with `error` and changes nothing.
+ */
+import type { Connection, WSMessage } from "agents";
+import { type ClientFrame, clientFrameSchema, type Frame } from "../../client/protocol.ts";
+import { DramatisError, toErrorData } from "../../shared/errors.ts";
+import { isJsonObject } from "../../shared/json.ts";
+import type { Principal } from "../../shared/principal.ts";
+import { validate } from "../../shared/validation.ts";
+import { ephemeralFrame } from "./frames.ts";
+
+/** A frame from a client has at most this many UTF-16 units. */
+const MAX_FRAME_LENGTH = 2 * 1024 * 1024;
+
+/** What a connection keeps over hibernation. */
+export interface ConnectionMemory {
+  principal: Principal;
+}
+
+/** What a connection may ask of the conversation. */
+export interface ConnectionHost {
+  /** The frames to begin with. */
+  opening(principal: Principal, from: number | undefined): Iterable<Frame[]>;
+  startTurn(principal: Principal, frame: Extract<ClientFrame, { type: "turn.start" }>): Promise<void>;
+  now(): number;
+}
+
+type Client = Connection<ConnectionMemory>;
+
+export function openConnection(
+  host: ConnectionHost,
+  client: Client,
+  principal: Principal,
+  from?: number,
+): void {
+  client.setState({ principal });
+  try {
+    for (const frames of host.opening(principal, from)) sendFrames(client, frames);
+  } catch (error) {
+    const { code, message } = reported(error);
+    sendFrames(client, [ephemeralFrame("error", { code, message }, {}, host.now())]);
+    client.close(4404, code);
+  }
+}
+
+export async function receiveFrame(host: ConnectionHost, client: Client, message: WSMessage): Promise<void> {
+  let ref: string | undefined;
+  try {
+    const value = parseText(message);
+    if (isJsonObject(value) && typeof value.id === "string") ref = value.id.slice(0, 200);
+    const frame = parseFrame(value);
+    const principal = client.state?.principal;
+    if (principal === undefined) throw new DramatisError("UNAUTHENTICATED", "Connect again.");
+    switch (frame.type) {
+      case "ping":
+        sendFrames(client, [ephemeralFrame("pong", {}, {}, host.now())]);
+        return;
+      case "turn.start":
+        // SAFETY: the state is the plain data that `openConnection` put there; the SDK's type only freezes it.
+        await host.startTurn(principal as Principal, frame);
+        return;
+      default:
+        frame satisfies never;
+    }
+  } catch (error) {
+    const { code, message: text, retriable } = reported(error);
+    const data = { code, message: text, retriable, ...(ref === undefined ? {} : { ref }) };
+    sendFrames(client, [ephemeralFrame("error", data, {}, host.now())]);
+  }
+}
+
+/** Sends frames to every connection that had its opening; the others get them with it. */
+export function broadcast(clients: Iterable<Client>, frames: readonly Frame[]): void {
+  const opened = [...clients].filter((client) => client.state !== null);
+  if (opened.length === 0) return;
+  const texts = frames.map((frame) => JSON.stringify(frame));
+  for (const client of opened) sendTexts(client, texts);
+}
+
+function sendFrames(client: Client, frames: readonly Frame[]): void {
+  sendTexts(
+    client,
+    frames.map((frame) => JSON.stringify(frame)),
+  );
+}
+
+function sendTexts(client: Client, texts: readonly string[]): void {
+  try {
+    for (const text of texts) client.send(text);
+  } catch {
+    // The socket closed a moment ago; its client comes back with the last number it saw.
+  }
+}
+
+function parseText(message: WSMessage): unknown {
+  if (typeof message !== "string") throw new DramatisError("INVALID_JSON", "Send frames as JSON text.");
+  if (message.length > MAX_FRAME_LENGTH)
+    throw new DramatisError("TOO_LARGE", "A frame may have at most 2 MiB.");
+  try {
+    return JSON.parse(message);
+  } catch {
+    throw new DramatisError("INVALID_JSON", "The frame is not JSON.");
+  }
+}
+
+function parseFrame(value: unknown): ClientFrame {
+  try {
+    return validate(clientFrameSchema, value);
+  } catch (error) {
+    const first = error instanceof DramatisError ? error.options.errors?.[0] : undefined;
+    const detail =
+      first === undefined ? "it does not fit the protocol" : `${first.path || "/"}: ${first.message}`;
+    throw new DramatisError("INVALID_SIGNAL", `The frame was refused: ${detail}`);
+  }
+}
+
+function reported(error: unknown) {
+  if (!(error instanceof DramatisError)) console.error(error);
+  return toErrorData(error);
+}

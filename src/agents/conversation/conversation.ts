@@ -1,0 +1,303 @@
+/**
+ * The `Conversation` actor: transport and RPC surface of one conversation. What it decides is in the core, what it does
+ * in `runtime.ts`; here every entrance is checked and answered.
+ */
+import type { Connection, ConnectionContext, WSMessage } from "agents";
+import type { AdapterLookup, ModelGateway } from "../../adapters/types.ts";
+import { PROTOCOL_VERSION } from "../../client/protocol.ts";
+import type { Directory } from "../../directory/directory.ts";
+import { readEntrance } from "../../http/sockets.ts";
+import { EventStore } from "../../memory/event-store.ts";
+import { LongText } from "../../memory/long-text.ts";
+import type { SessionStorage } from "../../memory/session-store.ts";
+import type { LoadEventsOptions, SessionEvent } from "../../memory/types.ts";
+import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
+import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
+import { systemClock, systemIds } from "../../ports/workers/system.ts";
+import { asResult, type Result, unwrap } from "../../shared/errors.ts";
+import type { Json } from "../../shared/json.ts";
+import type { PageOptions } from "../../shared/page.ts";
+import type { Principal } from "../../shared/principal.ts";
+import { validate } from "../../shared/validation.ts";
+import type { AgentApi } from "../agent/api.ts";
+import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
+import type { TaskExecutor, ToolStateApi, ToolStateEntry } from "../executor/types.ts";
+import { SessionAgent } from "../session-agent.ts";
+import { Wakeups } from "../wakeups.ts";
+import { checkReader, checkSpeaker } from "./access.ts";
+import type { ConversationApi, CreateConversation, StartedTurn, StartTurn, SubscribeOptions } from "./api.ts";
+import {
+  broadcast,
+  type ConnectionHost,
+  type ConnectionMemory,
+  openConnection,
+  receiveFrame,
+} from "./connections.ts";
+import { conversationRecord, createConversationSchema } from "./create-conversation.ts";
+import type { Gate } from "./planning/gate.ts";
+import { ConversationQueries } from "./queries.ts";
+import { ConversationRuntime } from "./runtime.ts";
+import { startTurnSchema, subscribeSchema } from "./schemas.ts";
+import { ConversationSessions, refused } from "./sessions.ts";
+import { normaliseSignal } from "./signals.ts";
+import { ConversationStore } from "./store/conversation-store.ts";
+import { frameStream, Subscribers } from "./subscribers.ts";
+import { conversationView } from "./views.ts";
+
+/** What an application gives its conversations, each made from the environment. */
+export interface ConversationServices<Env> {
+  gateway(env: Env): ModelGateway;
+  executor(env: Env): TaskExecutor;
+  agent(env: Env, tenant: string, id: string): Promise<AgentApi>;
+  /** `null` where there is no directory: then nothing is listed. */
+  directory(env: Env): Directory | null;
+  adapters: AdapterLookup;
+  gate: Gate;
+}
+
+/** While turns are active the actor looks after them this often, in milliseconds; a crash costs at most as much. */
+const HEARTBEAT_MS = 10_000;
+const REGISTRATION_RETRY_MS = 15_000;
+
+/** The class `Conversation` of an application. */
+export function createConversationClass<Env extends Cloudflare.Env>(
+  services: ConversationServices<Env>,
+): new (
+  ctx: DurableObjectState,
+  env: Env,
+) => SessionAgent<Env> & ConversationApi & ToolStateApi {
+  return class Conversation extends SessionAgent<Env> implements ConversationApi, ToolStateApi {
+    static override readonly options = { sendIdentityOnConnect: false };
+
+    readonly #wakeups = new Wakeups({
+      window: () => {
+        this.#runtime.reconcile();
+        return this.#runtime.busy ? HEARTBEAT_MS : null;
+      },
+      registration: () => {
+        this.ctx.waitUntil(this.#register());
+        return null;
+      },
+    });
+    readonly #subscribers = new Subscribers();
+    readonly #runtime = new ConversationRuntime({
+      database: new DurableSqlDatabase(this.ctx.storage),
+      keyValue: new DurableKeyValue(this.ctx.storage),
+      clock: systemClock,
+      ids: systemIds,
+      gateway: services.gateway(this.env),
+      adapters: services.adapters,
+      executor: services.executor(this.env),
+      gate: services.gate,
+      window: { open: () => this.#wakeups.arm("window", HEARTBEAT_MS) },
+      publish: (frames) => this.#subscribers.publish(frames),
+    });
+    readonly #queries = new ConversationQueries(this.#runtime.store);
+    readonly #connectionHost: ConnectionHost = {
+      opening: (principal, from) => this.#opening(principal, from),
+      startTurn: async (principal, { id, content, replyToMessageId }) => {
+        const reply = replyToMessageId === undefined ? {} : { replyToMessageId };
+        unwrap(await this.startTurn(principal, { content, ...reply, idempotencyKey: id }));
+      },
+      now: () => systemClock.now(),
+    };
+
+    constructor(ctx: DurableObjectState, env: Env) {
+      super(ctx, env);
+      this.lifecycle.use(this.#wakeups);
+      this.#subscribers.add((frames) => broadcast(this.getConnections<ConnectionMemory>(), frames));
+    }
+
+    protected override createSessionStorage(): SessionStorage {
+      const db = new DurableSqlDatabase(this.ctx.storage);
+      const store = new ConversationStore(db, new DurableKeyValue(this.ctx.storage));
+      const events = new EventStore(db, new LongText(db));
+      return { db, sessions: new ConversationSessions(store), events, clock: systemClock, ids: systemIds };
+    }
+
+    override async onStart(): Promise<void> {
+      await this.#runtime.wake();
+    }
+
+    async create(principal: Principal, input: CreateConversation) {
+      return asResult(async () => {
+        const checked = validate(createConversationSchema, input);
+        const agent = await services.agent(this.env, principal.tenant, checked.agentId);
+        const part = unwrap(await agent.persona());
+        const record = conversationRecord(principal, checked, part, systemClock.now());
+        this.#runtime.create(record);
+        await this.#register();
+        return conversationView(record, 0);
+      });
+    }
+
+    async view(principal: Principal) {
+      return this.#read(principal, (state) => conversationView(state.record, state.active.size));
+    }
+
+    async startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>> {
+      return asResult(async () => {
+        checkSpeaker(this.#runtime.state.record, principal);
+        const { idempotencyKey, ...data } = validate(startTurnSchema, input);
+        return this.#runtime.accept({
+          type: "conversation.user.message",
+          ...(idempotencyKey === undefined ? {} : { id: idempotencyKey }),
+          caller: { type: "user", userId: principal.subject },
+          data,
+        });
+      });
+    }
+
+    /** The one door for signals from outside; `startTurn` is sugar for it. */
+    async ingest(principal: Principal, signals: unknown): Promise<Result<StartedTurn[]>> {
+      return asResult(async () => {
+        checkSpeaker(this.#runtime.state.record, principal);
+        const caller = { type: "user", userId: principal.subject } as const;
+        const list = Array.isArray(signals) ? signals : [signals];
+        const messages = list.map((signal) => normaliseSignal(signal, caller));
+        return Promise.all(messages.map((message) => this.#runtime.accept(message)));
+      });
+    }
+
+    async messages(principal: Principal, options?: PageOptions) {
+      return this.#read(principal, (state) => this.#queries.messages(state, options));
+    }
+
+    async turns(principal: Principal, options?: PageOptions) {
+      return this.#read(principal, () => this.#queries.turns(options));
+    }
+
+    async turn(principal: Principal, turnId: string) {
+      return this.#read(principal, (state) => this.#queries.turn(state, turnId));
+    }
+
+    async journal(principal: Principal, options?: PageOptions) {
+      return this.#read(principal, (state) => this.#queries.journal(state, options));
+    }
+
+    async subscribe(principal: Principal, options: SubscribeOptions) {
+      return this.#read(principal, (state) => {
+        const { turnId, encoding, from } = validate(subscribeSchema, options);
+        const turn = turnId === undefined ? undefined : this.#queries.requireTurn(state, turnId);
+        const opening = this.#opening(
+          principal,
+          from ?? (turn === undefined ? undefined : turn.firstSeq - 1),
+        );
+        const slices = opening[Symbol.iterator]();
+        const next = () => {
+          const slice = slices.next();
+          return slice.done ? { frames: [], done: true } : { frames: slice.value, done: false };
+        };
+        return frameStream(
+          this.#subscribers,
+          { next },
+          { ...(turnId === undefined ? {} : { turnId }), encoding },
+        );
+      });
+    }
+
+    override async loadEvents(sessionId: string, options?: LoadEventsOptions): Promise<SessionEvent[]> {
+      return this.#runtime.exists ? super.loadEvents(sessionId, options) : [];
+    }
+
+    override async createSession(): Promise<string> {
+      throw refused();
+    }
+
+    override async deleteSession(): Promise<void> {
+      throw refused();
+    }
+
+    override async appendEvents(): Promise<void> {
+      throw refused();
+    }
+
+    override async deleteEvents(): Promise<void> {
+      throw refused();
+    }
+
+    async toolStateGet(key: string): Promise<Result<Json>> {
+      return asResult(() => this.#runtime.toolState.get(key));
+    }
+
+    async toolStatePut(key: string, value: Json): Promise<Result<null>> {
+      return asResult(() => {
+        checkStateEntry(key, value);
+        this.#runtime.toolState.put(key, value);
+        return null;
+      });
+    }
+
+    async toolStateList(prefix: string): Promise<Result<ToolStateEntry[]>> {
+      return asResult(() => this.#runtime.toolState.list(prefix, MAX_STATE_ENTRIES));
+    }
+
+    override shouldSendProtocolMessages(_connection: Connection, { request }: ConnectionContext): boolean {
+      return readEntrance(request)?.entrance === "sdk";
+    }
+
+    override onConnect(connection: Connection<ConnectionMemory>, { request }: ConnectionContext): void {
+      const entrance = readEntrance(request);
+      if (entrance === null) return connection.close(4401, "UNAUTHENTICATED");
+      const from = new URL(request.url).searchParams.get("from");
+      const position = from === null ? undefined : Number(from);
+      openConnection(this.#connectionHost, connection, entrance.principal, position);
+    }
+
+    override async onMessage(connection: Connection<ConnectionMemory>, message: WSMessage): Promise<void> {
+      await receiveFrame(this.#connectionHost, connection, message);
+    }
+
+    override onRequest(): Response {
+      return new Response("Not found", { status: 404 });
+    }
+
+    async #read<Value>(
+      principal: Principal,
+      body: (state: ConversationRuntime["state"]) => Value,
+    ): Promise<Result<Value>> {
+      return asResult(() => {
+        const { state } = this.#runtime;
+        checkReader(state.record, principal);
+        return body(state);
+      });
+    }
+
+    /** The frames a watcher begins with, slice by slice: a snapshot, or what came after `from` and the partial texts. */
+    *#opening(principal: Principal, from: number | undefined) {
+      checkReader(this.#runtime.state.record, principal);
+      let after = from;
+      for (let done = after === undefined; !done; ) {
+        const slice = this.#queries.replay(this.#runtime.state, after ?? 0);
+        after = Math.max(after ?? 0, slice.upTo);
+        done = slice.done;
+        yield slice.frames;
+      }
+      this.#runtime.deltas.flush();
+      yield from === undefined ? [this.#snapshotFrame()] : this.#runtime.partialFrames();
+    }
+
+    #snapshotFrame() {
+      const { state, deltas } = this.#runtime;
+      const data = this.#queries.snapshot(state, deltas.partials());
+      const time = new Date(systemClock.now()).toISOString();
+      return { v: PROTOCOL_VERSION, seq: state.seq, type: "snapshot", time, data } as const;
+    }
+
+    /** Tells the agent and the directory of this conversation; what does not answer is told again later. */
+    async #register(): Promise<void> {
+      const { record } = this.#runtime.state;
+      const told = await Promise.allSettled([
+        services
+          .agent(this.env, record.tenant, record.agentId)
+          .then((agent) => agent.addConversation(record.id)),
+        services.directory(this.env)?.putConversation(record.tenant, conversationView(record, 0)),
+      ]);
+      const failures = told.filter((outcome) => outcome.status === "rejected");
+      if (failures.length === 0) return;
+      for (const failure of failures)
+        console.error("The conversation could not be registered:", failure.reason);
+      await this.#wakeups.arm("registration", REGISTRATION_RETRY_MS);
+    }
+  };
+}

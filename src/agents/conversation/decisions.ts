@@ -1,0 +1,33 @@
+/** What planning decides and the reducer applies: every change of a conversation's state is one of these. */
+import type { ModelReply } from "../../adapters/types.ts";
+import type { Content } from "../../client/protocol.ts";
+import type { ErrorData } from "../../shared/errors.ts";
+import type { ToolResult } from "../executor/types.ts";
+import type { Caller } from "./api.ts";
+import type { Operation } from "./state.ts";
+
+export type AgentDecision =
+  | {
+      type: "START_TURN";
+      turn: number;
+      stem: string;
+      agentId: string;
+      caller: Caller;
+      clientId?: string;
+      content: Content;
+      replyTo?: string;
+    }
+  /** Ask the model; `retry` continues the same message after a failed attempt. */
+  | { type: "CALL_LLM"; turn: number; final: boolean }
+  | { type: "RETRY_LLM"; turn: number; error: ErrorData; notBefore: number; reset: boolean }
+  /** Take back text that was shown: the call is made again. */
+  | { type: "RESET_MESSAGE"; turn: number; reason: string }
+  /** Keep a reply that calls tools: its text is the reasoning of the moves that follow. */
+  | { type: "RECORD_MOVE"; turn: number; reply: ModelReply }
+  | { type: "DISPATCH_TASK"; turn: number; operation: Omit<Operation, "item" | "reply"> }
+  | { type: "RESUME_FROM_TOOL"; turn: number; item: number; result: ToolResult }
+  /** Keep a reply that ends the turn: its text is the agent's message. */
+  | { type: "APPEND_MESSAGE"; turn: number; reply: ModelReply }
+  | { type: "COMPLETE_TURN"; turn: number }
+  | { type: "FAIL_TURN"; turn: number; error: ErrorData }
+  | { type: "RESUME_TURN"; turn: number };

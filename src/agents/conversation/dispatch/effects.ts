@@ -1,0 +1,32 @@
+/**
+ * Which effects a state calls for. Derived, never stored: after a crash the same state asks for the same effects.
+ *
+ * EFFECT-1  A state calls for at most one model call per turn, and for none while one of its tools is pending.
+ */
+import {
+  type ConversationState,
+  type ModelCall,
+  type Operation,
+  pendingOperations,
+  type Turn,
+} from "../state.ts";
+
+export type Effect =
+  | { kind: "model"; key: string; turn: Turn; call: ModelCall }
+  | { kind: "tools"; key: string; turn: Turn; operations: Operation[] };
+
+export function effectsOf(state: ConversationState): Effect[] {
+  return [...state.active.values()].flatMap(effectOfTurn);
+}
+
+/** The effect a turn waits for. `key` names the attempt: an effect with the same key is the same work. */
+export function effectOfTurn(turn: Turn): Effect[] {
+  if (turn.status !== "active") return [];
+  if (turn.call !== null) {
+    const { item, attempt } = turn.call;
+    return [{ kind: "model", key: `model:${turn.n}:${item}:${attempt}`, turn, call: turn.call }];
+  }
+  const operations = pendingOperations(turn);
+  if (operations.length === 0) return [];
+  return [{ kind: "tools", key: `tools:${turn.n}:${turn.replies.length}`, turn, operations }];
+}

@@ -1,0 +1,108 @@
+/**
+ * Performs one attempt of a model call: waits out the backoff, streams the reply, reports what became of it as a signal.
+ * Never throws; a timeout is a failure like any other.
+ */
+import { ReplyAccumulator } from "../../../adapters/reply.ts";
+import type {
+  AdapterLookup,
+  ExecutionContext,
+  ModelError,
+  ModelGateway,
+  ModelProfile,
+} from "../../../adapters/types.ts";
+import type { ContextMessage } from "../../../memory/types.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { MODEL_TIMEOUT_MS } from "../limits.ts";
+import { baseContext, moveMessages } from "../planning/context.ts";
+import type { EffectSignal } from "../signals.ts";
+import type { ConversationRecord, ModelCall, Turn } from "../state.ts";
+
+export interface ModelCallPorts {
+  clock: Clock;
+  gateway: ModelGateway;
+  adapters: AdapterLookup;
+}
+
+export interface ModelCallInput {
+  record: ConversationRecord;
+  turn: Turn;
+  call: ModelCall;
+  /** The window of the session, read when the call really begins. */
+  history: () => ContextMessage[];
+  context: ExecutionContext;
+  onText: (text: string) => void;
+}
+
+export async function performModelCall(
+  { clock, gateway, adapters }: ModelCallPorts,
+  { record, turn, call, history, context, onText }: ModelCallInput,
+  signal: AbortSignal,
+): Promise<EffectSignal> {
+  const address = { turn: turn.n, item: call.item, attempt: call.attempt };
+  const profile = record.chain.modelProfile.definition;
+  let streamed = false;
+  const failed = (error: ModelError): EffectSignal => ({
+    type: "conversation.llm.failed",
+    ...address,
+    error,
+    streamed,
+  });
+  try {
+    const wait = call.notBefore - clock.now();
+    if (wait > 0) await clock.sleep(wait, signal);
+    const adapter = adapters(profile.provider);
+    const first = adapter.buildRequest(profile, baseContext(record.chain, history(), turn));
+    const moves = moveMessages(turn);
+    const body = moves.length === 0 ? first : adapter.extend(first, moves);
+    const reply = new ReplyAccumulator(profile.provider);
+    const deadline = startDeadline(clock, profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS, signal);
+    try {
+      for await (const delta of gateway.stream({ profile, body, context }, deadline.signal)) {
+        reply.add(delta);
+        if (delta.type === "text" && delta.text !== "") {
+          streamed = true;
+          onText(delta.text);
+        }
+      }
+    } finally {
+      deadline.stop();
+    }
+    const outcome = reply.outcome();
+    if (!outcome.ok) return failed(outcome.error);
+    return { type: "conversation.llm.completed", ...address, reply: outcome.reply };
+  } catch (error) {
+    return failed(asModelError(error, profile));
+  }
+}
+
+/** A signal that aborts with `outer`, or with a `TimeoutError` after `milliseconds`. */
+function startDeadline(clock: Clock, milliseconds: number, outer: AbortSignal) {
+  const controller = new AbortController();
+  const timer = new AbortController();
+  const stop = () => {
+    timer.abort();
+    outer.removeEventListener("abort", forward);
+  };
+  const forward = () => controller.abort(outer.reason);
+  outer.addEventListener("abort", forward, { once: true });
+  clock.sleep(milliseconds, timer.signal).then(
+    () => controller.abort(new DOMException(`No reply within ${milliseconds} ms.`, "TimeoutError")),
+    () => undefined,
+  );
+  return { signal: controller.signal, stop };
+}
+
+/** What the adapter or our own code threw. Only our typed errors are shown; others are a defect here. */
+function asModelError(error: unknown, profile: ModelProfile): ModelError {
+  if (error instanceof DramatisError) {
+    return { category: "validation", message: error.message, retriable: false, provider: profile.provider };
+  }
+  console.error(error);
+  return {
+    category: "unknown",
+    message: "The request could not be made.",
+    retriable: false,
+    provider: profile.provider,
+  };
+}

@@ -1,0 +1,25 @@
+/** The loop's numbers, in one place. */
+
+/** Turns of one conversation that may be active at once; one more is refused with `TOO_MANY_TURNS`. */
+export const MAX_ACTIVE_TURNS = 64;
+/** Attempts of one model call, the first included. */
+export const MODEL_ATTEMPTS = 3;
+/** Milliseconds before the second attempt, the third, … No jitter. */
+export const MODEL_BACKOFF_MS = [500, 1_000] as const;
+/** A provider's `Retry-After` lengthens the backoff up to this many milliseconds. */
+export const MAX_BACKOFF_MS = 60_000;
+/** One attempt of a model call may take this long, in milliseconds, unless its profile says otherwise. */
+export const MODEL_TIMEOUT_MS = 120_000;
+/** After this many crashes under one turn it fails with `RECOVERY_EXHAUSTED`. */
+export const MAX_RECOVERIES = 10;
+/** Tool calls of one reply beyond this are answered `INVALID_INPUT` without running. */
+export const MAX_CALLS_PER_REPLY = 64;
+
+/** The longest a reply that only calls pure tools may stay uncommitted while they run, in milliseconds. */
+export const PURE_WINDOW_MS = 50;
+
+/** What the agent says when the model, out of moves or silent, gives no text. */
+export const NOTICES = {
+  movesExhausted: "I stopped here: this turn used up its allowed steps before reaching an answer.",
+  emptyReply: "The model gave an empty reply.",
+} as const;

@@ -1,0 +1,50 @@
+/** A user's message starts a turn. */
+import { DramatisError } from "../../../shared/errors.ts";
+import type { AgentDecision } from "../decisions.ts";
+import { MAX_TURN_NUMBER, parseItemId } from "../ids.ts";
+import { MAX_ACTIVE_TURNS } from "../limits.ts";
+import type { UserMessage } from "../signals.ts";
+import type { ConversationState } from "../state.ts";
+import type { PlanInput } from "./plan.ts";
+
+export function planUserMessage(
+  state: ConversationState,
+  signal: UserMessage,
+  { stem }: PlanInput,
+): AgentDecision[] {
+  if (state.active.size >= MAX_ACTIVE_TURNS) {
+    throw new DramatisError(
+      "TOO_MANY_TURNS",
+      `This conversation has ${MAX_ACTIVE_TURNS} active turns; wait for one to complete.`,
+      { retriable: true },
+    );
+  }
+  const turn = state.turns + 1;
+  if (turn > MAX_TURN_NUMBER) {
+    throw new DramatisError("TOO_MANY_TURNS", "This conversation is full; start a new one.");
+  }
+  const { content, replyToMessageId } = signal.data;
+  if (replyToMessageId !== undefined && !refersBack(replyToMessageId, state)) {
+    throw new DramatisError("INVALID_INPUT", "`replyToMessageId` names no message of this conversation.", {
+      errors: [{ path: "/replyToMessageId", message: "no such message" }],
+    });
+  }
+  return [
+    {
+      type: "START_TURN",
+      turn,
+      stem,
+      agentId: state.record.agentId,
+      caller: signal.caller,
+      ...(signal.id === undefined ? {} : { clientId: signal.id }),
+      content,
+      ...(replyToMessageId === undefined ? {} : { replyTo: replyToMessageId }),
+    },
+    { type: "CALL_LLM", turn, final: false },
+  ];
+}
+
+function refersBack(id: string, state: ConversationState): boolean {
+  const address = parseItemId(id);
+  return address?.prefix === "msg" && address.turn >= 1 && address.turn <= state.turns;
+}

@@ -1,0 +1,126 @@
+/**
+ * The reducer: applies decisions to the state and says what must be written. Pure; a transition is committed as a whole
+ * or not at all.
+ *
+ * TURN-1  A terminal status never changes.
+ * TURN-2  Each message that starts ends: completed, or with its turn.
+ * TURN-3  A turn has one user message and any number of agent messages.
+ */
+
+import type { AgentDecision } from "./decisions.ts";
+import type { JournalEntry } from "./journal-entry.ts";
+import { createOperation, recordReply, type Transition, withTurn } from "./reduce-turn.ts";
+import type { ConversationState, Turn } from "./state.ts";
+
+/** A transition without changes, to apply decisions to. */
+export function beginTransition(state: ConversationState): Transition {
+  return { state, entries: [], touched: new Map() };
+}
+
+export function reduce(transition: Transition, decisions: readonly AgentDecision[], now: number): Transition {
+  return decisions.reduce((current, decision) => applyDecision(current, decision, now), transition);
+}
+
+function applyDecision(transition: Transition, decision: AgentDecision, now: number): Transition {
+  if (decision.type === "START_TURN") return startTurn(transition, decision, now);
+  const turn = transition.state.active.get(decision.turn);
+  if (turn === undefined) return transition;
+  const entry = (type: JournalEntry["type"], item?: number, data?: JournalEntry["data"]): JournalEntry => ({
+    type,
+    turn: turn.n,
+    ...(item === undefined ? {} : { item }),
+    ...(data === undefined ? {} : { data }),
+  });
+  switch (decision.type) {
+    case "CALL_LLM": {
+      const call = { item: turn.items, attempt: 1, notBefore: now, final: decision.final };
+      const next = { ...turn, call, items: turn.items + 1 };
+      return withTurn(transition, next, [entry("message.started", call.item)]);
+    }
+    case "RETRY_LLM": {
+      if (turn.call === null) return transition;
+      const { item, attempt } = turn.call;
+      const { code, message } = decision.error;
+      const call = { ...turn.call, attempt: attempt + 1, notBefore: decision.notBefore };
+      const failed = entry("llm.call.failed", item, { attempt, code, message });
+      const reset = decision.reset ? [entry("message.reset", item, { reason: "retry" })] : [];
+      return withTurn(transition, { ...turn, call }, [failed, ...reset]);
+    }
+    case "RESET_MESSAGE":
+      return withTurn(transition, turn, [
+        entry("message.reset", turn.call?.item, { reason: decision.reason }),
+      ]);
+    case "RECORD_MOVE": {
+      const next = recordReply(turn, decision.reply, now);
+      return withTurn(transition, next, [entry("message.completed", turn.call?.item, { interim: true })]);
+    }
+    case "DISPATCH_TASK": {
+      const next = createOperation(turn, decision.operation, now);
+      const item = turn.items;
+      const refused = decision.operation.result !== undefined ? [entry("tool.failed", item)] : [];
+      return withTurn(transition, next, [entry("tool.requested", item), ...refused]);
+    }
+    case "RESUME_FROM_TOOL": {
+      const operations = turn.operations.map((operation) =>
+        operation.item === decision.item
+          ? { ...operation, result: decision.result, completedAt: now }
+          : operation,
+      );
+      const { success } = decision.result;
+      const next = { ...turn, operations, issues: success ? turn.issues : oneMoreFailure(turn) };
+      return withTurn(transition, next, [entry(success ? "tool.completed" : "tool.failed", decision.item)]);
+    }
+    case "APPEND_MESSAGE":
+      return withTurn(transition, recordReply(turn, decision.reply, now), [
+        entry("message.completed", turn.call?.item),
+      ]);
+    case "COMPLETE_TURN": {
+      const entries = [entry("turn.completed"), entry("turn.finalized")];
+      return withTurn(transition, { ...turn, status: "completed", completedAt: now, call: null }, entries);
+    }
+    case "FAIL_TURN": {
+      const { error } = decision;
+      const next = { ...turn, status: "failed" as const, completedAt: now, call: null, error };
+      return withTurn(transition, next, [entry("turn.failed")]);
+    }
+    case "RESUME_TURN":
+      return withTurn(transition, { ...turn, recoveries: turn.recoveries + 1 }, [entry("turn.resumed")]);
+    default:
+      return decision satisfies never;
+  }
+}
+
+function startTurn(
+  transition: Transition,
+  decision: Extract<AgentDecision, { type: "START_TURN" }>,
+  now: number,
+): Transition {
+  const { state, entries } = transition;
+  const turn: Turn = {
+    n: decision.turn,
+    stem: decision.stem,
+    agentId: decision.agentId,
+    caller: decision.caller,
+    ...(decision.clientId === undefined ? {} : { clientId: decision.clientId }),
+    input: decision.content,
+    ...(decision.replyTo === undefined ? {} : { replyTo: decision.replyTo }),
+    status: "active",
+    createdAt: now,
+    firstSeq: state.seq + entries.length + 1,
+    snapshot: state.sessions[decision.agentId] ?? 0,
+    items: 1,
+    call: null,
+    replies: [],
+    operations: [],
+    recoveries: 0,
+    issues: {},
+  };
+  return withTurn({ ...transition, state: { ...state, turns: turn.n } }, turn, [
+    { type: "turn.started", turn: turn.n },
+    { type: "message.user", turn: turn.n, item: 0 },
+  ]);
+}
+
+function oneMoreFailure(turn: Turn): Turn["issues"] {
+  return { ...turn.issues, toolFailures: (turn.issues.toolFailures ?? 0) + 1 };
+}

@@ -1,0 +1,324 @@
+/**
+ * The shell of a conversation: takes signals through the one door, commits what the core decides, publishes it, and
+ * performs the effects that the new state calls for. Runs unchanged in a Durable Object and in Node.
+ *
+ * RUN-1  Durable before visible: frames are published, and effects begin, only after the commit returned.
+ * RUN-2  Memory is replaced only by what was committed; a failed commit changes nothing.
+ * RUN-3  Effects are reconciled with the state after every commit and on every wake, so one that was lost starts again.
+ * RUN-4  A reply that calls only `pure` tools may be committed together with their results, at most `PURE_WINDOW_MS`
+ *        later; a crash in between repeats the model call.
+ */
+
+import type { AdapterLookup, ExecutionContext, ModelGateway } from "../../adapters/types.ts";
+import type { Content, Frame } from "../../client/protocol.ts";
+import { recentTurnsLimit } from "../../library/persona.ts";
+import type { ContextMessage } from "../../memory/types.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Ids } from "../../ports/ids.ts";
+import type { KeyValue } from "../../ports/key-value.ts";
+import type { SqlDatabase } from "../../ports/sql-database.ts";
+import { parseContent } from "../../shared/content.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { canonicalJson, type Json } from "../../shared/json.ts";
+import type { TaskExecutor } from "../executor/types.ts";
+import type { StartedTurn } from "./api.ts";
+import { DeltaBuffer } from "./dispatch/delta-buffer.ts";
+import { type Effect, effectOfTurn, effectsOf } from "./dispatch/effects.ts";
+import { performModelCall } from "./dispatch/model-call.ts";
+import { performToolBatch } from "./dispatch/tool-batch.ts";
+import { ephemeralFrame, framesOf } from "./frames.ts";
+import { messageId, stemOf, turnId } from "./ids.ts";
+import { PURE_WINDOW_MS } from "./limits.ts";
+import { historyMessages } from "./planning/context.ts";
+import type { Gate } from "./planning/gate.ts";
+import { plan } from "./planning/plan.ts";
+import type { Transition } from "./reduce-turn.ts";
+import { beginTransition, reduce } from "./reducer.ts";
+import type { EffectSignal, Signal, UserMessage } from "./signals.ts";
+import type { ConversationRecord, ConversationState, Turn } from "./state.ts";
+import { ConversationStore } from "./store/conversation-store.ts";
+import { ToolStateStore } from "./store/tool-state.ts";
+
+/** Keeps the actor alive, and brings it back, while turns are active. */
+export interface ActiveWindow {
+  /**
+   * Called inside the transaction that makes the first turn active. What it writes commits with it; the promise
+   * resolves when the wake-up is armed.
+   */
+  open(): Promise<void>;
+}
+
+export interface ConversationPorts {
+  database: SqlDatabase;
+  keyValue: KeyValue;
+  clock: Clock;
+  ids: Ids;
+  gateway: ModelGateway;
+  adapters: AdapterLookup;
+  executor: TaskExecutor;
+  gate: Gate;
+  window: ActiveWindow;
+  /** Takes frames in order, to be shown to whoever watches. */
+  publish: (frames: Frame[]) => void;
+}
+
+/** Bytes of session history that one context reads at most. */
+const MAX_WINDOW_BYTES = 1024 * 1024;
+/** Session events per turn that a window allows for; beyond, old turns fall out of it. */
+const EVENTS_PER_TURN = 10;
+
+export class ConversationRuntime {
+  readonly store: ConversationStore;
+  readonly toolState: ToolStateStore;
+  readonly deltas: DeltaBuffer;
+  readonly #running = new Map<string, AbortController>();
+  /** The window of each cycle in progress: its later calls need not read it again. */
+  readonly #histories = new Map<number, ContextMessage[]>();
+  #state: ConversationState | null = null;
+
+  constructor(private readonly ports: ConversationPorts) {
+    this.store = new ConversationStore(ports.database, ports.keyValue);
+    this.toolState = new ToolStateStore(ports.keyValue);
+    this.deltas = new DeltaBuffer(ports.clock, ports.publish);
+  }
+
+  /** The state, read from the store on first use; throws `NOT_FOUND` before the conversation was created. */
+  get state(): ConversationState {
+    this.#state ??= this.store.load();
+    if (this.#state === null) throw new DramatisError("NOT_FOUND", "There is no such conversation.");
+    return this.#state;
+  }
+
+  get exists(): boolean {
+    this.#state ??= this.store.load();
+    return this.#state !== null;
+  }
+
+  create(record: ConversationRecord): void {
+    this.#state = this.store.create(record);
+  }
+
+  /** Takes up what a crash interrupted. Call once, when the actor wakes. */
+  async wake(): Promise<void> {
+    if (!this.busy) return;
+    this.#apply([{ type: "conversation.cmd.recover" }]);
+    if (this.busy) await this.ports.window.open();
+  }
+
+  /** Starts every effect that the state calls for and that is not running. */
+  reconcile(): void {
+    if (!this.exists) return;
+    for (const effect of effectsOf(this.state)) this.#start(effect);
+  }
+
+  /** The text so far of the messages in progress, as frames for one who has just come. Flush the deltas before. */
+  partialFrames(): Frame[] {
+    const now = this.ports.clock.now();
+    return this.deltas
+      .partials()
+      .map(({ turnId, messageId, text }) =>
+        ephemeralFrame("message.delta", { offset: 0, text }, { turnId, messageId }, now),
+      );
+  }
+
+  /** Whether turns are active. */
+  get busy(): boolean {
+    return this.exists && this.state.active.size > 0;
+  }
+
+  /**
+   * Accepts a user's message. The same key and body answer the same turn; another body is `IDEMPOTENCY_CONFLICT`.
+   * Resolves when the turn is durable and its wake-up armed.
+   */
+  async accept(signal: UserMessage): Promise<StartedTurn> {
+    checkTextOnly(parseContent(signal.data.content));
+    const key = signal.id;
+    const known = key === undefined ? undefined : this.store.turnOfKey(key);
+    if (known !== undefined) return this.#acceptedBefore(known, signal);
+    const armed = this.#apply([signal], (turn) => {
+      if (key !== undefined) this.store.rememberKey(key, turn);
+    });
+    const turn = this.state.active.get(this.state.turns);
+    if (turn === undefined) throw new Error("An accepted message has started a turn.");
+    await armed;
+    return startedTurn(turn);
+  }
+
+  #acceptedBefore(n: number, { data }: UserMessage): StartedTurn {
+    const turn = this.state.active.get(n) ?? this.store.turn(n);
+    const same =
+      turn !== null &&
+      canonicalJson(turn.input as Json) === canonicalJson(data.content as Json) &&
+      turn.replyTo === data.replyToMessageId;
+    if (!same) {
+      throw new DramatisError(
+        "IDEMPOTENCY_CONFLICT",
+        "This idempotency key was used with another body. Use a new key for a new message.",
+      );
+    }
+    return startedTurn(turn);
+  }
+
+  /**
+   * Plans and commits signals as one transition, publishes it and starts its effects. Returns the arming of the active
+   * window, if this commit opened it.
+   */
+  #apply(signals: readonly Signal[], beside: (turn: number) => void = () => undefined): Promise<void> {
+    const now = this.ports.clock.now();
+    const before = this.state;
+    const input = { now, stem: stemOf(this.ports.ids.ulid()), gate: this.ports.gate };
+    const transition = signals.reduce<Transition>(
+      (current, signal) => reduce(current, plan(current.state, signal, input), now),
+      beginTransition(before),
+    );
+    if (transition.entries.length === 0) return Promise.resolve();
+    let armed = Promise.resolve();
+    const { state, row } = this.store.commit(transition, now, () => {
+      beside(transition.state.turns);
+      if (before.active.size === 0 && transition.state.active.size > 0) armed = this.ports.window.open();
+    });
+    this.#state = state;
+    this.#publish(
+      transition,
+      framesOf(row, 0, (n) => transition.touched.get(n)),
+    );
+    for (const turn of transition.touched.values()) {
+      if (turn.status !== "active") this.#histories.delete(turn.n);
+      for (const effect of effectOfTurn(turn)) this.#start(effect);
+    }
+    return armed;
+  }
+
+  #publish(transition: Transition, frames: Frame[]): void {
+    this.deltas.flush();
+    for (const frame of frames) {
+      if (frame.type === "message.completed" || frame.type === "message.reset")
+        this.deltas.drop(frame.messageId ?? "");
+    }
+    for (const turn of transition.touched.values()) {
+      if (turn.status === "failed") this.#dropMessagesOf(turn);
+    }
+    this.ports.publish(frames);
+  }
+
+  #dropMessagesOf(turn: Turn): void {
+    for (let item = 0; item < turn.items; item++) this.deltas.drop(messageId(turn.stem, turn.n, item));
+  }
+
+  #start(effect: Effect): void {
+    if (this.#running.has(effect.key)) return;
+    const controller = new AbortController();
+    this.#running.set(effect.key, controller);
+    const work =
+      effect.kind === "model"
+        ? this.#callModel(effect.turn, effect.call, controller.signal)
+        : this.#runTools(effect.turn, effect.operations, controller.signal);
+    work.catch((error: unknown) => console.error(error)).finally(() => this.#running.delete(effect.key));
+  }
+
+  async #callModel(turn: Turn, call: NonNullable<Turn["call"]>, signal: AbortSignal): Promise<void> {
+    const id = messageId(turn.stem, turn.n, call.item);
+    const input = {
+      record: this.state.record,
+      turn,
+      call,
+      history: () => this.#historyOf(turn),
+      context: this.#contextOf(turn),
+      onText: (text: string) => this.deltas.append(turnId(turn.stem, turn.n), id, text),
+    };
+    const outcome = await performModelCall(this.ports, input, signal);
+    const withResults = await this.#runPureTools(outcome, signal);
+    this.#apply(withResults);
+  }
+
+  /** RUN-4: runs the tools of a reply that calls only pure ones, and adds the results that come in time. */
+  async #runPureTools(outcome: EffectSignal, signal: AbortSignal): Promise<EffectSignal[]> {
+    if (outcome.type !== "conversation.llm.completed" || outcome.reply.toolCalls.length === 0)
+      return [outcome];
+    const now = this.ports.clock.now();
+    const input = { now, stem: "", gate: this.ports.gate };
+    const preview = reduce(beginTransition(this.state), plan(this.state, outcome, input), now);
+    const turn = preview.touched.get(outcome.turn);
+    const [effect] = turn === undefined ? [] : effectOfTurn(turn);
+    if (turn === undefined || effect?.kind !== "tools") return [outcome];
+    if (effect.operations.some((operation) => operation.effect !== "pure")) return [outcome];
+    const early: EffectSignal[] = [];
+    let committed = false;
+    this.#running.set(effect.key, new AbortController());
+    const timer = new AbortController();
+    const batch = performToolBatch(
+      this.ports.executor,
+      this.#batchInput(turn, effect.operations, (result) => {
+        if (committed) this.#apply([result]);
+        else early.push(result);
+      }),
+      signal,
+    ).finally(() => {
+      this.#running.delete(effect.key);
+      timer.abort();
+    });
+    const window = this.ports.clock.sleep(PURE_WINDOW_MS, timer.signal).catch(() => undefined);
+    await Promise.race([batch, window]);
+    committed = true;
+    return [outcome, ...early];
+  }
+
+  #runTools(turn: Turn, operations: Turn["operations"], signal: AbortSignal): Promise<void> {
+    const input = this.#batchInput(turn, [...operations], (result) => this.#apply([result]));
+    return performToolBatch(this.ports.executor, input, signal);
+  }
+
+  #batchInput(
+    turn: Turn,
+    operations: readonly Turn["operations"][number][],
+    onResult: (signal: EffectSignal) => void,
+  ) {
+    const ids = { turnId: turnId(turn.stem, turn.n) };
+    return {
+      turn,
+      operations: [...operations],
+      context: this.#contextOf(turn),
+      onResult,
+      onProgress: (operationId: string, progress: Json) =>
+        this.ports.publish([
+          ephemeralFrame("tool.progress", { progress }, { ...ids, operationId }, this.ports.clock.now()),
+        ]),
+    };
+  }
+
+  #historyOf(turn: Turn): ContextMessage[] {
+    const known = this.#histories.get(turn.n);
+    if (known !== undefined) return known;
+    const turns = recentTurnsLimit(this.state.record.chain.persona.definition);
+    const events = this.store.events.load(turn.agentId, {
+      before: turn.snapshot,
+      userMessages: turns,
+      limit: turns * EVENTS_PER_TURN,
+      maxBytes: MAX_WINDOW_BYTES,
+    });
+    const history = historyMessages(events);
+    this.#histories.set(turn.n, history);
+    return history;
+  }
+
+  #contextOf(turn: Turn): ExecutionContext {
+    const { tenant, projectId, id } = this.state.record;
+    const { agentId } = turn;
+    return { tenant, projectId, agentId, conversationId: id, turnId: turnId(turn.stem, turn.n) };
+  }
+}
+
+function checkTextOnly(content: Content): void {
+  if (typeof content === "string" || content.every((part) => part.type === "text")) return;
+  throw new DramatisError("INVALID_INPUT", "Images and files are not supported yet; send text.", {
+    errors: [{ path: "/content", message: "Only text parts are supported." }],
+  });
+}
+
+function startedTurn(turn: Turn): StartedTurn {
+  return {
+    turnId: turnId(turn.stem, turn.n),
+    messageId: messageId(turn.stem, turn.n, 0),
+    from: turn.firstSeq - 1,
+  };
+}

@@ -1,0 +1,28 @@
+/** Schemas of what callers give a conversation by RPC. */
+import { z } from "zod";
+import { contentSchema } from "../../client/protocol.ts";
+import { MAX_KEY_LENGTH } from "./signals.ts";
+
+const key = z
+  .string()
+  .min(1)
+  .max(MAX_KEY_LENGTH)
+  .refine((text) => text.isWellFormed(), "Must be well-formed Unicode.");
+
+export const startTurnSchema = z
+  .strictObject({
+    content: contentSchema,
+    replyToMessageId: z.string().min(1).max(MAX_KEY_LENGTH).optional(),
+    idempotencyKey: key.optional(),
+  })
+  .transform(({ content, replyToMessageId, idempotencyKey }) => ({
+    content,
+    ...(replyToMessageId === undefined ? {} : { replyToMessageId }),
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+  }));
+
+export const subscribeSchema = z.strictObject({
+  from: z.int().min(0).optional(),
+  turnId: z.string().optional(),
+  encoding: z.enum(["sse", "ndjson"]),
+});

@@ -1,0 +1,132 @@
+/**
+ * What a conversation holds in memory: its record, the counters of the newest journal row, and its active turns.
+ * Everything here is plain data, replaced as a whole by the reducer and never changed in place.
+ *
+ * STATE-1  Nothing here grows with history: finished turns live in the store only.
+ */
+import type { FinishReason, TokenUsage } from "../../adapters/types.ts";
+import type { Content, TurnIssues } from "../../client/protocol.ts";
+import type { ToolEffect, VersionChain } from "../../library/types.ts";
+import type { ErrorData } from "../../shared/errors.ts";
+import type { JsonObject } from "../../shared/json.ts";
+import type { ToolResult } from "../executor/types.ts";
+import type { Caller } from "./api.ts";
+
+/** What was decided when the conversation was created. */
+export interface ConversationRecord {
+  id: string;
+  tenant: string;
+  title: string | null;
+  agentId: string;
+  projectId: string;
+  participants: { type: "user" | "agent"; id: string }[];
+  chain: VersionChain;
+  /** Milliseconds since the epoch. */
+  createdAt: number;
+}
+
+/** The counters every journal row carries, so that a wake reads one row. */
+export interface Head {
+  /** Turns started so far; the next turn gets this number plus one. */
+  turns: number;
+  /** The next event's sequence number, by session. */
+  sessions: Record<string, number>;
+  /** Numbers of the active turns, ascending. */
+  active: number[];
+}
+
+export interface ConversationState {
+  readonly record: ConversationRecord;
+  /** Number of the newest journal entry. */
+  readonly seq: number;
+  readonly turns: number;
+  readonly sessions: Readonly<Record<string, number>>;
+  readonly active: ReadonlyMap<number, Turn>;
+}
+
+/** A turn, active or finished, with its content. */
+export interface Turn {
+  readonly n: number;
+  readonly stem: string;
+  readonly agentId: string;
+  readonly caller: Caller;
+  /** The client's idempotency key, as supplied. */
+  readonly clientId?: string;
+  readonly input: Content;
+  readonly replyTo?: string;
+  readonly status: "active" | "completed" | "failed";
+  readonly createdAt: number;
+  readonly completedAt?: number;
+  /** Number of the turn's first journal entry. */
+  readonly firstSeq: number;
+  /** The cycle sees the session's events below this number. */
+  readonly snapshot: number;
+  /** Where a completed turn's content stands in the session of its agent. */
+  readonly events?: { readonly from: number; readonly count: number };
+  /** Next free item index. The user's message is item 0. */
+  readonly items: number;
+  /** The model call in progress; `null` while tools run and when the turn is over. */
+  readonly call: ModelCall | null;
+  readonly replies: readonly Reply[];
+  readonly operations: readonly Operation[];
+  /** How often the actor died with this turn active. */
+  readonly recoveries: number;
+  readonly issues: TurnIssues;
+  readonly error?: ErrorData;
+}
+
+export interface ModelCall {
+  /** The message this call streams into. */
+  readonly item: number;
+  /** From 1. */
+  readonly attempt: number;
+  /** Not before this time, in milliseconds: the backoff after a failed attempt. */
+  readonly notBefore: number;
+  /** The last call of a turn out of moves: it gets no tools. */
+  readonly final: boolean;
+}
+
+/** One reply of the model. */
+export interface Reply {
+  readonly item: number;
+  readonly text: string;
+  readonly reasoning?: string;
+  readonly finishReason: FinishReason;
+  readonly usage?: TokenUsage;
+  readonly providerMessageId?: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
+/** One tool call that the model asked for. */
+export interface Operation {
+  readonly item: number;
+  /** Index of the reply that asked for it. */
+  readonly reply: number;
+  /** The provider's id of the call. */
+  readonly toolCallId: string;
+  readonly name: string;
+  /** The pinned tool; `null` if the model named one that the agent does not have. */
+  readonly tool: { library: string; id: string; version: number } | null;
+  readonly effect: ToolEffect;
+  readonly timeoutMs: number;
+  readonly input: JsonObject;
+  /** The arguments as the model wrote them, where they were not a JSON object. */
+  readonly invalidArguments?: string;
+  /** Absent while the call is pending. */
+  readonly result?: ToolResult;
+  readonly completedAt?: number;
+}
+
+/** Operations without a result. */
+export function pendingOperations(turn: Turn): Operation[] {
+  return turn.operations.filter((operation) => operation.result === undefined);
+}
+
+/** The agent's message of a finished turn, or of one that is about to finish: the reply without tool calls. */
+export function finalReply(turn: Turn): Reply | undefined {
+  const last = turn.replies.at(-1);
+  if (last === undefined) return undefined;
+  const index = turn.replies.length - 1;
+  return turn.operations.some((operation) => operation.reply === index) ? undefined : last;
+}

@@ -1,0 +1,125 @@
+/**
+ * Everything a conversation keeps in its actor's database, and the one place that writes it.
+ *
+ * STORE-1  A transition is committed in one transaction: journal, turns, events and keys, or none of them.
+ * STORE-2  A commit writes one row per fact: one journal row, one row per turn touched, one per event, one per key.
+ * STORE-3  Waking reads the newest journal row, the record, and the rows of the active turns.
+ */
+import { EventStore } from "../../../memory/event-store.ts";
+import { LongText } from "../../../memory/long-text.ts";
+import type { SessionEvent } from "../../../memory/types.ts";
+import type { KeyValue } from "../../../ports/key-value.ts";
+import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import type { JournalRow } from "../journal-entry.ts";
+import type { Transition } from "../reduce-turn.ts";
+import type { ConversationRecord, ConversationState, Turn } from "../state.ts";
+import { type TurnSummary, turnEvents, turnFromEvents } from "../turn-events.ts";
+import { CREATE_JOURNAL, Journal, lastSeq } from "./journal.ts";
+import { CREATE_TURNS, type StoredTurn, TurnTable } from "./turns.ts";
+
+const SCHEMA_VERSION = 1;
+const SCHEMA_KEY = "schema";
+const RECORD_KEY = "conversation";
+
+/** What a commit leaves behind for those who publish it. */
+export interface Committed {
+  state: ConversationState;
+  row: JournalRow;
+}
+
+export class ConversationStore {
+  readonly journal: Journal;
+  readonly turns: TurnTable;
+  readonly events: EventStore;
+
+  constructor(
+    private readonly database: SqlDatabase,
+    private readonly keyValue: KeyValue,
+  ) {
+    const texts = new LongText(database);
+    this.journal = new Journal(database);
+    this.turns = new TurnTable(database, texts);
+    this.events = new EventStore(database, texts);
+  }
+
+  /** The state as of the last commit; `null` before the conversation was created. */
+  load(): ConversationState | null {
+    const record = this.keyValue.get<ConversationRecord>(RECORD_KEY);
+    const newest = record === undefined ? null : this.journal.newest();
+    if (record === undefined || newest === null) return null;
+    const { row, head } = newest;
+    const active = new Map<number, Turn>();
+    for (const n of head.active) active.set(n, this.#require(n));
+    return { record, seq: lastSeq(row), turns: head.turns, sessions: head.sessions, active };
+  }
+
+  /** Creates the schema and the record. Throws `CONFLICT` if the conversation exists. */
+  create(record: ConversationRecord): ConversationState {
+    return this.database.transaction(() => {
+      if (this.keyValue.get(SCHEMA_KEY) !== undefined) {
+        throw new DramatisError("CONFLICT", "This conversation exists already.");
+      }
+      this.database.run(CREATE_JOURNAL);
+      this.database.run(CREATE_TURNS);
+      this.events.createTable();
+      this.keyValue.put(SCHEMA_KEY, SCHEMA_VERSION);
+      this.keyValue.put(RECORD_KEY, record);
+      const row: JournalRow = { seq: 1, at: record.createdAt, entries: [{ type: "conversation.started" }] };
+      this.journal.append(row, { turns: 0, sessions: {}, active: [] });
+      return { record, seq: lastSeq(row), turns: 0, sessions: {}, active: new Map() };
+    });
+  }
+
+  /** Commits a transition made at `now`; `beside` runs in the same transaction. */
+  commit(transition: Transition, now: number, beside: () => void): Committed {
+    const { state: next, entries, touched } = transition;
+    const row: JournalRow = { seq: next.seq + 1, at: now, entries: [...entries] };
+    const active = [...next.active.keys()].sort((a, b) => a - b);
+    this.database.transaction(() => {
+      this.journal.append(row, { turns: next.turns, sessions: { ...next.sessions }, active });
+      for (const turn of touched.values()) {
+        this.turns.put(turn);
+        if (turn.events !== undefined) this.events.append(turn.agentId, turn.events.from, turnEvents(turn));
+      }
+      beside();
+    });
+    return { state: { ...next, seq: lastSeq(row) }, row };
+  }
+
+  /** The turn that an idempotency key started. */
+  turnOfKey(key: string): number | undefined {
+    return this.keyValue.get<number>(seenKey(key));
+  }
+
+  rememberKey(key: string, turn: number): void {
+    this.keyValue.put(seenKey(key), turn);
+  }
+
+  /** A turn with all of its content; `null` if there is none with this number. */
+  turn(n: number): Turn | null {
+    const stored = this.turns.get(n);
+    return stored === null ? null : this.whole(stored);
+  }
+
+  whole(stored: StoredTurn): Turn {
+    return stored.whole ? stored.turn : turnFromEvents(stored.summary, this.#eventsOf(stored.summary));
+  }
+
+  #eventsOf({ agentId, events }: TurnSummary): SessionEvent[] {
+    if (events === undefined) return [];
+    const { from, count } = events;
+    const options = { before: from + count, limit: count, maxBytes: Number.MAX_SAFE_INTEGER };
+    return this.events.load(agentId, options).filter((event) => event.seq >= from);
+  }
+
+  #require(n: number): Turn {
+    const turn = this.turn(n);
+    if (turn === null) throw new Error(`The journal names turn ${n}, but its row is missing.`);
+    return turn;
+  }
+}
+
+function seenKey(key: string): string {
+  return `seen:${key}`;
+}

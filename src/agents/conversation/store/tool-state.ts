@@ -1,0 +1,27 @@
+/** Facts that tools keep in the conversation, by key. */
+import type { KeyValue } from "../../../ports/key-value.ts";
+import type { Json } from "../../../shared/json.ts";
+import type { ToolStateEntry } from "../../executor/types.ts";
+
+const PREFIX = "tool:";
+
+export class ToolStateStore {
+  constructor(private readonly keyValue: KeyValue) {}
+
+  /** `null` if there is none. */
+  get(key: string): Json {
+    return this.keyValue.get<Json>(PREFIX + key) ?? null;
+  }
+
+  /** `null` removes the key. */
+  put(key: string, value: Json): void {
+    if (value === null) this.keyValue.delete(PREFIX + key);
+    else this.keyValue.put(PREFIX + key, value);
+  }
+
+  list(prefix: string, limit: number): ToolStateEntry[] {
+    return this.keyValue
+      .list<Json>(PREFIX + prefix, limit)
+      .map(([key, value]) => ({ key: key.slice(PREFIX.length), value }));
+  }
+}

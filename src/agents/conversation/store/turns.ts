@@ -1,0 +1,62 @@
+/**
+ * The table `turns`: one row per turn. An active or failed turn's row owns all of its content; a completed turn's row
+ * keeps what its session events do not.
+ */
+import type { LongText, PackedText } from "../../../memory/long-text.ts";
+import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import type { Turn } from "../state.ts";
+import { type TurnSummary, turnSummary } from "../turn-events.ts";
+
+export const CREATE_TURNS =
+  "CREATE TABLE IF NOT EXISTS turns (n INTEGER PRIMARY KEY, status TEXT NOT NULL, body TEXT NOT NULL)";
+
+const PUT = `INSERT INTO turns (n, status, body) VALUES (?, ?, ?)
+  ON CONFLICT (n) DO UPDATE SET status = excluded.status, body = excluded.body`;
+const GET = "SELECT n, status, body FROM turns WHERE n = ?";
+const FORWARD = "SELECT n, status, body FROM turns WHERE n > ? ORDER BY n LIMIT ?";
+const BACKWARD = "SELECT n, status, body FROM turns WHERE n < ? ORDER BY n DESC LIMIT ?";
+
+type Row = { n: number; status: string; body: PackedText };
+
+/** A row as read: whole, or completed with its content still in the session. */
+export type StoredTurn = { whole: true; turn: Turn } | { whole: false; summary: TurnSummary };
+
+/** What most turns have alike and a row leaves out. */
+const DEFAULTS = { recoveries: 0, issues: {} } as const;
+
+export class TurnTable {
+  constructor(
+    private readonly database: SqlDatabase,
+    private readonly texts: LongText,
+  ) {}
+
+  put(turn: Turn): void {
+    const content = turn.status === "completed" ? turnSummary(turn) : turn;
+    const { n, recoveries, issues, ...rest } = content;
+    const body = JSON.stringify({
+      ...rest,
+      ...(recoveries === 0 ? {} : { recoveries }),
+      ...(Object.keys(issues).length === 0 ? {} : { issues }),
+    });
+    this.database.run(PUT, n, turn.status, this.texts.pack(`turn:${n}`, body));
+  }
+
+  get(n: number): StoredTurn | null {
+    const [row] = this.database.all<Row>(GET, n);
+    return row === undefined ? null : this.#read(row);
+  }
+
+  /** Turns after (or, descending, before) number `n`. */
+  list(n: number, order: "asc" | "desc", limit: number): StoredTurn[] {
+    const rows = this.database.all<Row>(order === "asc" ? FORWARD : BACKWARD, n, limit);
+    return rows.map((row) => this.#read(row));
+  }
+
+  #read({ n, status, body }: Row): StoredTurn {
+    const value = { ...DEFAULTS, ...JSON.parse(this.texts.unpack(`turn:${n}`, body)), n };
+    // SAFETY: only `put` writes these columns.
+    return status === "completed"
+      ? { whole: false, summary: value as TurnSummary }
+      : { whole: true, turn: value as Turn };
+  }
+}

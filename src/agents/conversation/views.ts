@@ -1,0 +1,177 @@
+/** A conversation's records as its clients see them. Pure. */
+import type {
+  ConversationView,
+  MessageView,
+  OperationView,
+  TurnSummary as TurnSummaryView,
+} from "../../client/protocol.ts";
+import type { Json } from "../../shared/json.ts";
+import type { JournalEntryView, MoveView, TurnView } from "./api.ts";
+import { wireError } from "./frames.ts";
+import { messageId, operationId, turnId } from "./ids.ts";
+import type { JournalEntry } from "./journal-entry.ts";
+import { type ConversationRecord, finalReply, type Operation, type Reply, type Turn } from "./state.ts";
+
+const iso = (milliseconds: number) => new Date(milliseconds).toISOString();
+
+export function conversationView(record: ConversationRecord, activeTurns: number): ConversationView {
+  const { id, title, agentId, projectId, participants, createdAt } = record;
+  return {
+    id,
+    title,
+    status: "active",
+    gate: activeTurns > 0 ? "running" : "idle",
+    agentId,
+    projectId,
+    participants,
+    createdAt: iso(createdAt),
+  };
+}
+
+/** The message that a `message.user` or final `message.completed` entry stands for. */
+export function messageView(turn: Turn, item: number, at: number): MessageView | null {
+  const base = {
+    id: messageId(turn.stem, turn.n, item),
+    turnId: turnId(turn.stem, turn.n),
+    createdAt: iso(at),
+  };
+  if (item === 0) {
+    const client = turn.clientId === undefined ? {} : { clientId: turn.clientId };
+    return { ...base, role: "user", content: turn.input, ...client };
+  }
+  const reply = turn.replies.find((candidate) => candidate.item === item);
+  return reply === undefined ? null : { ...base, role: "agent", content: reply.text, agentId: turn.agentId };
+}
+
+/** Whether an entry puts a message into the transcript. */
+export function isTranscriptEntry(entry: JournalEntry): boolean {
+  return entry.type === "message.user" || (entry.type === "message.completed" && entry.data === undefined);
+}
+
+export function turnSummaryView(turn: Turn): TurnSummaryView {
+  return {
+    id: turnId(turn.stem, turn.n),
+    status: turn.status,
+    agentId: turn.agentId,
+    createdAt: iso(turn.createdAt),
+    completedAt: turn.completedAt === undefined ? null : iso(turn.completedAt),
+    ...(turn.error === undefined ? {} : { error: wireError(turn.error) }),
+    ...(Object.keys(turn.issues).length === 0 ? {} : { issues: turn.issues }),
+  };
+}
+
+export function turnView(conversationId: string, turn: Turn): TurnView {
+  const answer = finalReply(turn);
+  return {
+    ...turnSummaryView(turn),
+    conversationId,
+    caller: turn.caller,
+    input: turn.input,
+    userMessageId: messageId(turn.stem, turn.n, 0),
+    agentMessageIds: answer === undefined ? [] : [messageId(turn.stem, turn.n, answer.item)],
+    replyToMessageId: turn.replyTo ?? null,
+    contextAssemblyRunId: null,
+    memoryExtractionRunId: null,
+    latencyMs: turn.completedAt === undefined ? null : turn.completedAt - turn.createdAt,
+    usage: totalUsage(turn.replies),
+    moves: movesOf(turn),
+  };
+}
+
+/** One move per tool call, or one text-only move; a reply's reasoning and raw form stand on its first. */
+export function movesOf(turn: Turn): MoveView[] {
+  const moves: Omit<MoveView, "sequence">[] = turn.replies.flatMap<Omit<MoveView, "sequence">>(
+    (reply, index) => {
+      const operations = turn.operations.filter((operation) => operation.reply === index);
+      const first = {
+        id: messageId(turn.stem, turn.n, reply.item),
+        ...(reply.text === "" ? {} : { reasoning: reply.text }),
+        raw: rawReply(reply, operations),
+        createdAt: iso(reply.at),
+      };
+      if (operations.length === 0) return [first];
+      return operations.map((operation, position) => ({
+        ...(position === 0 ? first : { createdAt: iso(reply.at) }),
+        id: operationId(turn.stem, turn.n, operation.item),
+        ...toolParts(turn, operation),
+      }));
+    },
+  );
+  return moves.map((move, index) => ({ ...move, sequence: index + 1 }));
+}
+
+function toolParts(turn: Turn, operation: Operation): Pick<MoveView, "toolCall" | "toolResult"> {
+  const { name, tool, input, result } = operation;
+  const toolCall = {
+    operationId: operationId(turn.stem, turn.n, operation.item),
+    name,
+    toolId: tool === null ? null : tool.library === "" ? tool.id : `${tool.library}/${tool.id}`,
+    input,
+  };
+  if (result === undefined) return { toolCall };
+  const outcome = result.success
+    ? { success: true, result: result.result ?? null }
+    : { success: false, error: wireError(result.error) };
+  return { toolCall, toolResult: outcome };
+}
+
+function rawReply(reply: Reply, operations: readonly Operation[]): Json {
+  return {
+    text: reply.text,
+    ...(reply.reasoning === undefined ? {} : { reasoning: reply.reasoning }),
+    toolCalls: operations.map(({ toolCallId, name, input, invalidArguments }) => ({
+      id: toolCallId,
+      name,
+      arguments: invalidArguments ?? input,
+    })),
+    finishReason: reply.finishReason,
+    ...(reply.usage === undefined ? {} : { usage: { ...reply.usage } }),
+    ...(reply.providerMessageId === undefined ? {} : { id: reply.providerMessageId }),
+  };
+}
+
+function totalUsage(replies: readonly Reply[]): TurnView["usage"] {
+  if (!replies.some((reply) => reply.usage !== undefined)) return null;
+  const sum = (pick: (reply: Reply) => number | undefined) =>
+    replies.reduce((total, reply) => total + (pick(reply) ?? 0), 0);
+  return {
+    inputTokens: sum((reply) => reply.usage?.inputTokens),
+    outputTokens: sum((reply) => reply.usage?.outputTokens),
+  };
+}
+
+export function operationView(turn: Turn, operation: Operation): OperationView {
+  const { name, input, result } = operation;
+  const base = {
+    id: operationId(turn.stem, turn.n, operation.item),
+    turnId: turnId(turn.stem, turn.n),
+    name,
+    input,
+  };
+  if (result === undefined) return { ...base, state: "running" };
+  return result.success
+    ? { ...base, state: "completed", result: result.result ?? null }
+    : { ...base, state: "failed", error: wireError(result.error) };
+}
+
+export function journalEntryView(
+  entry: JournalEntry,
+  seq: number,
+  at: number,
+  turn: Turn | undefined,
+): JournalEntryView {
+  const base = {
+    seq,
+    type: entry.type,
+    time: iso(at),
+    ...(entry.data === undefined ? {} : { data: entry.data }),
+  };
+  if (turn === undefined) return base;
+  const { stem, n } = turn;
+  const item = entry.item;
+  const withTurn = { ...base, turnId: turnId(stem, n) };
+  if (item === undefined) return withTurn;
+  return entry.type.startsWith("tool.")
+    ? { ...withTurn, operationId: operationId(stem, n, item) }
+    : { ...withTurn, messageId: messageId(stem, n, item) };
+}

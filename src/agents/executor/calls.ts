@@ -1,0 +1,52 @@
+/** What an executor accepts. One call that is not valid is answered by its result and stops no other. */
+import { z } from "zod";
+import type { ExecutionContext } from "../../adapters/types.ts";
+import { inputIssues, issuesText, parseInput } from "../../library/issues.ts";
+import { idSchema } from "../../library/reference.ts";
+import { MAX_TIMEOUT_MS } from "../../library/schemas.ts";
+import { ToolError } from "../../library/tool-error.ts";
+import { isJsonObject, type JsonObject } from "../../shared/json.ts";
+import { failedResult } from "./run-tool.ts";
+import type { ExecutorReport, ToolInvocation } from "./types.ts";
+
+const identifier = z.string().min(1).max(200);
+
+/** What must be right for a call to be answered at all. */
+const addressedSchema = z
+  .array(z.looseObject({ operationId: identifier, toolCallId: z.string() }))
+  .max(1_000);
+
+const contextSchema: z.ZodType<ExecutionContext> = z.object({
+  tenant: identifier,
+  projectId: identifier,
+  agentId: identifier,
+  conversationId: identifier,
+  turnId: identifier,
+  traceparent: z.exactOptional(z.string().max(200)),
+});
+
+const invocationSchema: z.ZodType<ToolInvocation> = z.object({
+  operationId: identifier,
+  toolCallId: z.string(),
+  tool: z.object({ library: idSchema, id: idSchema, version: z.int().min(1) }),
+  input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),
+  timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS),
+  context: contextSchema,
+});
+
+/** Splits a batch into what can run and the reports on what cannot. `INVALID_INPUT` if it is not a batch of calls. */
+export function readCalls(batch: unknown): { calls: ToolInvocation[]; refused: ExecutorReport[] } {
+  const calls: ToolInvocation[] = [];
+  const refused: ExecutorReport[] = [];
+  for (const call of parseInput(addressedSchema, batch, "The batch of calls")) {
+    const parsed = invocationSchema.safeParse(call);
+    if (parsed.success) {
+      calls.push(parsed.data);
+      continue;
+    }
+    const message = `The call is not valid: ${issuesText(inputIssues(parsed.error))}`;
+    const result = failedResult(call.toolCallId, new ToolError(message, { code: "INVALID_INPUT" }));
+    refused.push({ operationId: call.operationId, result });
+  }
+  return { calls, refused };
+}

@@ -1,0 +1,41 @@
+/**
+ * Runs a batch of calls at once and yields what they report, in the order in which it happens.
+ *
+ * BATCH-1  Every call yields exactly one result, and none of its progress after it.
+ * BATCH-2  No call waits for another.
+ */
+import { runTool, type ToolHost } from "./run-tool.ts";
+import type { ExecutorReport, ToolInvocation } from "./types.ts";
+
+/** Starts every call at the first `next`. Leaving the iteration aborts the calls that still run. */
+export async function* runCalls(
+  host: ToolHost,
+  calls: readonly ToolInvocation[],
+  signal: AbortSignal,
+): AsyncGenerator<ExecutorReport, void> {
+  const left = new AbortController();
+  const either = AbortSignal.any([signal, left.signal]);
+  const reports: ExecutorReport[] = [];
+  let wake = () => {};
+  const report = (one: ExecutorReport) => {
+    reports.push(one);
+    wake();
+  };
+  for (const call of calls) {
+    const { operationId } = call;
+    void runTool(host, call, either, (progress) => report({ operationId, progress })).then((result) =>
+      report({ operationId, result }),
+    );
+  }
+  try {
+    for (let running = calls.length; running > 0; ) {
+      if (reports.length === 0) await new Promise<void>((resolve) => (wake = resolve));
+      for (const one of reports.splice(0)) {
+        if ("result" in one) running -= 1;
+        yield one;
+      }
+    }
+  } finally {
+    left.abort();
+  }
+}

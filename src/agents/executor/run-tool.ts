@@ -1,0 +1,133 @@
+/**
+ * Runs one tool call to its result. Whatever the tool does, there is exactly one result and no throw.
+ *
+ * RUN-1  Input that the tool's schema refuses never reaches its code.
+ * RUN-2  A call ends when its time is up or it is cancelled, even if the tool goes on; what the tool answers or
+ *        reports after that is dropped.
+ * RUN-3  An error carries the tool's message and code, never a stack.
+ */
+
+import type { ExecutionContext } from "../../adapters/types.ts";
+import type { Tool } from "../../library/define.ts";
+import type { ToolCodes } from "../../library/registry.ts";
+import { ToolError } from "../../library/tool-error.ts";
+import type { Clock } from "../../ports/clock.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import type { Json } from "../../shared/json.ts";
+import { MAX_OUTPUT_BYTES, MAX_PROGRESS_BYTES, toJson } from "./output.ts";
+import type { ToolErrorCode, ToolInvocation, ToolResult, ToolState } from "./types.ts";
+
+/** What a runner needs from outside. */
+export interface ToolHost {
+  tools: ToolCodes;
+  clock: Clock;
+  /** The facts that tools keep in the conversation of this context. */
+  state(context: ExecutionContext): ToolState;
+}
+
+const MAX_MESSAGE_LENGTH = 4_000;
+
+/** Runs `call`; `onProgress` is told what the tool reports while it runs. */
+export async function runTool(
+  host: ToolHost,
+  call: ToolInvocation,
+  signal: AbortSignal,
+  onProgress: (progress: Json) => void,
+): Promise<ToolResult> {
+  let running = true;
+  try {
+    const value = await withinTime(host.clock, call.timeoutMs, signal, async (ended) =>
+      findTool(host.tools, call).run(call.input, {
+        operationId: call.operationId,
+        signal: ended,
+        context: call.context,
+        state: host.state(call.context),
+        now: () => host.clock.now(),
+        progress(report) {
+          const progress = toJson(report, "The progress", MAX_PROGRESS_BYTES);
+          if (running) onProgress(progress);
+        },
+      }),
+    );
+    const result = toJson(value, "The tool's output", MAX_OUTPUT_BYTES);
+    return { tool_call_id: call.toolCallId, success: true, result };
+  } catch (error) {
+    return failedResult(call.toolCallId, error);
+  } finally {
+    running = false;
+  }
+}
+
+/** The result of a call that failed with `error`. */
+export function failedResult(toolCallId: string, error: unknown): ToolResult {
+  const { code, message, retriable } = describe(error);
+  const text = message === "" ? "The tool failed without a message." : message.slice(0, MAX_MESSAGE_LENGTH);
+  return { tool_call_id: toolCallId, success: false, error: { code, message: text, retriable } };
+}
+
+function findTool(tools: ToolCodes, { tool: { library, id } }: ToolInvocation): Tool {
+  const tool = tools.toolCode(library, id);
+  if (tool !== undefined) return tool;
+  throw new ToolError(`The tool "${library}/${id}" is not part of what is deployed.`, { code: "NOT_FOUND" });
+}
+
+/**
+ * The body's value, or a throw as soon as the time is up or `signal` aborts. The body's own signal aborts in those two
+ * cases only: a call that ended by itself is never told that it was stopped.
+ */
+async function withinTime<Value>(
+  clock: Clock,
+  timeoutMs: number,
+  signal: AbortSignal,
+  body: (ended: AbortSignal) => Promise<Value>,
+): Promise<Value> {
+  const cancelled = new ToolError("The call was cancelled.");
+  const late = new ToolError(`The tool did not answer within ${timeoutMs} ms.`, {
+    code: "TIMEOUT",
+    retriable: true,
+  });
+  if (signal.aborted) throw cancelled;
+  const ended = new AbortController();
+  const timer = new AbortController();
+  const timeUp = clock.sleep(timeoutMs, timer.signal).then(() => Promise.reject(late));
+  let onAbort = () => {};
+  const stopped = new Promise<never>((_, reject) => {
+    onAbort = () => reject(cancelled);
+  });
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    return await Promise.race([timeUp, stopped, body(ended.signal)]);
+  } catch (error) {
+    if (error === late || error === cancelled) ended.abort(error);
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    timer.abort();
+  }
+}
+
+function describe(error: unknown): { code: ToolErrorCode; message: string; retriable: boolean } {
+  if (error instanceof ToolError) return error;
+  if (error instanceof DramatisError) {
+    return { code: toolErrorCode(error), message: error.message, retriable: error.retriable };
+  }
+  const message = error instanceof Error ? error.message : typeof error === "string" ? error : "";
+  return { code: "EXECUTION_FAILED", message, retriable: false };
+}
+
+function toolErrorCode({ code }: DramatisError): ToolErrorCode {
+  switch (code) {
+    case "NOT_FOUND":
+    case "INVALID_INPUT":
+    case "INTERNAL_ERROR":
+      return code;
+    case "INVALID_JSON":
+    case "TOO_LARGE":
+      return "INVALID_INPUT";
+    case "UNAUTHENTICATED":
+    case "FORBIDDEN":
+      return "PERMISSION_DENIED";
+    default:
+      return "EXECUTION_FAILED";
+  }
+}

@@ -1,0 +1,55 @@
+/** Where tools keep facts: in the conversation by RPC, or in memory where there are no actors. */
+import { DramatisError, unwrap } from "../../shared/errors.ts";
+import type { Json } from "../../shared/json.ts";
+import type { ToolState, ToolStateApi, ToolStateEntry } from "./types.ts";
+
+const MAX_KEY_LENGTH = 200;
+const MAX_VALUE_BYTES = 65_536;
+/** Entries that one `list` answers. */
+export const MAX_STATE_ENTRIES = 1_000;
+
+/** Refuses with `INVALID_INPUT` what the limits of `ToolState` do not admit. */
+export function checkStateEntry(key: string, value: Json): void {
+  if (key.length < 1 || key.length > MAX_KEY_LENGTH) {
+    throw new DramatisError("INVALID_INPUT", `A key of tool state has 1 to ${MAX_KEY_LENGTH} characters.`);
+  }
+  const bytes = new TextEncoder().encode(JSON.stringify(value)).byteLength;
+  if (bytes > MAX_VALUE_BYTES) {
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `The value of "${key}" has ${bytes} bytes of JSON; the limit is ${MAX_VALUE_BYTES}. Split it over several keys.`,
+    );
+  }
+}
+
+/** Tool state kept by a `Conversation` actor. `connect` gives its stub; it is asked once per use. */
+export function conversationToolState(connect: () => Promise<ToolStateApi>): ToolState {
+  return {
+    get: async (key) => unwrap(await (await connect()).toolStateGet(key)),
+    async put(key, value) {
+      checkStateEntry(key, value);
+      unwrap(await (await connect()).toolStatePut(key, value));
+    },
+    list: async (prefix) => unwrap(await (await connect()).toolStateList(prefix)),
+  };
+}
+
+/** Tool state in memory. */
+export function memoryToolState(): ToolState {
+  const texts = new Map<string, string>();
+  const read = (text: string | undefined): Json => (text === undefined ? null : JSON.parse(text));
+  return {
+    get: async (key) => read(texts.get(key)),
+    async put(key, value) {
+      checkStateEntry(key, value);
+      if (value === null) texts.delete(key);
+      else texts.set(key, JSON.stringify(value));
+    },
+    list: async (prefix) =>
+      [...texts]
+        .filter(([key]) => key.startsWith(prefix))
+        .sort(([left], [right]) => (left < right ? -1 : 1))
+        .slice(0, MAX_STATE_ENTRIES)
+        .map(([key, text]): ToolStateEntry => ({ key, value: read(text) })),
+  };
+}

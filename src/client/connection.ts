@@ -1,0 +1,75 @@
+/** A live connection to one conversation for any JavaScript runtime with WebSockets; React code uses `useConversation`. */
+import { PartySocket } from "partysocket";
+import type { HistoryPage } from "./history.ts";
+import type { Content } from "./protocol.ts";
+import { isFinalClose, parseHost, reconnection, resumingWebSocket, type WebSocketClass } from "./resume.ts";
+import { ConversationSession, type SendOptions } from "./session.ts";
+import type { ConversationState } from "./state.ts";
+
+export interface ConnectOptions {
+  /** The conversation's id. */
+  id: string;
+  /** `https://example.com`, or a bare host: `ws` on a local address, `wss` elsewhere. */
+  host: string;
+  /** The runtime's own when absent. */
+  WebSocket?: WebSocketClass;
+  /** Subprotocols, which carry a browser's token; a function is asked at each attempt. */
+  protocols?: string[] | (() => Promise<string[]>);
+  /** How long an open connection may leave a message unrecorded, in milliseconds; 15 000 when absent. */
+  acknowledgeWithin?: number;
+}
+
+export interface ConversationConnection {
+  /** The state now; the same object until it changes. */
+  getSnapshot(): ConversationState;
+  /** Calls the listener after each change; returns how to stop. */
+  subscribe(listener: () => void): () => void;
+  /** Sends a message as soon as it can, and again after a lost connection; returns its client id. */
+  send(content: Content, options?: SendOptions): string;
+  /** Sends a rejected message once more, as a new one; returns its new client id, or `null` if there is none. */
+  retry(clientId: string): string | null;
+  /** Forgets a message that was not recorded. */
+  discard(clientId: string): void;
+  /** Adds a page of older messages. */
+  addHistory(page: HistoryPage): void;
+  /** Connects anew at once, also after the connection was closed. */
+  reconnect(): void;
+  /** Closes the connection; what was not recorded stays in `pending`. */
+  close(): void;
+}
+
+/**
+ * Connects to a conversation and stays connected.
+ *
+ * @example
+ * const conversation = connectConversation({ id: "conv_…", host: "http://127.0.0.1:8787" });
+ * conversation.subscribe(() => render(conversation.getSnapshot()));
+ * conversation.send("What is 12*(3+4)?");
+ */
+export function connectConversation(options: ConnectOptions): ConversationConnection {
+  const { id, host, protocols, acknowledgeWithin } = options;
+  const session = new ConversationSession(acknowledgeWithin === undefined ? {} : { acknowledgeWithin });
+  const socket = new PartySocket({
+    ...parseHost(host),
+    ...reconnection,
+    basePath: `conversations/${encodeURIComponent(id)}`,
+    WebSocket: resumingWebSocket(session.resumeFrom, options.WebSocket),
+    maxEnqueuedMessages: 0,
+    shouldReconnectOnClose: (event) => !isFinalClose(event),
+    ...(protocols === undefined ? {} : { protocols }),
+  });
+  const transport = { send: (data: string) => void socket.send(data), reconnect: () => socket.reconnect() };
+  socket.addEventListener("open", () => session.opened(transport));
+  socket.addEventListener("message", (event) => session.received(event.data));
+  socket.addEventListener("close", () => session.closed({ final: !socket.shouldReconnect }));
+  return {
+    getSnapshot: session.getSnapshot,
+    subscribe: session.subscribe,
+    send: session.send,
+    retry: session.retry,
+    discard: session.discard,
+    addHistory: session.addHistory,
+    reconnect: () => socket.reconnect(),
+    close: () => socket.close(),
+  };
+}

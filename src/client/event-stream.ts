@@ -1,0 +1,39 @@
+/** A turn's frames from server-sent events. */
+import { createParser } from "eventsource-parser";
+import { streamInterrupted } from "./errors.ts";
+import type { Frame } from "./protocol.ts";
+import { parseFrame } from "./wire.ts";
+
+/** The frames of an answer, up to the end of its turn. Leaving early releases the connection. */
+export async function* framesOfTurn(response: Response, signal?: AbortSignal): AsyncGenerator<Frame, void> {
+  for await (const frame of framesOf(response, signal)) {
+    yield frame;
+    if (frame.type === "turn.completed" || frame.type === "turn.failed") return;
+  }
+  throw streamInterrupted();
+}
+
+async function* framesOf(response: Response, signal: AbortSignal | undefined): AsyncGenerator<Frame, void> {
+  if (response.body === null) return;
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  const ready: Frame[] = [];
+  const parser = createParser({
+    onEvent: ({ data }) => {
+      const frame = parseFrame(data);
+      if (frame !== null) ready.push(frame);
+    },
+  });
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      parser.feed(decoder.decode(value, { stream: true }));
+      yield* ready.splice(0);
+    }
+  } catch (cause) {
+    throw signal?.aborted === true ? cause : streamInterrupted(cause);
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}

@@ -1,0 +1,135 @@
+/** The HTTP API as typed functions, for browsers, Workers and Node. Failures are `DramatisClientError`. */
+import type { AgentIdentity } from "../agents/agent/api.ts";
+import type { StartedTurn, StartTurn, TurnView } from "../agents/conversation/api.ts";
+import type { PageOptions } from "../shared/page.ts";
+import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
+import { framesOfTurn } from "./event-stream.ts";
+import type { ConversationView, Frame, MessageView } from "./protocol.ts";
+
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+export interface ClientOptions {
+  /** Address of the server, without a path; the page's own when absent. */
+  baseUrl?: string;
+  /** The runtime's own when absent. */
+  fetch?: Fetch;
+  /** Bearer token; a function is asked at each request. */
+  token?: string | (() => string | Promise<string>);
+}
+
+export interface RequestOptions {
+  signal?: AbortSignal;
+}
+
+export type ListOptions = PageOptions & RequestOptions;
+
+export interface NewConversation {
+  agentId: string;
+  title?: string;
+  projectId?: string;
+}
+
+export interface DramatisClient {
+  agents: {
+    list(options?: ListOptions): Promise<{ agents: AgentIdentity[]; nextCursor?: string }>;
+  };
+  conversations: {
+    list(options?: ListOptions): Promise<{ conversations: ConversationView[]; nextCursor?: string }>;
+    create(input: NewConversation, options?: RequestOptions): Promise<ConversationView>;
+    get(id: string, options?: RequestOptions): Promise<ConversationView>;
+  };
+  turns: {
+    /** Starts a turn and returns at once; its answer comes over a live connection. */
+    start(
+      conversationId: string,
+      input: StartTurn,
+      options?: RequestOptions,
+    ): Promise<Pick<StartedTurn, "turnId" | "messageId">>;
+    get(conversationId: string, turnId: string, options?: RequestOptions): Promise<TurnView>;
+  };
+  messages: {
+    list(
+      conversationId: string,
+      options?: ListOptions,
+    ): Promise<{ messages: MessageView[]; nextCursor?: string }>;
+  };
+  /**
+   * Starts a turn and yields its frames up to `turn.completed` or `turn.failed`. Leaving the loop ends the stream,
+   * not the turn. Throws `STREAM_INTERRUPTED` if the stream breaks off before.
+   */
+  streamTurn(conversationId: string, input: StartTurn, options?: RequestOptions): AsyncGenerator<Frame, void>;
+}
+
+/**
+ * A client of one server.
+ *
+ * @example
+ * const client = createClient({ baseUrl: "http://127.0.0.1:8787" });
+ * const { id } = await client.conversations.create({ agentId: "guide" });
+ * for await (const frame of client.streamTurn(id, { content: "Hello" })) console.log(frame.type);
+ */
+export function createClient(options: ClientOptions = {}): DramatisClient {
+  const { baseUrl = "", token, fetch: send = (url: string, init: RequestInit) => fetch(url, init) } = options;
+
+  async function request(path: string, init: RequestInit & { accept?: string }): Promise<Response> {
+    const { accept = "application/json", ...rest } = init;
+    const headers: Record<string, string> = { accept };
+    const bearer = typeof token === "function" ? await token() : token;
+    if (bearer !== undefined) headers.authorization = `Bearer ${bearer}`;
+    if (rest.body !== undefined) headers["content-type"] = "application/json";
+    const url = `${baseUrl.replace(/\/$/, "")}/api/${path}`;
+    const response = await send(url, { ...rest, headers }).catch((cause: unknown) => {
+      throw noAnswer(cause, init.signal ?? undefined);
+    });
+    if (!response.ok) throw await errorFromResponse(response);
+    return response;
+  }
+
+  async function json<Value>(path: string, init: RequestInit): Promise<Value> {
+    const response = await request(path, init);
+    const body: unknown = await response.json().catch((cause: unknown) => {
+      throw init.signal?.aborted === true ? cause : notJson(response, cause);
+    });
+    // SAFETY: the server's answers are typed by the same definitions as these signatures.
+    return body as Value;
+  }
+
+  const get = <Value>(path: string, { signal }: RequestOptions = {}) =>
+    json<Value>(path, withSignal({}, signal));
+  const post = <Value>(path: string, body: unknown, { signal }: RequestOptions = {}) =>
+    json<Value>(path, withSignal({ method: "POST", body: JSON.stringify(body) }, signal));
+
+  return {
+    agents: { list: (page = {}) => get(`agents${query(page)}`, page) },
+    conversations: {
+      list: (page = {}) => get(`conversations${query(page)}`, page),
+      create: (input, init) => post("conversations", input, init),
+      get: (id, init) => get(`conversations/${encodeURIComponent(id)}`, init),
+    },
+    turns: {
+      start: (id, input, init) => post(`conversations/${encodeURIComponent(id)}/turns`, input, init),
+      get: (id, turnId, init) =>
+        get(`conversations/${encodeURIComponent(id)}/turns/${encodeURIComponent(turnId)}`, init),
+    },
+    messages: {
+      list: (id, page = {}) => get(`conversations/${encodeURIComponent(id)}/messages${query(page)}`, page),
+    },
+    async *streamTurn(id, input, { signal } = {}) {
+      const init = { method: "POST", body: JSON.stringify(input), accept: "text/event-stream" };
+      const path = `conversations/${encodeURIComponent(id)}/turns`;
+      yield* framesOfTurn(await request(path, withSignal(init, signal)), signal);
+    },
+  };
+}
+
+function withSignal<Init extends RequestInit>(init: Init, signal: AbortSignal | undefined): Init {
+  return signal === undefined ? init : { ...init, signal };
+}
+
+function query({ limit, cursor, order }: PageOptions): string {
+  const parameters = new URLSearchParams();
+  if (limit !== undefined) parameters.set("limit", String(limit));
+  if (cursor !== undefined) parameters.set("cursor", cursor);
+  if (order !== undefined) parameters.set("order", order);
+  return parameters.size === 0 ? "" : `?${parameters}`;
+}

@@ -1,0 +1,44 @@
+/** `dramatis/client`: everything a program needs to talk to conversations, without a framework. */
+export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
+export { DramatisClientError } from "./errors.ts";
+export { addHistory, type HistoryPage } from "./history.ts";
+export {
+  type ClientOptions,
+  createClient,
+  type DramatisClient,
+  type Fetch,
+  type ListOptions,
+  type NewConversation,
+  type RequestOptions,
+} from "./http.ts";
+export type {
+  Content,
+  ConversationView,
+  Frame,
+  FrameType,
+  MediaPart,
+  MessageView,
+  OperationView,
+  Snapshot,
+  TextPart,
+  TurnIssues,
+  TurnSummary,
+  WireError,
+} from "./protocol.ts";
+export type { WebSocketClass } from "./resume.ts";
+export type { SendOptions } from "./session.ts";
+export {
+  type ConnectionStatus,
+  type ConversationMessage,
+  type ConversationState,
+  initialState,
+  isAnswering,
+  type OperationState,
+  type PendingMessage,
+  type RetryNotice,
+  type TurnItem,
+  type TurnState,
+  textOf,
+  visibleMessages,
+} from "./state.ts";
+export { applyFrame } from "./store.ts";

@@ -1,0 +1,149 @@
+/**
+ * The wire protocol: the frames that WebSocket, server-sent events and RPC subscribers get, and those a client sends.
+ *
+ * WIRE-1  `seq` is the journal's entry number; frames that have one ascend strictly and may skip.
+ * WIRE-2  Text deltas carry no `seq`; `offset` counts UTF-16 units from the message's beginning.
+ * WIRE-3  Ids stand at the frame's top level, never in `data`.
+ */
+import { z } from "zod";
+
+export const PROTOCOL_VERSION = 1;
+
+export type TextPart = { type: "text"; text: string };
+export type MediaPart = {
+  type: "image" | "file";
+  url: string;
+  mediaType?: string | undefined;
+  name?: string | undefined;
+};
+/** What a user sends: text, or parts. */
+export type Content = string | (TextPart | MediaPart)[];
+
+export interface WireError {
+  code: string;
+  message: string;
+  retriable: boolean;
+}
+
+export interface MessageView {
+  id: string;
+  turnId: string;
+  role: "user" | "agent";
+  content: Content;
+  /** ISO 8601 UTC. */
+  createdAt: string;
+  agentId?: string;
+  clientId?: string;
+}
+
+export interface TurnSummary {
+  id: string;
+  status: "active" | "completed" | "failed";
+  agentId: string;
+  createdAt: string;
+  completedAt: string | null;
+  error?: WireError;
+  issues?: TurnIssues;
+}
+
+export interface TurnIssues {
+  toolFailures?: number;
+  memoryExtractionFailed?: boolean;
+}
+
+export interface OperationView {
+  id: string;
+  turnId: string;
+  name: string;
+  input: unknown;
+  state: "running" | "completed" | "failed";
+  result?: unknown;
+  error?: WireError;
+}
+
+export interface ConversationView {
+  id: string;
+  title: string | null;
+  status: "active" | "waiting" | "completed" | "failed";
+  gate: "idle" | "running" | "cancelled";
+  agentId: string;
+  projectId: string;
+  participants: { type: "user" | "agent"; id: string }[];
+  createdAt: string;
+}
+
+export interface Snapshot {
+  conversation: ConversationView;
+  /** The turns of `messages`, and every active one. */
+  turns: TurnSummary[];
+  /** The last page; older ones by HTTP. */
+  messages: MessageView[];
+  partials: { messageId: string; turnId: string; text: string }[];
+  operations: OperationView[];
+}
+
+interface FrameData {
+  snapshot: Snapshot;
+  "conversation.updated": { title?: string | null; status?: string };
+  "turn.started": { clientId?: string; agentId: string };
+  "turn.completed": { issues?: TurnIssues };
+  "turn.failed": { error: WireError };
+  "turn.finalized": { memoryExtractionStatus: "completed" | "failed" | "skipped" };
+  "message.user": { clientId?: string; content: Content };
+  "message.started": { agentId: string };
+  "message.delta": { offset: number; text: string };
+  "message.reset": { reason: string };
+  "message.completed": { agentId: string; content: string; interim?: true };
+  "tool.requested": { name: string; input: unknown; async: boolean };
+  "tool.progress": { progress: unknown };
+  "tool.completed": { result: unknown };
+  "tool.failed": { error: WireError };
+  error: { code: string; message: string; retriable?: boolean; ref?: string };
+  pong: Record<string, never>;
+}
+
+export type FrameType = keyof FrameData;
+
+export type Frame = {
+  [Type in FrameType]: {
+    v: 1;
+    type: Type;
+    /** Present on durable facts only. */
+    seq?: number;
+    turnId?: string;
+    messageId?: string;
+    operationId?: string;
+    /** ISO 8601 UTC. */
+    time: string;
+    data: FrameData[Type];
+  };
+}[FrameType];
+
+const identifier = z.string().min(1).max(200);
+
+const part = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("text"), text: z.string() }),
+  z.strictObject({
+    type: z.enum(["image", "file"]),
+    url: z.string().min(1),
+    mediaType: z.string().optional(),
+    name: z.string().optional(),
+  }),
+]);
+
+/** A user's content; size and blankness are checked where its limits are known. */
+export const contentSchema = z.union([z.string(), z.array(part).min(1).max(64)]);
+
+/** What a client may send over a WebSocket. `id` is the client's idempotency key. */
+export const clientFrameSchema = z.discriminatedUnion("type", [
+  z.strictObject({
+    v: z.literal(PROTOCOL_VERSION).optional(),
+    type: z.literal("turn.start"),
+    id: identifier,
+    content: contentSchema,
+    replyToMessageId: identifier.optional(),
+  }),
+  z.strictObject({ v: z.literal(PROTOCOL_VERSION).optional(), type: z.literal("ping") }),
+]);
+
+export type ClientFrame = z.infer<typeof clientFrameSchema>;

@@ -1,0 +1,119 @@
+/**
+ * `dramatis/react`: a conversation in a React component, live. Built on the SDK's `useAgent`, which owns the socket;
+ * what goes over it belongs to the same session that `connectConversation` uses.
+ */
+import { useAgent } from "agents/react";
+import { PartySocket } from "partysocket";
+import { useMemo, useState, useSyncExternalStore } from "react";
+import type { HistoryPage } from "../history.ts";
+import type { Content } from "../protocol.ts";
+import { isFinalClose, parseHost, reconnection, resumingWebSocket, type WebSocketClass } from "../resume.ts";
+import { ConversationSession, type SendOptions } from "../session.ts";
+import {
+  type ConnectionStatus,
+  type ConversationMessage,
+  type ConversationState,
+  isAnswering,
+  visibleMessages,
+} from "../state.ts";
+
+export type { ConversationMessage, ConversationState, TurnItem, TurnState } from "../state.ts";
+
+export interface UseConversationOptions {
+  /** `https://example.com`, or a bare host; the page's own when absent. */
+  host?: string;
+  /** The browser's own when absent. */
+  WebSocket?: WebSocketClass;
+  /** Subprotocols, which carry a browser's token. */
+  protocols?: string[];
+}
+
+export interface Conversation {
+  state: ConversationState;
+  /** Recorded, streaming and unsent messages as one list. */
+  messages: ConversationMessage[];
+  status: ConnectionStatus;
+  /** Some turn is at work. */
+  answering: boolean;
+  /** Sends a message as soon as it can, and again after a lost connection; returns its client id. */
+  send(content: Content, options?: SendOptions): string;
+  /** Sends a rejected message once more, as a new one; returns its new client id, or `null` if there is none. */
+  retry(clientId: string): string | null;
+  /** Forgets a message that was not recorded. */
+  discard(clientId: string): void;
+  /** Adds a page of older messages. */
+  addHistory(page: HistoryPage): void;
+  /** Connects anew at once, also after the connection was closed. */
+  reconnect(): void;
+}
+
+/**
+ * The conversation with this id, from its last messages on. All functions stay the same between renders.
+ *
+ * @example
+ * const { messages, send } = useConversation(id);
+ */
+export function useConversation(id: string, options: UseConversationOptions = {}): Conversation {
+  const { session, socketClass } = useSession(id, options.WebSocket);
+  const agent = useAgent({
+    agent: "conversation",
+    name: id,
+    ...address(options.host),
+    ...reconnection,
+    ...(options.protocols === undefined ? {} : { protocols: options.protocols }),
+    WebSocket: socketClass,
+    maxEnqueuedMessages: 0,
+    shouldReconnectOnClose: (event) => !isFinalClose(event),
+    onOpen: ({ target }) => {
+      const socket = socketOf(target, id);
+      if (socket === null) return;
+      session.opened({ send: (data) => void socket.send(data), reconnect: () => socket.reconnect() });
+    },
+    onMessage: ({ target, data }) => {
+      if (socketOf(target, id) !== null) session.received(data);
+    },
+    onClose: ({ target }) => {
+      const socket = socketOf(target, id);
+      if (socket !== null) session.closed({ final: !socket.shouldReconnect });
+    },
+  });
+  const state = useSyncExternalStore(session.subscribe, session.getSnapshot, session.getSnapshot);
+  const messages = useMemo(() => visibleMessages(state), [state]);
+  const { send, retry, discard, addHistory } = session;
+  const functions = useMemo(
+    () => ({ send, retry, discard, addHistory, reconnect: () => agent.reconnect() }),
+    [send, retry, discard, addHistory, agent],
+  );
+  return { state, messages, status: state.connection, answering: isAnswering(state), ...functions };
+}
+
+interface Live {
+  id: string;
+  session: ConversationSession;
+  socketClass: WebSocketClass;
+}
+
+/** One session per conversation: another id begins anew in the same render. */
+function useSession(id: string, base?: WebSocketClass): Live {
+  const [live, setLive] = useState(() => createLive(id, base));
+  if (live.id === id) return live;
+  const next = createLive(id, base);
+  setLive(next);
+  return next;
+}
+
+function createLive(id: string, base?: WebSocketClass): Live {
+  const session = new ConversationSession();
+  return { id, session, socketClass: resumingWebSocket(session.resumeFrom, base) };
+}
+
+/** The page's own protocol decides where no host says otherwise. */
+function address(host: string | undefined): { host?: string; protocol?: "ws" | "wss" } {
+  if (host !== undefined) return parseHost(host);
+  return typeof window === "undefined" ? {} : parseHost(window.location.origin);
+}
+
+/** The socket of an event, if it belongs to this conversation: after a change of id the old one may speak once more. */
+function socketOf(target: EventTarget | null, id: string): PartySocket | null {
+  return target instanceof PartySocket && target.room === id ? target : null;
+}

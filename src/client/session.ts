@@ -1,0 +1,147 @@
+/**
+ * The live side of one conversation, without a socket of its own: it holds the state, sends messages until they are
+ * recorded, and knows where a lost connection continues. Whoever owns the socket tells it what happens to it.
+ *
+ * SESSION-1  A message keeps its client id and is sent again after each opening, in order, until it is recorded,
+ *            rejected or discarded; the id makes the repetition harmless.
+ * SESSION-2  A connection continues after the last durable frame that was applied.
+ * SESSION-3  A message that stays unrecorded on an open connection means the connection is dead: it is replaced.
+ */
+import { addHistory, type HistoryPage } from "./history.ts";
+import { addPending, dropPending } from "./pending.ts";
+import type { ClientFrame, Content } from "./protocol.ts";
+import { type ConversationState, initialState, type PendingMessage } from "./state.ts";
+import { applyFrame } from "./store.ts";
+import { parseFrame } from "./wire.ts";
+
+/** What the session needs of a socket. */
+export interface Transport {
+  send(data: string): void;
+  /** Replaces the connection by a new one. */
+  reconnect(): void;
+}
+
+export interface SendOptions {
+  /** The client id; absent = a new one. Sending the same id again is sending the same message. */
+  id?: string;
+  replyToMessageId?: string;
+}
+
+export interface SessionOptions {
+  /** How long an open connection may leave a message unrecorded, in milliseconds; 15 000 when absent. */
+  acknowledgeWithin?: number;
+}
+
+export class ConversationSession {
+  readonly #acknowledgeWithin: number;
+  readonly #listeners = new Set<() => void>();
+  #state: ConversationState = initialState;
+  #transport: Transport | null = null;
+  #watch: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(options: SessionOptions = {}) {
+    this.#acknowledgeWithin = options.acknowledgeWithin ?? 15_000;
+  }
+
+  /** The state now; the same object until it changes. */
+  readonly getSnapshot = (): ConversationState => this.#state;
+
+  /** Calls the listener after each change; returns how to stop. */
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  };
+
+  /** Where the next connection continues; `null` before the first snapshot. */
+  readonly resumeFrom = (): number | null => this.#state.seq;
+
+  /** Sends a message as soon as it can; returns its client id. */
+  readonly send = (content: Content, { id, replyToMessageId }: SendOptions = {}): string => {
+    const clientId = id ?? crypto.randomUUID();
+    if (this.#state.messages.some((message) => message.clientId === clientId)) return clientId;
+    const message = {
+      clientId,
+      content,
+      createdAt: new Date().toISOString(),
+      ...(replyToMessageId === undefined ? {} : { replyToMessageId }),
+    };
+    this.#update(addPending(dropPending(this.#state, clientId), message));
+    this.#transmit(message);
+    this.#watchAcknowledgement();
+    return clientId;
+  };
+
+  /** Sends a rejected message once more, as a new one; returns its new client id. Unknown ids answer `null`. */
+  readonly retry = (clientId: string): string | null => {
+    const message = this.#state.pending.find((pending) => pending.clientId === clientId);
+    if (message?.status !== "rejected") return null;
+    this.discard(clientId);
+    const { content, replyToMessageId } = message;
+    return this.send(content, replyToMessageId === undefined ? {} : { replyToMessageId });
+  };
+
+  /** Forgets a message that was not recorded; it is not sent again. */
+  readonly discard = (clientId: string): void => this.#update(dropPending(this.#state, clientId));
+
+  /** Adds a page of older messages. */
+  readonly addHistory = (page: HistoryPage): void => this.#update(addHistory(this.#state, page));
+
+  /** The socket is open. */
+  opened(transport: Transport): void {
+    this.#transport = transport;
+    this.#update({ ...this.#state, connection: "open" });
+    for (const message of this.#unrecorded()) this.#transmit(message);
+    this.#watchAcknowledgement();
+  }
+
+  /** The socket has received something; what is no frame of this protocol is left alone. */
+  received(data: unknown): void {
+    const frame = parseFrame(data);
+    if (frame === null) return;
+    const before = this.#unrecorded().length;
+    this.#update(applyFrame(this.#state, frame));
+    if (this.#unrecorded().length !== before) this.#watchAcknowledgement();
+  }
+
+  /** The socket is closed, for good or until the next attempt. */
+  closed({ final }: { final: boolean }): void {
+    this.#transport = null;
+    this.#stopWatch();
+    const connection = final ? "closed" : this.#state.seq === null ? "connecting" : "reconnecting";
+    if (connection !== this.#state.connection) this.#update({ ...this.#state, connection });
+  }
+
+  #unrecorded(): PendingMessage[] {
+    return this.#state.pending.filter(({ status }) => status === "sending");
+  }
+
+  #transmit({ clientId, content, replyToMessageId }: Omit<PendingMessage, "status">): void {
+    const frame: ClientFrame = {
+      v: 1,
+      type: "turn.start",
+      id: clientId,
+      content,
+      ...(replyToMessageId === undefined ? {} : { replyToMessageId }),
+    };
+    this.#transport?.send(JSON.stringify(frame));
+  }
+
+  #watchAcknowledgement(): void {
+    this.#stopWatch();
+    if (this.#transport === null || this.#unrecorded().length === 0) return;
+    this.#watch = setTimeout(() => this.#transport?.reconnect(), this.#acknowledgeWithin);
+  }
+
+  #stopWatch(): void {
+    if (this.#watch !== undefined) clearTimeout(this.#watch);
+    this.#watch = undefined;
+  }
+
+  #update(state: ConversationState): void {
+    if (state === this.#state) return;
+    this.#state = state;
+    for (const listener of this.#listeners) listener();
+  }
+}

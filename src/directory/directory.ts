@@ -1,0 +1,25 @@
+/**
+ * The directory: what lists need of agents and conversations. The actors own the facts and write these rows; losing
+ * the directory for a while makes lists fail and nothing else.
+ *
+ * DIR-1  An upsert writes one row (and, once, one more for each user of a conversation), whatever was there before.
+ * DIR-2  Every read is scoped to one tenant; without a role that reads all, to the conversations one takes part in.
+ * DIR-3  Lists ascend by creation and continue after a cursor without loss or repetition while rows are added.
+ */
+import type { AgentIdentity } from "../agents/agent/api.ts";
+import type { ConversationView } from "../client/protocol.ts";
+import type { Page, PageOptions } from "../shared/page.ts";
+import type { Principal } from "../shared/principal.ts";
+
+/** A conversation as lists show it: without what changes with every turn. */
+export type ConversationSummary = Omit<ConversationView, "status" | "gate">;
+
+/** Times of creation are part of a row's key: give the same one with every put. */
+export interface Directory {
+  putAgent(agent: AgentIdentity): Promise<void>;
+  putConversation(tenant: string, conversation: ConversationSummary): Promise<void>;
+  /** Throws `INVALID_INPUT` for a cursor that is none, `UNAVAILABLE` when the store does not answer. */
+  agents(tenant: string, options?: PageOptions): Promise<Page<AgentIdentity>>;
+  /** As `agents`; what the principal may see. */
+  conversations(principal: Principal, options?: PageOptions): Promise<Page<ConversationSummary>>;
+}

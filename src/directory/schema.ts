@@ -1,0 +1,48 @@
+/**
+ * The directory's tables, as a list of migrations. The Worker applies them itself, so installing or upgrading needs no
+ * command.
+ *
+ * SCHEMA-1  A migration that was released never changes; a change is a new one at the end.
+ *
+ * Rows are keyed by what lists are ordered by, so a page is one range of the primary key and no index has to be kept.
+ */
+
+export interface Migration {
+  /** Recorded when it has been applied. */
+  name: string;
+  statements: readonly string[];
+}
+
+export const MIGRATIONS: readonly Migration[] = [
+  {
+    name: "0001_directory",
+    statements: [
+      `CREATE TABLE agents (
+        tenant TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        persona TEXT NOT NULL,
+        project_ids TEXT NOT NULL,
+        updated_at INTEGER NOT NULL,
+        PRIMARY KEY (tenant, created_at, id)
+      ) STRICT, WITHOUT ROWID`,
+      `CREATE TABLE conversations (
+        tenant TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        project_id TEXT NOT NULL,
+        title TEXT,
+        participants TEXT NOT NULL,
+        PRIMARY KEY (tenant, created_at, id)
+      ) STRICT, WITHOUT ROWID`,
+      `CREATE TABLE conversation_users (
+        tenant TEXT NOT NULL,
+        user_id TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        PRIMARY KEY (tenant, user_id, created_at, id)
+      ) STRICT, WITHOUT ROWID`,
+    ],
+  },
+];

@@ -1,0 +1,64 @@
+/** The directory's SQL. Lists take `?1` tenant, `?2` and `?3` the key they continue after, `?4` how many rows. */
+
+type Order = "asc" | "desc";
+type Lists = Record<Order, string>;
+
+/** Personas can be large: a page ends before its rows exceed this many characters, but has one row at least. */
+const MAX_PAGE_CHARACTERS = 4_000_000;
+
+export const PUT_AGENT = `INSERT INTO agents (tenant, created_at, id, persona, project_ids, updated_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT DO UPDATE SET
+  persona = excluded.persona, project_ids = excluded.project_ids, updated_at = excluded.updated_at`;
+
+export const PUT_CONVERSATION = `INSERT INTO conversations
+  (tenant, created_at, id, agent_id, project_id, title, participants)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+ON CONFLICT DO UPDATE SET agent_id = excluded.agent_id, project_id = excluded.project_id,
+  title = excluded.title, participants = excluded.participants`;
+
+/** Users of the stored conversation who are not among the new ones (`?4`, a JSON list). */
+export const REMOVE_USERS = `DELETE FROM conversation_users
+WHERE tenant = ?1 AND created_at = ?2 AND id = ?3
+  AND user_id IN (
+    SELECT participant.value ->> 'id' FROM conversations, json_each(conversations.participants) AS participant
+    WHERE tenant = ?1 AND created_at = ?2 AND conversations.id = ?3 AND participant.value ->> 'type' = 'user')
+  AND user_id NOT IN (SELECT value FROM json_each(?4))`;
+
+export const PUT_USERS = `INSERT OR IGNORE INTO conversation_users (tenant, user_id, created_at, id)
+SELECT ?1, value, ?2, ?3 FROM json_each(?4)`;
+
+/** `more` is 1 on rows that another row follows. */
+export const LIST_AGENTS: Lists = bothOrders(
+  (comparison, order) => `SELECT tenant, created_at, id, persona, project_ids, updated_at, more FROM (
+  SELECT *,
+    ROW_NUMBER() OVER keys AS position,
+    SUM(LENGTH(persona)) OVER keys AS characters,
+    LEAD(1, 1, 0) OVER keys AS more
+  FROM (
+    SELECT * FROM agents WHERE tenant = ?1 AND (created_at, id) ${comparison} (?2, ?3)
+    ORDER BY created_at ${order}, id ${order} LIMIT ?4 + 1
+  )
+  WINDOW keys AS (ORDER BY created_at ${order}, id ${order})
+)
+WHERE position = 1 OR (position <= ?4 AND characters <= ${MAX_PAGE_CHARACTERS})
+ORDER BY position`,
+);
+
+export const LIST_CONVERSATIONS: Lists = bothOrders(
+  (comparison, order) => `SELECT * FROM conversations
+WHERE tenant = ?1 AND (created_at, id) ${comparison} (?2, ?3)
+ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
+);
+
+/** `?5` is the user. */
+export const LIST_CONVERSATIONS_OF_USER: Lists = bothOrders(
+  (comparison, order) => `SELECT conversations.* FROM conversation_users AS member
+JOIN conversations USING (tenant, created_at, id)
+WHERE member.tenant = ?1 AND member.user_id = ?5 AND (member.created_at, member.id) ${comparison} (?2, ?3)
+ORDER BY member.created_at ${order}, member.id ${order} LIMIT ?4`,
+);
+
+function bothOrders(list: (comparison: "<" | ">", order: "ASC" | "DESC") => string): Lists {
+  return { asc: list(">", "ASC"), desc: list("<", "DESC") };
+}

@@ -1,0 +1,131 @@
+/**
+ * The composition root: an application's libraries and policies in, its Worker out. The only place that knows every
+ * part; everything else gets what it needs as a port.
+ */
+import { getAgentByName } from "agents";
+import { defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
+import { createModelGateway, secretsOf } from "./adapters/gateway.ts";
+import { adapterFor } from "./adapters/lookup.ts";
+import type { ModelGateway, ModelProfile } from "./adapters/types.ts";
+import { createAgentClass } from "./agents/agent/agent.ts";
+import type { AgentApi, CreateAgent } from "./agents/agent/api.ts";
+import { createConversationClass } from "./agents/conversation/conversation.ts";
+import { allowAll, type Gate } from "./agents/conversation/planning/gate.ts";
+import { type ExecutorService, serviceExecutor } from "./agents/executor/client.ts";
+import { createExecutorClass } from "./agents/executor/executor.ts";
+import { D1Directory } from "./directory/d1-directory.ts";
+import type { Directory } from "./directory/directory.ts";
+import { createHttpApp, type HttpApp } from "./http/app.ts";
+import { type Authorize, type LocalEnv, localAuthorize } from "./http/authorize.ts";
+import type { Actors, ConversationActor } from "./http/context.ts";
+import type { Library } from "./library/define.ts";
+import { CodeRegistry } from "./library/registry.ts";
+import { systemClock } from "./ports/workers/system.ts";
+import { DramatisError, type Result } from "./shared/errors.ts";
+import type { Principal } from "./shared/principal.ts";
+
+/** The bindings and variables of a Dramatis Worker. Bindings are named as their classes. */
+export interface DramatisEnv extends ModelEnvironment, LocalEnv {
+  Conversation: DurableObjectNamespace;
+  Agent: DurableObjectNamespace;
+  Executor: ExecutorService;
+  /** The directory; without it everything works but lists. */
+  DB?: D1Database;
+  /** Workers AI. */
+  AI?: Ai;
+}
+
+/** What an application is made of. */
+export interface DramatisOptions {
+  libraries: Library[];
+  /** Who may enter; absent = a local administrator under `npm start`, nobody elsewhere. */
+  authorize?: Authorize<DramatisEnv>;
+  models?: {
+    /** The profile of personas that name none; absent = decided by the environment. */
+    default?: ModelProfile;
+    /** Reaches the models; absent = the built-in providers. */
+    gateway?: (env: DramatisEnv) => ModelGateway;
+  };
+  /** Decides before every tool call; absent = all are allowed. */
+  gate?: Gate;
+  /** Agents that every runtime has from its first request on, in the tenant `local` unless they say otherwise. */
+  agents?: (CreateAgent & { tenant?: string })[];
+}
+
+/**
+ * The Worker of an application. Export its classes under their own names, and its handler as the default.
+ *
+ * @example
+ * const app = dramatis({ libraries: [library] });
+ * export const { Conversation, Agent, Executor } = app;
+ * export default app.handler;
+ */
+export function dramatis(options: DramatisOptions) {
+  const registry = new CodeRegistry(options.libraries);
+  const directory = (env: DramatisEnv): Directory | null =>
+    env.DB === undefined ? null : new D1Directory(env.DB);
+  const http = createHttpApp<DramatisEnv>({
+    authorize: options.authorize ?? localAuthorize,
+    actors: actorsOf,
+    directory: (env) => directory(env) ?? unavailable(),
+    seed: (env) => seed(env, options.agents ?? []),
+  });
+  return {
+    Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
+      gateway: options.models?.gateway ?? builtInGateway,
+      executor: (env) => serviceExecutor(env.Executor),
+      agent: (env, tenant, id) => actorsOf(env).agent(tenant, id),
+      directory,
+      adapters: adapterFor,
+      gate: options.gate ?? allowAll,
+    }),
+    Agent: createAgentClass<DramatisEnv & Cloudflare.Env>({
+      registry,
+      defaultProfile: (env) => options.models?.default ?? defaultModelProfile(env, env.AI !== undefined),
+      directory,
+    }),
+    Executor: createExecutorClass(registry, systemClock),
+    handler: { fetch: http.fetch } satisfies HttpApp<DramatisEnv>,
+  };
+}
+
+function builtInGateway(env: DramatisEnv): ModelGateway {
+  return createModelGateway({
+    secret: secretsOf(env),
+    fetch: (input, init) => fetch(input, init),
+    clock: systemClock,
+    ...(env.AI === undefined ? {} : { ai: env.AI }),
+  });
+}
+
+/** Actors are named `{tenant}:{id}`, so equal ids of two tenants never meet. */
+function actorsOf(env: DramatisEnv): Actors {
+  return {
+    agent: (tenant, id) => stub<AgentApi>(env.Agent, `${tenant}:${id}`),
+    conversation: (tenant, id) => stub<ConversationActor>(env.Conversation, `${tenant}:${id}`),
+  };
+}
+
+async function stub<Api>(namespace: DurableObjectNamespace, name: string): Promise<Api> {
+  // SAFETY: the class behind each binding is the one this module made, which implements `Api`; naming its type here
+  // would make the type of every class depend on all others.
+  return (await getAgentByName(namespace as never, name)) as unknown as Api;
+}
+
+/** Creates the agents of `options.agents` that are not there. */
+async function seed(env: DramatisEnv, agents: (CreateAgent & { tenant?: string })[]): Promise<void> {
+  for (const { tenant = "local", ...agent } of agents) {
+    const principal: Principal = { subject: "system", tenant, roles: ["admin"] };
+    const actor = await actorsOf(env).agent(tenant, agent.id);
+    const created: Result<unknown> = await actor.create(principal, agent);
+    if (created.ok || created.error.code === "CONFLICT") continue;
+    throw new Error(`The agent "${agent.id}" could not be created: ${created.error.message}`);
+  }
+}
+
+function unavailable(): never {
+  throw new DramatisError(
+    "UNAVAILABLE",
+    "Lists need the D1 binding `DB`; add it to the Worker's configuration.",
+  );
+}

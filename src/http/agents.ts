@@ -1,0 +1,84 @@
+/** `/api/agents`: who can be talked to. Reading is open to the tenant, writing to authors. */
+import { z } from "zod";
+import type { CreateAgent } from "../agents/agent/api.ts";
+import { idSchema, referenceSchema } from "../library/reference.ts";
+import { personaSchema } from "../library/schemas.ts";
+import { DramatisError, unwrap } from "../shared/errors.ts";
+import { isChosenId } from "../shared/identifiers.ts";
+import { mayAuthor, type Principal } from "../shared/principal.ts";
+import { validate } from "../shared/validation.ts";
+import { readJson } from "./body.ts";
+import type { HttpRoutes } from "./context.ts";
+import { pageOptions } from "./query.ts";
+import { json, notFound, page, refuseOtherMethods } from "./respond.ts";
+import { seeded } from "./seeding.ts";
+
+/** An agent is one row of its actor and one of the directory, and a row holds less than 2 MB. */
+const MAX_AGENT_BYTES = 1024 * 1024;
+const GENERATED_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz";
+
+const projectIds = z.exactOptional(
+  z.array(idSchema).min(1, "Name at least one project, or leave the field out.").max(100),
+);
+const createSchema = z.strictObject({ id: z.exactOptional(idSchema), persona: z.unknown(), projectIds });
+const changeSchema = z
+  .strictObject({ persona: z.exactOptional(z.unknown()), projectIds })
+  .refine((change) => Object.keys(change).length > 0, "Give `persona` or `projectIds`.");
+
+export function agentRoutes(app: HttpRoutes): void {
+  app.use("/api/agents/*", seeded);
+
+  app.get("/api/agents", async ({ req, var: { principal, directory } }) =>
+    page("agents", await directory.agents(principal.tenant, pageOptions(req.query()))),
+  );
+
+  app.post("/api/agents", async ({ req, var: { principal, actors } }) => {
+    requireAuthor(principal);
+    const body = validate(createSchema, await readJson(req.raw, MAX_AGENT_BYTES));
+    const input: CreateAgent = { ...body, id: body.id ?? generateId(), persona: parsePersona(body.persona) };
+    const agent = await actors.agent(principal.tenant, input.id);
+    const identity = unwrap(await agent.create(principal, input));
+    return json(identity, 201, `/api/agents/${identity.id}`);
+  });
+  refuseOtherMethods(app, "/api/agents", ["GET", "POST"]);
+
+  app.get("/api/agents/:id", async ({ req, var: { principal, actors } }) => {
+    const id = req.param("id");
+    if (!isChosenId(id)) return notFound();
+    const agent = await actors.agent(principal.tenant, id);
+    return json(unwrap(await agent.identity()));
+  });
+
+  app.patch("/api/agents/:id", async ({ req, var: { principal, actors } }) => {
+    const id = req.param("id");
+    if (!isChosenId(id)) return notFound();
+    requireAuthor(principal);
+    const { persona, ...change } = validate(changeSchema, await readJson(req.raw, MAX_AGENT_BYTES));
+    const agent = await actors.agent(principal.tenant, id);
+    const changed = await agent.update(principal, {
+      ...change,
+      ...(persona === undefined ? {} : { persona: parsePersona(persona) }),
+    });
+    return json(unwrap(changed));
+  });
+  refuseOtherMethods(app, "/api/agents/:id", ["GET", "PATCH"]);
+}
+
+/** A persona or a reference to one; which of the two decides whose rules the errors speak of. */
+function parsePersona(value: unknown): CreateAgent["persona"] {
+  const isReference =
+    typeof value === "string" || (typeof value === "object" && value !== null && "library" in value);
+  return isReference
+    ? validate(referenceSchema, value, "/persona")
+    : validate(personaSchema, value, "/persona");
+}
+
+function requireAuthor(principal: Principal): void {
+  if (mayAuthor(principal)) return;
+  throw new DramatisError("FORBIDDEN", "Only authors and administrators may create and change agents.");
+}
+
+function generateId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(10));
+  return `agent-${Array.from(bytes, (byte) => GENERATED_CHARACTERS.charAt(byte % 32)).join("")}`;
+}

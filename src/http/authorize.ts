@@ -1,0 +1,45 @@
+/**
+ * Who may enter.
+ *
+ * AUTH-1  Every request but `GET /health` passes `authorize` before anything else is said about it.
+ * AUTH-2  Without configuration nobody enters: the local principal exists only where the runtime was started for one
+ *         machine (`DRAMATIS_LOCAL`), for a loopback `Host`, and for pages of that very origin. So neither another
+ *         site in the user's browser nor a rebound DNS name reaches it.
+ */
+import type { Principal } from "../shared/principal.ts";
+import { problem } from "./problem.ts";
+
+/** Decides who is asking: a principal, or the response that refuses. */
+export type Authorize<Env = unknown> = (request: Request, env: Env) => Promise<Principal | Response>;
+
+/** What `localAuthorize` reads of the environment. */
+export interface LocalEnv {
+  /** "1" under `npm start`. */
+  DRAMATIS_LOCAL?: string;
+}
+
+const LOOPBACK = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;
+
+/** The default: an administrator of the tenant `local`, on this machine only. */
+export const localAuthorize: Authorize<LocalEnv> = async (request, env) => {
+  if (env.DRAMATIS_LOCAL !== "1") {
+    return problem(
+      "UNAUTHENTICATED",
+      "No way to authenticate is configured. Pass `authorize` to dramatis().",
+    );
+  }
+  const url = new URL(request.url);
+  const host = request.headers.get("host") ?? url.host;
+  if (!LOOPBACK.test(host)) {
+    return problem("UNAUTHENTICATED", "The local runtime answers on a loopback address only.");
+  }
+  const origin = request.headers.get("origin");
+  if (origin !== null && originOf(origin) !== originOf(`${url.protocol}//${host}`)) {
+    return problem("UNAUTHENTICATED", "The local runtime answers pages of its own origin only.");
+  }
+  return { subject: "local", tenant: "local", roles: ["admin"] };
+};
+
+function originOf(text: string): string | null {
+  return URL.canParse(text) ? new URL(text).origin : null;
+}

@@ -1,0 +1,76 @@
+/**
+ * References to definitions: `library/id@version`, `id` within a library, or an object.
+ *
+ * REF-1  What parses is printed to text that parses to the same.
+ */
+import { z } from "zod";
+import { DramatisError } from "../shared/errors.ts";
+import type { DefinitionReference } from "./types.ts";
+
+/** A reference that names its library. No version means the latest when it is resolved. */
+export interface LibraryReference {
+  library: string;
+  id: string;
+  version?: number;
+}
+
+/** Ids of libraries and of what is in them. */
+export const idSchema = z
+  .string()
+  .regex(
+    /^[a-z0-9][a-z0-9-]{0,63}$/,
+    "An id is 1 to 64 lower-case letters, digits and hyphens, and begins with a letter or a digit",
+  );
+
+const versionSchema = z.int().min(1, "A version is an integer from 1");
+
+const textForm = /^(?:(?<library>[^/@]+)\/)?(?<id>[^/@]+)(?:@(?<version>[1-9][0-9]{0,14}))?$/;
+
+const FORMS = 'A reference is "library/id", "library/id@version" or {library, id, version?}';
+
+/** Both forms, as they are written in a definition. Only the shape is checked, not that the target exists. */
+export const referenceSchema: z.ZodType<DefinitionReference> = z.union(
+  [
+    z.string().refine((text) => readText(text) !== undefined, FORMS),
+    z.strictObject({ library: idSchema, id: idSchema, version: z.exactOptional(versionSchema) }),
+  ],
+  FORMS,
+);
+
+/**
+ * Reads a reference. `home` is the library that a bare `id` belongs to; without one a bare id is refused with
+ * `INVALID_INPUT`, and so is what is no reference.
+ */
+export function parseReference(reference: DefinitionReference, home?: string): LibraryReference {
+  const read = typeof reference === "string" ? readText(reference) : reference;
+  if (read === undefined) {
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `${JSON.stringify(reference)} is not a reference. Write "library/id" or "library/id@version".`,
+    );
+  }
+  const library = read.library ?? home;
+  if (library === undefined) {
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `The reference "${read.id}" names no library. Write "library/${read.id}".`,
+    );
+  }
+  return { library, id: read.id, ...(read.version === undefined ? {} : { version: read.version }) };
+}
+
+/** The reference as text. */
+export function formatReference({ library, id, version }: LibraryReference): string {
+  return version === undefined ? `${library}/${id}` : `${library}/${id}@${version}`;
+}
+
+function readText(text: string): { library?: string; id: string; version?: number } | undefined {
+  const { library, id, version } = textForm.exec(text)?.groups ?? {};
+  if (id === undefined || !idSchema.safeParse(id).success) return undefined;
+  if (library !== undefined && !idSchema.safeParse(library).success) return undefined;
+  return {
+    id,
+    ...(library === undefined ? {} : { library }),
+    ...(version === undefined ? {} : { version: Number(version) }),
+  };
+}

@@ -1,0 +1,77 @@
+/**
+ * From a persona to everything that a conversation pins.
+ *
+ * CHAIN-1  The chain holds data only and is complete: no later change of a library alters it.
+ * CHAIN-2  A model sees each tool name once.
+ */
+import type { ModelProfile } from "../adapters/types.ts";
+import { DramatisError } from "../shared/errors.ts";
+import { contentHash } from "./hash.ts";
+import { parseInput } from "./issues.ts";
+import { completePersona } from "./persona.ts";
+import { parseReference, referenceSchema } from "./reference.ts";
+import type { Registry, Resolved } from "./registry.ts";
+import { personaSchema } from "./schemas.ts";
+import type { DefinitionReference, Persona, Pin, ToolDefinition, VersionChain } from "./types.ts";
+
+/** Checks what a caller gave as a persona, inline or by reference. `INVALID_INPUT` says which field is wrong. */
+export function parsePersonaSource(value: unknown): Persona | DefinitionReference {
+  const isReference =
+    typeof value === "string" || (typeof value === "object" && value !== null && "library" in value);
+  return isReference
+    ? parseInput(referenceSchema, value, "The persona's reference")
+    : parseInput(personaSchema, value, "The persona");
+}
+
+/**
+ * Resolves a persona, its tools and its model profile. References without a library stay in the persona's own;
+ * `defaultProfile` serves a persona that names none. Throws `NOT_FOUND` naming what does not exist, and
+ * `INVALID_INPUT` for what is not valid.
+ */
+export async function resolveChain(
+  registry: Registry,
+  source: Persona | DefinitionReference,
+  defaultProfile: ModelProfile,
+): Promise<VersionChain> {
+  const persona = await resolvePersona(registry, parsePersonaSource(source));
+  const { identity, tools } = persona.definition;
+  const [resolvedTools, modelProfile] = await Promise.all([
+    Promise.all((tools?.toolIds ?? []).map((tool) => registry.tool(parseReference(tool, persona.library)))),
+    identity.modelProfileId === undefined
+      ? pinnedProfile(defaultProfile)
+      : registry.modelProfile(parseReference(identity.modelProfileId, persona.library)),
+  ]);
+  refuseEqualNames(resolvedTools);
+  return { persona, tools: resolvedTools, modelProfile };
+}
+
+async function resolvePersona(
+  registry: Registry,
+  source: Persona | DefinitionReference,
+): Promise<Pin & { definition: Persona }> {
+  if (isReference(source)) return registry.persona(parseReference(source));
+  const definition = completePersona(source);
+  return { id: "inline", version: 1, hash: await contentHash(definition), definition };
+}
+
+function isReference(source: Persona | DefinitionReference): source is DefinitionReference {
+  return typeof source === "string" || "library" in source;
+}
+
+async function pinnedProfile(definition: ModelProfile): Promise<VersionChain["modelProfile"]> {
+  return { id: "default", version: 1, hash: await contentHash(definition), definition };
+}
+
+function refuseEqualNames(tools: readonly Resolved<ToolDefinition>[]): void {
+  const byName = new Map<string, string>();
+  for (const { library, id, definition } of tools) {
+    const other = byName.get(definition.name);
+    if (other !== undefined) {
+      throw new DramatisError(
+        "INVALID_INPUT",
+        `The tools "${other}" and "${library}/${id}" have the same name "${definition.name}". Give the persona one of them.`,
+      );
+    }
+    byName.set(definition.name, `${library}/${id}`);
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * What a definition may contain. Definitions are strict: an unknown field is an error, so a misspelt setting is
+ * never silently without effect. Nothing is filled in here; `persona.ts` owns the defaults.
+ */
+import { z } from "zod";
+import { type ModelProfile, PROVIDERS } from "../adapters/types.ts";
+import type { JsonObject } from "../shared/json.ts";
+import { referenceSchema } from "./reference.ts";
+import type { Persona, ToolDefinition } from "./types.ts";
+
+/** Longest that one attempt of a call may take, in milliseconds. */
+export const MAX_TIMEOUT_MS = 900_000;
+
+/** One attempt of a tool that declares no timeout, in milliseconds. */
+export const DEFAULT_TOOL_TIMEOUT_MS = 60_000;
+
+const PROVIDER_ALIASES: Record<string, string> = {
+  cloudflare: "workers-ai",
+  google: "gemini",
+  local: "openai",
+};
+
+const label = z.string().min(1).max(2_000);
+const timeout = z.int().min(1).max(MAX_TIMEOUT_MS);
+const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
+
+/** A persona as it is written and stored: fields come back as they were given. */
+export const personaSchema: z.ZodType<Persona> = z.strictObject({
+  name: z.exactOptional(label),
+  description: z.exactOptional(label),
+  identity: z.strictObject({
+    systemPrompt: z.string().min(1).max(200_000),
+    instructions: z.exactOptional(z.array(z.string().min(1).max(50_000)).max(100)),
+    modelProfileId: z.exactOptional(referenceSchema),
+  }),
+  memory: z.exactOptional(z.strictObject({ recentTurnsLimit: z.exactOptional(z.int().min(1).max(1_000)) })),
+  tools: z.exactOptional(
+    z.strictObject({
+      toolIds: z.exactOptional(z.array(referenceSchema).max(128)),
+      constraints: z.exactOptional(
+        z.strictObject({ maxMovesPerTurn: z.exactOptional(z.int().min(1).max(1_000)) }),
+      ),
+    }),
+  ),
+});
+
+/** A model profile. Provider aliases become the provider's name, a base URL loses its trailing slashes. */
+export const modelProfileSchema: z.ZodType<ModelProfile> = z.strictObject({
+  provider: z.preprocess(
+    (value) => (typeof value === "string" ? (PROVIDER_ALIASES[value] ?? value) : value),
+    z.enum(PROVIDERS),
+  ),
+  modelId: z.string().min(1).max(500),
+  parameters: z.exactOptional(jsonObject),
+  executionConfig: z.exactOptional(z.strictObject({ timeoutMs: z.exactOptional(timeout) })),
+  baseUrl: z.exactOptional(
+    z
+      .url({ protocol: /^https?$/, error: "A base URL begins with http:// or https://" })
+      .transform(withoutTrailingSlash),
+  ),
+  apiKeySecret: z.exactOptional(
+    z
+      .string()
+      .regex(
+        /^[A-Za-z_][A-Za-z0-9_]{0,127}$/,
+        "Name an environment variable; a key itself never stands here",
+      ),
+  ),
+  costPer1kInput: z.exactOptional(z.number().min(0)),
+  costPer1kOutput: z.exactOptional(z.number().min(0)),
+});
+
+/** A tool as data. */
+export const toolDefinitionSchema: z.ZodType<ToolDefinition> = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[a-zA-Z0-9_-]{1,64}$/, "A tool's name is 1 to 64 letters, digits, underscores and hyphens"),
+  description: z.string().min(1).max(10_000),
+  inputSchema: jsonObject.refine((schema) => schema.type === "object", {
+    error: "The input's schema must describe an object: wrap it in z.object({…})",
+  }),
+  effect: z.enum(["pure", "idempotent", "once"]),
+  timeoutMs: timeout,
+});
+
+function withoutTrailingSlash(url: string): string {
+  return url.replace(/\/+$/, "");
+}

@@ -1,0 +1,62 @@
+/**
+ * Definitions: what library authors write. A definition is data with an id, versioned by the hash of its content;
+ * a tool's `execute` is code and belongs to whatever is deployed.
+ */
+import type { ModelProfile } from "../adapters/types.ts";
+import type { JsonObject } from "../shared/json.ts";
+
+/** `library/id`, `library/id@version`, or the same as an object. No version means the latest when it is resolved. */
+export type DefinitionReference = string | { library: string; id: string; version?: number };
+
+/** What one agent is: who it is, what it remembers, what it may use. Holds no state. */
+export interface Persona {
+  name?: string;
+  description?: string;
+  identity: {
+    systemPrompt: string;
+    /** Behavioural instructions, each a system instruction of its own after the prompt. */
+    instructions?: string[];
+    /** A model profile of a library; absent = the default profile. */
+    modelProfileId?: DefinitionReference;
+  };
+  memory?: {
+    /** Turns of this conversation that the model sees; 20 when absent. */
+    recentTurnsLimit?: number;
+  };
+  tools?: {
+    toolIds?: DefinitionReference[];
+    constraints?: {
+      /** Model replies per turn before the agent must answer; 16 when absent. */
+      maxMovesPerTurn?: number;
+    };
+  };
+}
+
+/** What running a tool twice would do. Absent means `once`. */
+export type ToolEffect = "pure" | "idempotent" | "once";
+
+/** A tool as data: what a conversation pins. */
+export interface ToolDefinition {
+  name: string;
+  description: string;
+  inputSchema: JsonObject;
+  effect: ToolEffect;
+  /** One attempt may take this long, in milliseconds. */
+  timeoutMs: number;
+}
+
+/** Where a pinned definition came from. Inline definitions have no library. */
+export interface Pin {
+  library?: string;
+  id: string;
+  version: number;
+  /** SHA-256 of the canonical JSON of the content, in hex. */
+  hash: string;
+}
+
+/** Everything a conversation needs of its agent, resolved when it was created and kept as data. */
+export interface VersionChain {
+  persona: Pin & { definition: Persona };
+  tools: (Pin & { definition: ToolDefinition })[];
+  modelProfile: Pin & { definition: ModelProfile };
+}

@@ -1,0 +1,187 @@
+/**
+ * The rows of `cf_agents_events`: one event, one row, in the order of its session.
+ *
+ * EVENTS-1  A batch is appended as a whole or not at all, normally by one statement, and writes one row an event.
+ * EVENTS-2  Content and metadata come back exactly, whatever their length up to `MAX_TEXT_BYTES` each.
+ * EVENTS-3  A read is bounded by rows and by bytes, and never reads the rows beyond.
+ */
+import type { SqlDatabase } from "../ports/sql-database.ts";
+import { checkSqlValues, MAX_VALUE_BYTES } from "../ports/sql-values.ts";
+import { utf8Length } from "../shared/utf8.ts";
+import { dehydrateEvent, hydrateEvent } from "./events.ts";
+import { INLINE_BYTES, type LongText, type PackedText, packedBytes } from "./long-text.ts";
+import { EventAction, type LoadEventsOptions, type SessionEvent, type StoredEvent } from "./types.ts";
+
+/** How many events a read gives when it names no limit. */
+export const DEFAULT_EVENT_LIMIT = 50;
+
+/** How many bytes of content and metadata a read gives when it names no bound. */
+export const DEFAULT_WINDOW_BYTES = 8 * 1024 * 1024;
+
+/** Events whose text has more UTF-16 units than this are stored one by one, in pieces where they must be. */
+const MAX_BATCHED_UNITS = INLINE_BYTES / 3;
+
+/** Bytes of one batch: within the platform's limit for a value, with room for the brackets. */
+const MAX_BATCH_BYTES = MAX_VALUE_BYTES - 2;
+
+const IDS_PER_STATEMENT = 1000;
+
+const CREATE = `CREATE TABLE IF NOT EXISTS cf_agents_events (
+  id TEXT NOT NULL, session_id TEXT NOT NULL, seq INTEGER NOT NULL, action TEXT NOT NULL,
+  created_at INTEGER NOT NULL, content TEXT, metadata TEXT, PRIMARY KEY (session_id, seq)) WITHOUT ROWID`;
+
+const INSERT_ONE = `INSERT INTO cf_agents_events (id, session_id, seq, action, created_at, content, metadata)
+  VALUES (?, ?, ?, ?, ?, ?, ?)`;
+
+const INSERT_BATCH = `INSERT INTO cf_agents_events (id, session_id, seq, action, created_at, content, metadata)
+  SELECT value ->> 0, ?1, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?2)`;
+
+const FILTER = `FROM cf_agents_events WHERE session_id = ?1 AND seq < ?2 AND (?3 IS NULL OR created_at >= ?3)
+  AND (?4 IS NULL OR action IN (SELECT value FROM json_each(?4)))`;
+const SELECT_LAST = `SELECT * ${FILTER} ORDER BY seq DESC LIMIT ?5`;
+const SELECT_FIRST = `SELECT * ${FILTER} ORDER BY seq LIMIT ?5`;
+
+const DELETE_NAMED = `DELETE FROM cf_agents_events
+  WHERE session_id = ?1 AND id IN (SELECT value FROM json_each(?2))
+  RETURNING seq, typeof(content) = 'blob' OR typeof(metadata) = 'blob' AS is_long`;
+const DELETE_SESSION = "DELETE FROM cf_agents_events WHERE session_id = ?";
+
+/** A row as it is stored: long text is a handle. */
+type EventRow = Omit<StoredEvent, "content" | "metadata"> & {
+  content: PackedText | null;
+  metadata: PackedText | null;
+};
+
+export class EventStore {
+  constructor(
+    private readonly db: SqlDatabase,
+    private readonly longText: LongText,
+  ) {}
+
+  /** Creates the table if it is not there. */
+  createTable(): void {
+    this.db.run(CREATE);
+  }
+
+  /**
+   * Appends `events` with the sequence numbers from `firstSeq` on, which must not be taken; what the events say of
+   * `sessionId` and `seq` is ignored. Throws `INVALID_INPUT` for text that cannot be stored, `TOO_LARGE` for too much.
+   */
+  append(sessionId: string, firstSeq: number, events: readonly SessionEvent[]): void {
+    const rows = events.map((event, index) => dehydrateEvent({ ...event, sessionId, seq: firstSeq + index }));
+    const { batches, apart } = planInserts(rows);
+    const insert = () => {
+      for (const batch of batches) this.db.run(INSERT_BATCH, sessionId, batch);
+      for (const row of apart) this.insertLong(row);
+    };
+    if (batches.length + apart.length > 1 || apart.length > 0) this.db.transaction(insert);
+    else insert();
+  }
+
+  /** The events of a session that `options` select, ascending; none if there is no such session. */
+  load(sessionId: string, options: LoadEventsOptions = {}): SessionEvent[] {
+    const tail = options.tail ?? true;
+    const maxBytes = options.maxBytes ?? DEFAULT_WINDOW_BYTES;
+    const selected = this.db.each<EventRow>(
+      tail ? SELECT_LAST : SELECT_FIRST,
+      sessionId,
+      options.before ?? Number.MAX_SAFE_INTEGER,
+      options.since ?? null,
+      options.actions === undefined ? null : JSON.stringify(options.actions),
+      options.limit ?? DEFAULT_EVENT_LIMIT,
+    );
+    const rows: EventRow[] = [];
+    let bytes = 0;
+    let userMessages = 0;
+    for (const row of selected) {
+      bytes += sizeOf(row.content) + sizeOf(row.metadata);
+      if (bytes > maxBytes && rows.length > 0) break;
+      rows.push(row);
+      if (row.action === EventAction.USER_MESSAGE) userMessages += 1;
+      if (tail && userMessages === options.userMessages) break;
+    }
+    if (tail) rows.reverse();
+    return rows.map((row) => hydrateEvent(this.unpacked(row)));
+  }
+
+  /** Deletes the events of a session that have one of these ids; others are left alone. */
+  delete(sessionId: string, eventIds: readonly string[]): void {
+    if (eventIds.length === 0) return;
+    this.db.transaction(() => {
+      for (let start = 0; start < eventIds.length; start += IDS_PER_STATEMENT) {
+        const ids = JSON.stringify(eventIds.slice(start, start + IDS_PER_STATEMENT));
+        for (const gone of this.db.all<{ seq: number; is_long: number }>(DELETE_NAMED, sessionId, ids)) {
+          if (gone.is_long === 1) this.longText.discardAll(textKey(sessionId, gone.seq));
+        }
+      }
+    });
+  }
+
+  /** Deletes all events of a session. */
+  deleteSession(sessionId: string): void {
+    this.db.transaction(() => {
+      this.db.run(DELETE_SESSION, sessionId);
+      this.longText.discardAll(textKey(sessionId));
+    });
+  }
+
+  private insertLong(row: StoredEvent): void {
+    const key = textKey(row.session_id, row.seq);
+    const content = row.content === null ? null : this.longText.pack(`${key}content`, row.content);
+    const left = INLINE_BYTES - (typeof content === "string" ? utf8Length(content) : 0);
+    const metadata = row.metadata === null ? null : this.longText.pack(`${key}metadata`, row.metadata, left);
+    this.db.run(INSERT_ONE, row.id, row.session_id, row.seq, row.action, row.created_at, content, metadata);
+  }
+
+  private unpacked(row: EventRow): StoredEvent {
+    const key = textKey(row.session_id, row.seq);
+    return {
+      ...row,
+      content: row.content === null ? null : this.longText.unpack(`${key}content`, row.content),
+      metadata: row.metadata === null ? null : this.longText.unpack(`${key}metadata`, row.metadata),
+    };
+  }
+}
+
+/** Rows that travel together as one JSON text each batch, and those too long for that. */
+function planInserts(rows: readonly StoredEvent[]): { batches: string[]; apart: StoredEvent[] } {
+  const batches: string[] = [];
+  const apart: StoredEvent[] = [];
+  let batch: string[] = [];
+  let bytes = 0;
+  const close = () => {
+    if (batch.length > 0) batches.push(`[${batch.join(",")}]`);
+    batch = [];
+    bytes = 0;
+  };
+  for (const row of rows) {
+    // JSON would carry a lone surrogate as an escape that SQLite then alters, so each text is checked before.
+    checkSqlValues([row.id, row.action, row.created_at]);
+    if ((row.content?.length ?? 0) + (row.metadata?.length ?? 0) > MAX_BATCHED_UNITS) {
+      apart.push(row);
+      continue;
+    }
+    checkSqlValues([row.content, row.metadata]);
+    const text = JSON.stringify([row.id, row.seq, row.action, row.created_at, row.content, row.metadata]);
+    const size = utf8Length(text) + 1;
+    if (size > MAX_BATCH_BYTES) {
+      apart.push(row);
+      continue;
+    }
+    if (bytes + size > MAX_BATCH_BYTES) close();
+    batch.push(text);
+    bytes += size;
+  }
+  close();
+  return { batches, apart };
+}
+
+/** Start of the keys of an event's long texts, or of all of a session's. The length keeps sessions apart. */
+function textKey(sessionId: string, seq?: number): string {
+  const session = `event:${sessionId.length}:${sessionId}:`;
+  return seq === undefined ? session : `${session}${seq}:`;
+}
+
+function sizeOf(packed: PackedText | null): number {
+  return packed === null ? 0 : packedBytes(packed);
+}

@@ -1,0 +1,109 @@
+/**
+ * The session log and what is built from it: events (one row each), messages for a model, and the rows themselves.
+ */
+
+/** What a session event records. Values are stored; they never change. */
+export enum EventAction {
+  USER_MESSAGE = "user_message",
+  AGENT_MESSAGE = "agent_message",
+  TOOL_CALL_REQUEST = "tool_call_request",
+  TOOL_RESULT = "tool_result",
+  SYSTEM_INSTRUCTION = "system_instruction",
+  COMPACTION = "compaction",
+}
+
+/**
+ * Named JSON values. The type says no more than "a value" of what is nested: the types of RPC give up on recursive
+ * ones, and turn `unknown` into `never`.
+ */
+export type Facts = Record<string, string | number | boolean | null | object>;
+
+/** A model's request to run one tool. `id` is the provider's, unique within its message. */
+export interface ToolCall {
+  id: string;
+  name: string;
+  arguments: Facts;
+}
+
+interface EventBase {
+  id: string;
+  sessionId: string;
+  /** Position in the session: from 0, ascending, never reused. */
+  seq: number;
+  content: string;
+  /** Milliseconds since the epoch. */
+  createdAt: number;
+  /** What is known beside the content (usage, finish reason, origin …). */
+  metadata?: Facts;
+}
+
+export type SessionEvent =
+  | (EventBase & { action: EventAction.USER_MESSAGE })
+  | (EventBase & { action: EventAction.AGENT_MESSAGE; model?: string })
+  | (EventBase & { action: EventAction.TOOL_CALL_REQUEST; toolCalls: ToolCall[]; model?: string })
+  | (EventBase & {
+      action: EventAction.TOOL_RESULT;
+      toolCallId: string;
+      toolName: string;
+      isSuccess: boolean;
+    })
+  | (EventBase & { action: EventAction.SYSTEM_INSTRUCTION })
+  | (EventBase & { action: EventAction.COMPACTION; compactedEventCount: number })
+  /** A row whose action this version does not know: readable, and never sent to a model. */
+  | (EventBase & { action: "unknown"; storedAction: string });
+
+/** A row of `cf_agents_events`. */
+export type StoredEvent = {
+  id: string;
+  session_id: string;
+  seq: number;
+  action: string;
+  content: string | null;
+  /** JSON. */
+  metadata: string | null;
+  /** Milliseconds since the epoch. */
+  created_at: number;
+};
+
+/** A row of `cf_agents_sessions`. */
+export type StoredSession = {
+  id: string;
+  agent_id: string;
+  created_at: number;
+  updated_at: number;
+  /** JSON. */
+  metadata: string | null;
+};
+
+/** One message of a model's context, provider-neutral. */
+export interface ContextMessage {
+  role: "system" | "user" | "assistant" | "tool";
+  content: string;
+  name?: string;
+  toolCallId?: string;
+  toolCalls?: ToolCall[];
+  metadata?: Facts;
+}
+
+export interface LoadEventsOptions {
+  /** How many events at most; 50 when absent. */
+  limit?: number;
+  /** Only events created at or after this time (milliseconds). */
+  since?: number;
+  /** Only these actions. */
+  actions?: EventAction[];
+  /** The last `limit` events (default), or the first. Both come ascending. */
+  tail?: boolean;
+  /** Only events below this sequence number. */
+  before?: number;
+  /** Stop before the rows read exceed this many bytes of content and metadata; at least one event is read. */
+  maxBytes?: number;
+  /** Stop once this many user messages were read; only together with `tail`. */
+  userMessages?: number;
+}
+
+export interface ContextBuilderOptions extends LoadEventsOptions {
+  systemInstructions?: string[];
+  /** Maps an event to a message; `null` leaves it out. */
+  eventToMessage?: (event: SessionEvent) => ContextMessage | null;
+}

@@ -1,0 +1,101 @@
+/**
+ * Counts what an actor's storage work costs, for tests and benchmarks. Counting wraps the ports from outside, so what
+ * is not wrapped pays nothing.
+ *
+ * COST-1  A call of a statement counts as one statement, and so does a call of a key.
+ * COST-2  A put and a delete of a key count as one row written each.
+ */
+import type { KeyValue } from "./key-value.ts";
+import type { SqlDatabase } from "./sql-database.ts";
+
+export interface Cost {
+  statements: number;
+  rowsWritten: number;
+  rowsRead: number;
+}
+
+/** What a database tells of one statement once its rows were taken. */
+export interface RowCounts {
+  readonly rowsWritten: number;
+  readonly rowsRead: number;
+}
+
+export class CostCounter {
+  private statements = 0;
+  private keysWritten = 0;
+  private cursors: RowCounts[] = [];
+
+  /** Everything since construction or the last `reset`. Rows count as far as the database told of them. */
+  get cost(): Cost {
+    const cost = { statements: this.statements, rowsWritten: this.keysWritten, rowsRead: 0 };
+    for (const { rowsWritten, rowsRead } of this.cursors) {
+      cost.rowsWritten += rowsWritten;
+      cost.rowsRead += rowsRead;
+    }
+    return cost;
+  }
+
+  reset(): void {
+    this.statements = 0;
+    this.keysWritten = 0;
+    this.cursors = [];
+  }
+
+  /** A statement ran; `cursor` will know its rows. */
+  countStatement(cursor?: RowCounts): void {
+    this.statements += 1;
+    if (cursor !== undefined) this.cursors.push(cursor);
+  }
+
+  countKeyRead(): void {
+    this.statements += 1;
+  }
+
+  countKeyWrite(): void {
+    this.statements += 1;
+    this.keysWritten += 1;
+  }
+}
+
+/** The same ports, counting into `counter`. A database behind them need not know its rows: then only keys' rows count. */
+export function countingDatabase(
+  db: SqlDatabase,
+  kv: KeyValue,
+  counter: CostCounter,
+): { db: SqlDatabase; kv: KeyValue } {
+  return {
+    db: {
+      run: (statement, ...values) => {
+        counter.countStatement();
+        db.run(statement, ...values);
+      },
+      all: (statement, ...values) => {
+        counter.countStatement();
+        return db.all(statement, ...values);
+      },
+      each: (statement, ...values) => {
+        counter.countStatement();
+        return db.each(statement, ...values);
+      },
+      transaction: (body) => db.transaction(body),
+    },
+    kv: {
+      get: (key) => {
+        counter.countKeyRead();
+        return kv.get(key);
+      },
+      put: (key, value) => {
+        counter.countKeyWrite();
+        kv.put(key, value);
+      },
+      delete: (key) => {
+        counter.countKeyWrite();
+        return kv.delete(key);
+      },
+      list: (prefix, limit) => {
+        counter.countKeyRead();
+        return kv.list(prefix, limit);
+      },
+    },
+  };
+}

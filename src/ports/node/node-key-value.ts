@@ -1,0 +1,56 @@
+/**
+ * The `KeyValue` on a `NodeSqlDatabase`: a table beside the actor's own, so that it commits and rolls back with it.
+ */
+import { deserialize, serialize } from "node:v8";
+import { DramatisError } from "../../shared/errors.ts";
+import type { KeyValue } from "../key-value.ts";
+import { checkKey, MAX_VALUE_BYTES } from "../sql-values.ts";
+import type { NodeSqlDatabase } from "./node-sql-database.ts";
+
+type ValueRow = { value: Uint8Array };
+type EntryRow = { key: string; value: Uint8Array };
+
+export class NodeKeyValue implements KeyValue {
+  constructor(private readonly db: NodeSqlDatabase) {
+    db.run(
+      "CREATE TABLE IF NOT EXISTS _node_kv (key TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL) WITHOUT ROWID",
+    );
+  }
+
+  get<Value>(key: string): Value | undefined {
+    const [row] = this.db.all<ValueRow>("SELECT value FROM _node_kv WHERE key = ?", key);
+    // SAFETY: a key belongs to one store, which names the type it put there.
+    return row === undefined ? undefined : (deserialize(row.value) as Value);
+  }
+
+  put<Value>(key: string, value: Value): void {
+    checkKey(key);
+    const bytes = serialize(value);
+    if (bytes.byteLength > MAX_VALUE_BYTES) {
+      throw new DramatisError(
+        "TOO_LARGE",
+        `A value under a key may have ${MAX_VALUE_BYTES} bytes: use rows.`,
+      );
+    }
+    this.db.run(
+      "INSERT INTO _node_kv (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+      key,
+      bytes,
+    );
+  }
+
+  delete(key: string): boolean {
+    return this.db.all("DELETE FROM _node_kv WHERE key = ? RETURNING 1 AS gone", key).length > 0;
+  }
+
+  list<Value>(prefix: string, limit: number): [key: string, value: Value][] {
+    const entries: [key: string, value: Value][] = [];
+    const ascending = "SELECT key, value FROM _node_kv WHERE key >= ? ORDER BY key LIMIT ?";
+    for (const row of this.db.each<EntryRow>(ascending, prefix, limit)) {
+      if (!row.key.startsWith(prefix)) break;
+      // SAFETY: as in `get`.
+      entries.push([row.key, deserialize(row.value) as Value]);
+    }
+    return entries;
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * The `SqlDatabase` on Node's own SQLite, in memory or in a file: the same stores and cores run here without a
+ * Durable Object. The limits of the platform are set on the connection, so that what works here works there.
+ */
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import type { SqlDatabase, SqlRow, SqlValue } from "../sql-database.ts";
+import { checkSqlValues, refusePromise } from "../sql-values.ts";
+
+/** A Durable Object's SQLite refuses more than this. */
+const PLATFORM_LIMITS = {
+  variableNumber: 100,
+  sqlLength: 100_000,
+  compoundSelect: 5,
+  likePatternLength: 50,
+};
+
+export class NodeSqlDatabase implements SqlDatabase {
+  private readonly database: DatabaseSync;
+  private readonly statements = new Map<string, StatementSync>();
+  private depth = 0;
+
+  /** `path` is a file, or `:memory:`. */
+  constructor(path = ":memory:") {
+    this.database = new DatabaseSync(path, {
+      enableForeignKeyConstraints: false,
+      limits: PLATFORM_LIMITS,
+    });
+  }
+
+  run(statement: string, ...values: SqlValue[]): void {
+    checkSqlValues(values);
+    this.prepared(statement).run(...values);
+  }
+
+  all<Row extends SqlRow>(statement: string, ...values: SqlValue[]): Row[] {
+    checkSqlValues(values);
+    // SAFETY: the caller names the shape of its own constant statement's rows.
+    return this.prepared(statement).all(...values) as Row[];
+  }
+
+  *each<Row extends SqlRow>(statement: string, ...values: SqlValue[]): Generator<Row> {
+    checkSqlValues(values);
+    // A statement of its own: running the shared one again would restart it under the reader.
+    // SAFETY: as in `all`.
+    yield* this.database.prepare(statement).iterate(...values) as Iterable<Row>;
+  }
+
+  transaction<Result>(body: () => Result): Result {
+    const level = this.depth;
+    this.database.exec(level === 0 ? "BEGIN IMMEDIATE" : `SAVEPOINT level_${level}`);
+    this.depth = level + 1;
+    try {
+      const result = refusePromise(body());
+      this.database.exec(level === 0 ? "COMMIT" : `RELEASE level_${level}`);
+      return result;
+    } catch (error) {
+      // SQLite itself may have rolled back already (a full disk, for one).
+      if (this.database.isTransaction) {
+        this.database.exec(level === 0 ? "ROLLBACK" : `ROLLBACK TO level_${level}; RELEASE level_${level}`);
+      }
+      throw error;
+    } finally {
+      this.depth = level;
+    }
+  }
+
+  /** Releases the file. The database cannot be used afterwards. */
+  close(): void {
+    this.statements.clear();
+    this.database.close();
+  }
+
+  private prepared(statement: string): StatementSync {
+    const known = this.statements.get(statement);
+    if (known !== undefined) return known;
+    const fresh = this.database.prepare(statement);
+    this.statements.set(statement, fresh);
+    return fresh;
+  }
+}

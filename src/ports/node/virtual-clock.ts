@@ -1,0 +1,77 @@
+/**
+ * A clock that stands still until it is told to move, for tests and simulations.
+ *
+ * CLOCK-1  Time moves only by `advance` and `runNext`, and never backwards.
+ * CLOCK-2  Sleepers wake in order of their due time (equal times: in order of arrival), each seeing its own due
+ *          time as `now`, and what one wakes up to do is done before the next wakes.
+ */
+import type { Clock } from "../clock.ts";
+
+interface Sleeper {
+  due: number;
+  wake(): void;
+}
+
+export class VirtualClock implements Clock {
+  private readonly sleepers: Sleeper[] = [];
+
+  /** `time` is the first `now`, in milliseconds since the epoch. */
+  constructor(private time = Date.UTC(2026, 0, 1)) {}
+
+  now(): number {
+    return this.time;
+  }
+
+  sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const onAbort = () => {
+        this.sleepers.splice(this.sleepers.indexOf(sleeper), 1);
+        reject(signal?.reason);
+      };
+      const sleeper: Sleeper = {
+        due: this.time + Math.max(0, milliseconds),
+        wake: () => {
+          signal?.removeEventListener("abort", onAbort);
+          resolve();
+        },
+      };
+      signal?.addEventListener("abort", onAbort, { once: true });
+      const later = this.sleepers.findIndex((other) => other.due > sleeper.due);
+      this.sleepers.splice(later === -1 ? this.sleepers.length : later, 0, sleeper);
+    });
+  }
+
+  /** How many sleep now. */
+  get pending(): number {
+    return this.sleepers.length;
+  }
+
+  /** When the next sleeper is due; `undefined` if nobody sleeps. */
+  get nextDue(): number | undefined {
+    return this.sleepers[0]?.due;
+  }
+
+  /** Moves on by `milliseconds`, waking everyone due on the way, also those who fall asleep on the way. */
+  async advance(milliseconds: number): Promise<void> {
+    const target = this.time + milliseconds;
+    await settled();
+    while (this.nextDue !== undefined && this.nextDue <= target) await this.runNext();
+    this.time = Math.max(this.time, target);
+  }
+
+  /** Moves on to the next sleeper and wakes it; answers `false` if nobody sleeps. */
+  async runNext(): Promise<boolean> {
+    const sleeper = this.sleepers.shift();
+    if (sleeper === undefined) return false;
+    this.time = Math.max(this.time, sleeper.due);
+    sleeper.wake();
+    await settled();
+    return true;
+  }
+}
+
+/** Resolves when every promise reaction that is ready has run. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

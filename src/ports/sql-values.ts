@@ -1,0 +1,78 @@
+/**
+ * Which values may be bound to a statement or kept under a key: one check for every adapter, so that none of them
+ * stores what another would alter or refuse (SQL-2).
+ */
+import { DramatisError } from "../shared/errors.ts";
+import { fitsUtf8 } from "../shared/utf8.ts";
+
+/** The platform's limit for one value and for one row, in bytes. Local runtimes do not enforce it. */
+export const MAX_VALUE_BYTES = 2_000_000;
+
+/** The platform's limit for one key, in bytes. */
+export const MAX_KEY_BYTES = 2048;
+
+/** Throws `INVALID_INPUT` (or `TOO_LARGE`) if a backend would not give back one of `values` as it is. */
+export function checkSqlValues(values: readonly unknown[]): void {
+  for (const value of values) checkSqlValue(value);
+}
+
+/** Throws `INVALID_INPUT` if `key` cannot be a key. */
+export function checkKey(key: string): void {
+  if (key === "" || !key.isWellFormed() || !fitsUtf8(key, MAX_KEY_BYTES)) {
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `A key must be well-formed text of 1 to ${MAX_KEY_BYTES} bytes.`,
+    );
+  }
+}
+
+/** Throws `INVALID_INPUT` if a transaction's body was asynchronous: it would commit before its work is done. */
+export function refusePromise<Result>(result: Result): Result {
+  if (result instanceof Promise) {
+    result.catch(() => {});
+    throw new DramatisError(
+      "INVALID_INPUT",
+      "A transaction's body must be synchronous: await before or after it.",
+    );
+  }
+  return result;
+}
+
+function checkSqlValue(value: unknown): void {
+  if (value === null) return;
+  if (typeof value === "string") return checkText(value);
+  if (typeof value === "number") return checkNumber(value);
+  if (!(value instanceof Uint8Array)) {
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `A ${typeof value} cannot be bound to a statement: bind text, a number, bytes (Uint8Array) or null.`,
+    );
+  }
+  if (value.byteLength > MAX_VALUE_BYTES) throw tooLarge();
+}
+
+function checkText(text: string): void {
+  if (!text.isWellFormed()) {
+    throw new DramatisError(
+      "INVALID_INPUT",
+      "Text with a lone surrogate cannot be stored: call toWellFormed() on it first, or send whole characters.",
+    );
+  }
+  if (!fitsUtf8(text, MAX_VALUE_BYTES)) throw tooLarge();
+}
+
+function checkNumber(number: number): void {
+  if (Number.isNaN(number)) {
+    throw new DramatisError("INVALID_INPUT", "NaN cannot be stored: bind null instead.");
+  }
+  if (Number.isInteger(number) && !Number.isSafeInteger(number)) {
+    throw new DramatisError("INVALID_INPUT", `The integer ${number} is beyond 2^53: bind it as text.`);
+  }
+}
+
+function tooLarge(): DramatisError {
+  return new DramatisError(
+    "TOO_LARGE",
+    `A stored value may have ${MAX_VALUE_BYTES} bytes: split it over several rows.`,
+  );
+}

@@ -1,0 +1,38 @@
+/**
+ * A Durable Object's storage that counts (see `counting.ts`), rows included: give it to the adapters in place of
+ * `ctx.storage`. What the SDK does on `ctx.storage` itself is not counted.
+ */
+import type { CostCounter } from "../counting.ts";
+import type { ActorStorage } from "./actor-storage.ts";
+
+export function countingStorage(storage: ActorStorage, counter: CostCounter): ActorStorage {
+  return {
+    sql: {
+      exec: (statement, ...bindings) => {
+        // SAFETY: the cursor is passed on as it is; the type of its rows is the caller's.
+        const cursor = storage.sql.exec(statement, ...bindings) as SqlStorageCursor<never>;
+        counter.countStatement(cursor);
+        return cursor;
+      },
+    },
+    kv: {
+      get: (key: string) => {
+        counter.countKeyRead();
+        return storage.kv.get(key);
+      },
+      put: (key, value) => {
+        counter.countKeyWrite();
+        storage.kv.put(key, value);
+      },
+      delete: (key) => {
+        counter.countKeyWrite();
+        return storage.kv.delete(key);
+      },
+      list: (options) => {
+        counter.countKeyRead();
+        return storage.kv.list(options);
+      },
+    },
+    transactionSync: (body) => storage.transactionSync(body),
+  };
+}

@@ -1,0 +1,25 @@
+/** Time and identifiers as the platform gives them. */
+import { monotonicFactory } from "ulid";
+import type { Clock } from "../clock.ts";
+import type { Ids } from "../ids.ts";
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  sleep(milliseconds, signal) {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const timer = setTimeout(() => {
+        signal?.removeEventListener("abort", onAbort);
+        resolve();
+      }, milliseconds);
+      const onAbort = () => {
+        clearTimeout(timer);
+        reject(signal?.reason);
+      };
+      signal?.addEventListener("abort", onAbort, { once: true });
+    });
+  },
+};
+
+/** Identifiers of one isolate ascend even within a millisecond. */
+export const systemIds: Ids = { ulid: monotonicFactory() };

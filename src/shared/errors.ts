@@ -1,0 +1,103 @@
+/**
+ * The one error taxonomy, from provider to client. An error that crosses an actor boundary is data
+ * (`ErrorData`); inside an actor it is thrown as `DramatisError`.
+ */
+
+/** Stable codes; each maps to one HTTP status in `src/http/problem.ts`. */
+export const ERROR_CODES = [
+  "INVALID_JSON",
+  "INVALID_SIGNAL",
+  "UNAUTHENTICATED",
+  "FORBIDDEN",
+  "NOT_FOUND",
+  "CONFLICT",
+  "IDEMPOTENCY_CONFLICT",
+  "CONVERSATION_CLOSED",
+  "NOT_CANCELLED",
+  "TOO_LARGE",
+  "INVALID_INPUT",
+  "RATE_LIMITED",
+  "TOO_MANY_TURNS",
+  "QUEUE_OVERFLOW",
+  "INTERNAL_ERROR",
+  "UNAVAILABLE",
+  "UNSUPPORTED",
+  "MODEL_FAILED",
+  "RECOVERY_EXHAUSTED",
+] as const;
+
+export type ErrorCode = (typeof ERROR_CODES)[number];
+
+/** What was wrong at one place of an input. `path` is a JSON pointer. */
+export interface InputIssue {
+  path: string;
+  message: string;
+}
+
+/** An error as data: what crosses RPC, the wire and the journal. */
+export interface ErrorData {
+  code: string;
+  message: string;
+  retriable: boolean;
+  errors?: InputIssue[];
+}
+
+/** Thrown inside an actor or a handler. `message` says what to change. */
+export class DramatisError extends Error {
+  override readonly name = "DramatisError";
+
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    readonly options: { retriable?: boolean; errors?: InputIssue[]; cause?: unknown } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+  }
+
+  get retriable(): boolean {
+    return this.options.retriable ?? false;
+  }
+
+  toData(): ErrorData {
+    const { errors } = this.options;
+    return {
+      code: this.code,
+      message: this.message,
+      retriable: this.retriable,
+      ...(errors === undefined ? {} : { errors }),
+    };
+  }
+}
+
+/** The result of an RPC between actors: a value, or an error as data. */
+export type Result<Value> = { ok: true; value: Value } | { ok: false; error: ErrorData };
+
+/** Any thrown value as data. What is not ours becomes `INTERNAL_ERROR` without detail, so nothing leaks. */
+export function toErrorData(error: unknown): ErrorData {
+  if (error instanceof DramatisError) return error.toData();
+  return { code: "INTERNAL_ERROR", message: "An internal error occurred.", retriable: true };
+}
+
+/** Runs an RPC body and turns what it throws into data; unexpected errors are logged where they happened. */
+export async function asResult<Value>(body: () => Value | Promise<Value>): Promise<Result<Value>> {
+  try {
+    return { ok: true, value: await body() };
+  } catch (error) {
+    if (!(error instanceof DramatisError)) console.error(error);
+    return { ok: false, error: toErrorData(error) };
+  }
+}
+
+/** The value of a result, or its error thrown. */
+export function unwrap<Value>(result: Result<Value>): Value {
+  if (result.ok) return result.value;
+  const { code, message, retriable, errors } = result.error;
+  throw new DramatisError(isErrorCode(code) ? code : "INTERNAL_ERROR", message, {
+    retriable,
+    ...(errors === undefined ? {} : { errors }),
+  });
+}
+
+function isErrorCode(code: string): code is ErrorCode {
+  return (ERROR_CODES as readonly string[]).includes(code);
+}

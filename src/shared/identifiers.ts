@@ -1,0 +1,25 @@
+/** The shapes of identifiers: what a URL or a body may name. An id of another shape cannot exist. */
+
+const ULID = "[0-9A-HJKMNP-TV-Z]{26}";
+const CONVERSATION_ID = new RegExp(`^conv_${ULID}$`);
+const TURN_ID = new RegExp(`^turn_${ULID}$`);
+const CHOSEN_ID = /^[a-z0-9][a-z0-9-]{0,63}$/;
+
+/** `conv_` and a ULID. */
+export function isConversationId(value: string): boolean {
+  return CONVERSATION_ID.test(value);
+}
+
+/** `turn_` and 26 characters of Crockford's base 32. */
+export function isTurnId(value: string): boolean {
+  return TURN_ID.test(value);
+}
+
+/** Ids that people choose: agents, libraries, definitions, projects. */
+export function isChosenId(value: string): boolean {
+  return CHOSEN_ID.test(value);
+}
+
+/** What `isChosenId` asks for, as a sentence for error messages. */
+export const CHOSEN_ID_RULE =
+  "Must be 1 to 64 lower-case letters, digits and hyphens, and begin with a letter or digit.";

@@ -1,0 +1,18 @@
+/** JSON values, and the two things every boundary needs of them: a canonical text and a check of well-formedness. */
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+export type JsonObject = { [key: string]: Json };
+
+/** JSON text with keys sorted at every level: equal values give equal text (RFC 8785's ordering rule). */
+export function canonicalJson(value: Json): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  const members = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key] ?? null)}`);
+  return `{${members.join(",")}}`;
+}
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

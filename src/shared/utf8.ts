@@ -1,0 +1,24 @@
+/** Sizes of text as it is stored: SQLite keeps UTF-8, JavaScript counts UTF-16 units. */
+const encoder = new TextEncoder();
+
+/** Number of bytes of `text` in UTF-8; a lone surrogate counts as the three bytes of its replacement. */
+export function utf8Length(text: string): number {
+  return encoder.encode(text).byteLength;
+}
+
+/** Whether `text` takes at most `limit` bytes in UTF-8; short text is decided without encoding it. */
+export function fitsUtf8(text: string, limit: number): boolean {
+  if (text.length * 3 <= limit) return true;
+  return text.length <= limit && utf8Length(text) <= limit;
+}
+
+/** Cuts `text` into pieces of at most `limit` bytes (4 or more) in UTF-8, never inside a character. */
+export function* splitUtf8(text: string, limit: number): Generator<string> {
+  const scratch = new Uint8Array(limit);
+  for (let start = 0; start < text.length; ) {
+    // `limit` units hold at least `limit` bytes, so the slice is never shorter than the piece.
+    const { read } = encoder.encodeInto(text.slice(start, start + limit), scratch);
+    yield text.slice(start, start + read);
+    start += read;
+  }
+}

@@ -1,0 +1,38 @@
+/** Zod's verdict in our terms: a parsed value, or `INVALID_INPUT` with one issue per place. */
+import type { z } from "zod";
+import { DramatisError, type InputIssue } from "./errors.ts";
+
+/** At most this many issues are reported of one input. */
+const MAX_ISSUES = 20;
+
+/** A JSON pointer (RFC 6901) of a path; `base` is the pointer it continues. */
+export function jsonPointer(path: readonly PropertyKey[], base = ""): string {
+  return path.reduce<string>(
+    (pointer, key) => `${pointer}/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`,
+    base,
+  );
+}
+
+/** The value as the schema reads it. Throws `INVALID_INPUT`; issues are reported under the pointer `base`. */
+export function validate<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  base = "",
+): z.output<Schema> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const errors = parsed.error.issues.flatMap((issue) => toIssues(issue, base)).slice(0, MAX_ISSUES);
+  throw new DramatisError("INVALID_INPUT", "The input is not acceptable; see `errors` for each place.", {
+    errors,
+  });
+}
+
+function toIssues(issue: z.core.$ZodIssue, base: string): InputIssue[] {
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((key) => ({
+      path: jsonPointer([...issue.path, key], base),
+      message: "Unknown field.",
+    }));
+  }
+  return [{ path: jsonPointer(issue.path, base), message: issue.message }];
+}

@@ -1,0 +1,281 @@
+/** The live connection over real sockets, and its session under every order of losses. */
+import * as fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  type ConversationConnection,
+  type ConversationState,
+  connectConversation,
+  type Frame,
+} from "../../src/client/index.ts";
+import { parseHost, resumeUrl } from "../../src/client/resume.ts";
+import { ConversationSession } from "../../src/client/session.ts";
+import { type ServerSocket, WebSocketServer } from "../support/websocket-server.ts";
+import { conversationView } from "./client-script.ts";
+
+const time = "2026-03-01T10:00:00.000Z";
+
+function snapshot(seq: number): Frame {
+  const data = { conversation: conversationView, turns: [], messages: [], partials: [], operations: [] };
+  return { v: 1, type: "snapshot", seq, time, data };
+}
+
+function recorded(seq: number, clientId: string, content = clientId): Frame {
+  const turnId = `turn_${seq}`;
+  return {
+    v: 1,
+    type: "message.user",
+    seq,
+    turnId,
+    messageId: `msg_${seq}`,
+    time,
+    data: { clientId, content },
+  };
+}
+
+describe("connectConversation", () => {
+  let server: WebSocketServer;
+  let connection: ConversationConnection;
+
+  beforeEach(async () => {
+    server = await WebSocketServer.listen();
+  });
+
+  afterEach(async () => {
+    connection.close();
+    await server.close();
+  });
+
+  function connect(options: { acknowledgeWithin?: number; protocols?: string[] } = {}): void {
+    connection = connectConversation({ id: "conv_1", host: `http://${server.host}`, ...options });
+  }
+
+  /** The first state that satisfies a condition. */
+  function state(condition: (state: ConversationState) => boolean): Promise<ConversationState> {
+    return new Promise((resolve) => {
+      const check = () => {
+        const current = connection.getSnapshot();
+        if (!condition(current)) return;
+        unsubscribe();
+        resolve(current);
+      };
+      const unsubscribe = connection.subscribe(check);
+      check();
+    });
+  }
+
+  async function opened(): Promise<ServerSocket> {
+    const socket = await server.connection();
+    socket.send(JSON.stringify(snapshot(4)));
+    await state(({ seq, connection: status }) => seq === 4 && status === "open");
+    return socket;
+  }
+
+  it("connects to the conversation, first without and then with the place to resume from", async () => {
+    connect({ protocols: ["dramatis", "token"] });
+    expect(connection.getSnapshot().connection).toBe("connecting");
+    const first = await opened();
+    expect(first.url.pathname).toBe("/conversations/conv_1");
+    expect(first.url.searchParams.has("from")).toBe(false);
+    first.send(JSON.stringify(recorded(7, "other")));
+    await state(({ seq }) => seq === 7);
+    first.cut();
+    await state(({ connection: status }) => status === "reconnecting");
+    const second = await server.connection();
+    expect(second.url.searchParams.get("from")).toBe("7");
+    expect((await state(({ connection: status }) => status === "open")).messages).toHaveLength(1);
+  });
+
+  it("SESSION-1: sends what was said before it opened, and again after a loss, under one id", async () => {
+    connect();
+    const id = connection.send("Hello");
+    const first = await server.connection();
+    const sent = JSON.parse(await first.next());
+    expect(sent).toEqual({ v: 1, type: "turn.start", id, content: "Hello" });
+    first.cut();
+    const second = await server.connection();
+    expect(JSON.parse(await second.next())).toEqual(sent);
+    second.send(JSON.stringify(snapshot(1)));
+    second.send(JSON.stringify(recorded(2, id, "Hello")));
+    const { pending, messages } = await state(({ seq }) => seq === 2);
+    expect(pending).toEqual([]);
+    expect(messages).toMatchObject([{ clientId: id }]);
+  });
+
+  it("SESSION-3: replaces a connection that leaves a message unrecorded", async () => {
+    connect({ acknowledgeWithin: 50 });
+    const first = await opened();
+    const id = connection.send("Is anybody there?");
+    await first.next();
+    const second = await server.connection();
+    expect(second.url.searchParams.get("from")).toBe("4");
+    expect(JSON.parse(await second.next())).toMatchObject({ id });
+  });
+
+  it("stays closed after a final close code, until it is asked to reconnect", async () => {
+    connect();
+    const first = await opened();
+    first.close(4401);
+    await state(({ connection: status }) => status === "closed");
+    connection.reconnect();
+    const second = await server.connection();
+    expect(second.url.searchParams.get("from")).toBe("4");
+    await state(({ connection: status }) => status === "open");
+  });
+
+  it("closes for good when asked to, and keeps what was not recorded", async () => {
+    connect();
+    const socket = await opened();
+    connection.send("Unheard");
+    connection.close();
+    await socket.closed;
+    expect(connection.getSnapshot()).toMatchObject({
+      connection: "closed",
+      pending: [{ content: "Unheard" }],
+    });
+  });
+
+  it("passes over messages that are no frames", async () => {
+    connect();
+    const socket = await opened();
+    socket.send("cf_agent_hello");
+    socket.send(JSON.stringify({ type: "cf_agent_identity", name: "x" }));
+    socket.send(JSON.stringify({ ...recorded(8, "other"), v: 2 }));
+    socket.send(JSON.stringify(recorded(9, "other")));
+    expect((await state(({ seq }) => seq === 9)).messages).toHaveLength(1);
+  });
+});
+
+describe("session", () => {
+  it("a rejected message can be sent again as a new one, or discarded", () => {
+    const session = new ConversationSession();
+    const refuse = (ref: string) =>
+      session.received(
+        JSON.stringify({ v: 1, type: "error", time, data: { code: "RATE_LIMITED", message: "Wait.", ref } }),
+      );
+    const sent: string[] = [];
+    session.opened({ send: (data) => void sent.push(JSON.parse(data).id), reconnect: () => undefined });
+    const first = session.send("Hello", { replyToMessageId: "msg_1" });
+    expect(session.retry(first)).toBeNull();
+    refuse(first);
+    const second = session.retry(first);
+    expect(sent).toEqual([first, second]);
+    expect(session.getSnapshot().pending).toMatchObject([
+      { clientId: second, content: "Hello", replyToMessageId: "msg_1", status: "sending" },
+    ]);
+    refuse(second ?? "");
+    session.discard(second ?? "");
+    expect(session.getSnapshot().pending).toEqual([]);
+    session.closed({ final: true });
+  });
+
+  it("calls its listeners for changes only, until they leave", () => {
+    const session = new ConversationSession();
+    let calls = 0;
+    const leave = session.subscribe(() => {
+      calls += 1;
+    });
+    session.received(JSON.stringify(snapshot(1)));
+    session.received("nonsense");
+    session.received(JSON.stringify(recorded(1, "old")));
+    expect(calls).toBe(1);
+    leave();
+    session.received(JSON.stringify(recorded(2, "new")));
+    expect(calls).toBe(1);
+  });
+
+  type Event = "say" | "cut" | "connect" | "deliver" | "answer";
+
+  it("SESSION-1, SESSION-2: whatever is lost, each message is recorded once and the transcript is the server's", () => {
+    const events = fc.array(fc.constantFrom<Event>("say", "cut", "connect", "deliver", "answer"), {
+      maxLength: 60,
+    });
+    fc.assert(
+      fc.property(events, (script) => {
+        const session = new ConversationSession();
+        const journal: Frame[] = [];
+        let toServer: string[] = [];
+        let toClient: Frame[] = [];
+        let connected = false;
+        const said: string[] = [];
+
+        const act = (event: Event): void => {
+          if (event === "say") said.push(session.send(`message ${said.length}`));
+          if (event === "cut" && connected) {
+            connected = false;
+            toServer = [];
+            toClient = [];
+            session.closed({ final: false });
+          }
+          if (event === "connect" && !connected) {
+            connected = true;
+            const from = session.resumeFrom();
+            toClient = from === null ? [snapshotOf(journal)] : journal.filter(({ seq = 0 }) => seq > from);
+            session.opened({ send: (data) => void toServer.push(data), reconnect: () => undefined });
+          }
+          if (event === "deliver") {
+            const [text] = toServer.splice(0, 1);
+            if (text === undefined) return;
+            const { id, content } = JSON.parse(text);
+            if (journal.some((frame) => frame.type === "message.user" && frame.data.clientId === id)) return;
+            const frame = recorded(journal.length + 1, id, content);
+            journal.push(frame);
+            toClient.push(frame);
+          }
+          if (event === "answer") {
+            for (const frame of toClient.splice(0, 1)) session.received(JSON.stringify(frame));
+          }
+        };
+
+        script.forEach(act);
+        act("cut");
+        act("connect");
+        while (toServer.length > 0) act("deliver");
+        while (toClient.length > 0) act("answer");
+        const { messages, pending } = session.getSnapshot();
+        session.closed({ final: true });
+        expect(pending).toEqual([]);
+        expect(messages.map(({ clientId }) => clientId)).toEqual(said);
+        expect(journal).toHaveLength(said.length);
+      }),
+    );
+  });
+
+  function snapshotOf(journal: readonly Frame[]): Frame {
+    const messages = journal.flatMap((frame) =>
+      frame.type === "message.user"
+        ? [
+            {
+              id: frame.messageId ?? "",
+              turnId: frame.turnId ?? "",
+              role: "user" as const,
+              createdAt: frame.time,
+              ...frame.data,
+            },
+          ]
+        : [],
+    );
+    return {
+      v: 1,
+      type: "snapshot",
+      seq: journal.length,
+      time,
+      data: { conversation: conversationView, turns: [], messages, partials: [], operations: [] },
+    };
+  }
+});
+
+describe("addresses", () => {
+  it.each([
+    ["https://example.com/", { host: "example.com", protocol: "wss" }],
+    ["http://127.0.0.1:8787", { host: "127.0.0.1:8787", protocol: "ws" }],
+    ["ws://[::1]:8787", { host: "[::1]:8787", protocol: "ws" }],
+    ["example.com", { host: "example.com" }],
+  ])("reads %s", (host, expected) => {
+    expect(parseHost(host)).toEqual(expected);
+  });
+
+  it("puts the place to resume from into the query, once", () => {
+    expect(resumeUrl("ws://h/c?from=1&x=y", 7)).toBe("ws://h/c?from=7&x=y");
+    expect(resumeUrl("ws://h/c?x=y", null)).toBe("ws://h/c?x=y");
+  });
+});

@@ -1,0 +1,295 @@
+/** The HTTP client against a server on the loopback: requests as sent, answers, problem documents, streams. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  createClient,
+  type DramatisClient,
+  DramatisClientError,
+  type Frame,
+} from "../../src/client/index.ts";
+
+interface Received {
+  method: string | undefined;
+  url: string | undefined;
+  headers: IncomingMessage["headers"];
+  body: string;
+}
+
+type Answer = (response: ServerResponse, request: Received) => void;
+
+let server: Server;
+let baseUrl: string;
+let received: Received[];
+let answer: Answer;
+
+beforeEach(async () => {
+  received = [];
+  server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const { method, url, headers } = request;
+    const seen = { method, url, headers, body: Buffer.concat(chunks).toString() };
+    received.push(seen);
+    answer(response, seen);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  // SAFETY: a server that listens on TCP has an address with a port.
+  baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterEach(async () => {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+function json(status: number, body: unknown, type = "application/json"): Answer {
+  return (response) => {
+    response.writeHead(status, { "content-type": type });
+    response.end(JSON.stringify(body));
+  };
+}
+
+/** What a call fails with. */
+async function failure(call: Promise<unknown>): Promise<DramatisClientError> {
+  const error = await call.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  if (error instanceof DramatisClientError) return error;
+  throw new Error("The call did not fail with a DramatisClientError.", { cause: error });
+}
+
+const time = "2026-03-01T10:00:00.000Z";
+const frames: Frame[] = [
+  { v: 1, seq: 1, type: "turn.started", turnId: "t1", time, data: { agentId: "guide" } },
+  {
+    v: 1,
+    type: "message.delta",
+    turnId: "t1",
+    messageId: "m2",
+    time,
+    data: { offset: 0, text: "Grüße 👩‍🚀" },
+  },
+  { v: 1, seq: 3, type: "turn.completed", turnId: "t1", time, data: {} },
+];
+
+function sse(list: readonly Frame[]): string {
+  const events = list.map(
+    (frame) => `${frame.seq === undefined ? "" : `id: ${frame.seq}\n`}data: ${JSON.stringify(frame)}\n\n`,
+  );
+  return `: hello\n\n${events.join("")}`;
+}
+
+async function collect(stream: AsyncIterable<Frame>): Promise<Frame[]> {
+  const all: Frame[] = [];
+  for await (const frame of stream) all.push(frame);
+  return all;
+}
+
+describe("requests", () => {
+  const cases: [string, (client: DramatisClient) => Promise<unknown>, string, unknown][] = [
+    ["agents.list", (client) => client.agents.list(), "GET /api/agents", undefined],
+    [
+      "conversations.list",
+      (client) => client.conversations.list({ limit: 20, order: "desc", cursor: "a/b" }),
+      "GET /api/conversations?limit=20&cursor=a%2Fb&order=desc",
+      undefined,
+    ],
+    [
+      "conversations.create",
+      (client) => client.conversations.create({ agentId: "guide", title: "Numbers" }),
+      "POST /api/conversations",
+      { agentId: "guide", title: "Numbers" },
+    ],
+    [
+      "conversations.get",
+      (client) => client.conversations.get("a b"),
+      "GET /api/conversations/a%20b",
+      undefined,
+    ],
+    [
+      "turns.start",
+      (client) => client.turns.start("conv_1", { content: "Hello", idempotencyKey: "k1" }),
+      "POST /api/conversations/conv_1/turns",
+      { content: "Hello", idempotencyKey: "k1" },
+    ],
+    [
+      "turns.get",
+      (client) => client.turns.get("conv_1", "t1"),
+      "GET /api/conversations/conv_1/turns/t1",
+      undefined,
+    ],
+    [
+      "messages.list",
+      (client) => client.messages.list("conv_1", { order: "desc" }),
+      "GET /api/conversations/conv_1/messages?order=desc",
+      undefined,
+    ],
+  ];
+
+  it.each(cases)("%s", async (_, call, line, body) => {
+    const value = { id: "x", agents: [], nextCursor: "next" };
+    answer = json(200, value);
+    expect(await call(createClient({ baseUrl: `${baseUrl}/`, token: "secret" }))).toEqual(value);
+    const [request] = received;
+    expect(`${request?.method} ${request?.url}`).toBe(line);
+    expect(request?.headers).toMatchObject({ accept: "application/json", authorization: "Bearer secret" });
+    expect(request?.headers["content-type"]).toBe(body === undefined ? undefined : "application/json");
+    expect(request?.body).toBe(body === undefined ? "" : JSON.stringify(body));
+  });
+
+  it("asks for the token at each request, and sends none when there is none", async () => {
+    answer = json(200, { agents: [] });
+    let n = 0;
+    const client = createClient({ baseUrl, token: async () => `token-${++n}` });
+    await client.agents.list();
+    await client.agents.list();
+    await createClient({ baseUrl }).agents.list();
+    expect(received.map(({ headers }) => headers.authorization)).toEqual([
+      "Bearer token-1",
+      "Bearer token-2",
+      undefined,
+    ]);
+  });
+
+  it("uses the fetch it is given", async () => {
+    const client = createClient({
+      baseUrl: "http://nowhere.invalid",
+      fetch: async () => Response.json({ agents: [] }),
+    });
+    expect(await client.agents.list()).toEqual({ agents: [] });
+  });
+});
+
+describe("failures", () => {
+  it("turns a problem document into an error with its code, detail and issues", async () => {
+    const problem = {
+      type: "about:blank",
+      title: "Unprocessable",
+      status: 422,
+      detail: "Give agentId.",
+      code: "INVALID_INPUT",
+      errors: [{ path: "/agentId", message: "is missing" }, "not an issue"],
+    };
+    answer = json(422, problem, "application/problem+json");
+    const error = await failure(createClient({ baseUrl }).conversations.create({ agentId: "" }));
+    expect(error).toMatchObject({
+      code: "INVALID_INPUT",
+      status: 422,
+      detail: "Give agentId.",
+      message: "Give agentId.",
+      errors: [{ path: "/agentId", message: "is missing" }],
+      retriable: false,
+    });
+  });
+
+  it.each([
+    [429, true],
+    [503, true],
+    [500, true],
+    [404, false],
+    [409, false],
+  ])("status %i: retriable is %s", async (status, retriable) => {
+    answer = json(status, { code: "SOME_CODE", title: "A title" });
+    const error = await failure(createClient({ baseUrl }).agents.list());
+    expect(error).toMatchObject({ code: "SOME_CODE", status, detail: "A title", retriable });
+  });
+
+  it("names the status of an answer that is no problem document", async () => {
+    answer = (response) => response.writeHead(502).end("<h1>Bad gateway</h1>");
+    const error = await failure(createClient({ baseUrl }).agents.list());
+    expect(error).toMatchObject({ code: "HTTP", status: 502, detail: "HTTP 502 Bad Gateway" });
+  });
+
+  it("refuses a page where JSON should be", async () => {
+    answer = (response) => response.end("<!doctype html>");
+    const error = await failure(createClient({ baseUrl }).agents.list());
+    expect(error).toMatchObject({ code: "HTTP", status: 200 });
+    expect(error.detail).toContain(`${baseUrl}/api/agents`);
+  });
+
+  it("says so when no answer comes", async () => {
+    answer = (response) => void response.destroy();
+    const error = await failure(createClient({ baseUrl }).agents.list());
+    expect(error).toMatchObject({ code: "NETWORK", status: 0, retriable: true });
+    expect(error.cause).toBeInstanceOf(Error);
+  });
+
+  it("leaves an abort by the caller as it is", async () => {
+    const controller = new AbortController();
+    const reason = new Error("changed my mind");
+    answer = () => controller.abort(reason);
+    const call = createClient({ baseUrl }).agents.list({ signal: controller.signal });
+    await expect(call).rejects.toBe(reason);
+  });
+});
+
+describe("streamTurn", () => {
+  it("yields the turn's frames, whatever the pieces in which they come", async () => {
+    answer = async (response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      for (const byte of Buffer.from(sse(frames))) response.write(Buffer.from([byte]));
+      response.end();
+    };
+    const stream = createClient({ baseUrl }).streamTurn("conv_1", { content: "Hi" });
+    expect(await collect(stream)).toEqual(frames);
+    const [request] = received;
+    expect(`${request?.method} ${request?.url}`).toBe("POST /api/conversations/conv_1/turns");
+    expect(request?.headers.accept).toBe("text/event-stream");
+    expect(JSON.parse(request?.body ?? "")).toEqual({ content: "Hi" });
+  });
+
+  it("ends with the turn, even if the server keeps the stream open", async () => {
+    const closed = new Promise<void>((resolve) => {
+      answer = (response) => {
+        response.on("close", resolve);
+        response.write(sse(frames));
+      };
+    });
+    expect(await collect(createClient({ baseUrl }).streamTurn("conv_1", { content: "Hi" }))).toHaveLength(3);
+    await closed;
+  });
+
+  it("releases the connection when the reader leaves early", async () => {
+    const closed = new Promise<void>((resolve) => {
+      answer = (response) => {
+        response.on("close", resolve);
+        response.write(sse(frames.slice(0, 2)));
+      };
+    });
+    for await (const frame of createClient({ baseUrl }).streamTurn("conv_1", { content: "Hi" })) {
+      if (frame.type === "message.delta") break;
+    }
+    await closed;
+  });
+
+  it.each([
+    ["ends", (response: ServerResponse) => void response.end()],
+    ["breaks", (response: ServerResponse) => void setImmediate(() => response.destroy())],
+  ])("fails with STREAM_INTERRUPTED if the stream %s before the turn", async (_, end) => {
+    answer = (response) => {
+      response.write(sse(frames.slice(0, 2)), () => end(response));
+    };
+    const seen: string[] = [];
+    const read = async () => {
+      for await (const { type } of createClient({ baseUrl }).streamTurn("c", { content: "Hi" }))
+        seen.push(type);
+    };
+    expect(await failure(read())).toMatchObject({ code: "STREAM_INTERRUPTED", status: 0, retriable: true });
+    expect(seen).toEqual(["turn.started", "message.delta"]);
+  });
+
+  it("fails with the problem if the turn is refused", async () => {
+    answer = json(409, { code: "CONVERSATION_CLOSED", detail: "Begin another conversation." });
+    const error = await failure(collect(createClient({ baseUrl }).streamTurn("conv_1", { content: "Hi" })));
+    expect(error).toMatchObject({ code: "CONVERSATION_CLOSED", status: 409 });
+  });
+
+  it("passes over events that are no frames", async () => {
+    answer = (response) => {
+      response.end(`data: not json\n\ndata: {"v":2}\n\n${sse(frames)}`);
+    };
+    expect(await collect(createClient({ baseUrl }).streamTurn("c", { content: "Hi" }))).toEqual(frames);
+  });
+});

@@ -1,0 +1,531 @@
+/** The client's reducer: examples for each rule, and properties over generated conversations. */
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  addHistory,
+  applyFrame,
+  type ConversationState,
+  type Frame,
+  initialState,
+  isAnswering,
+  type MessageView,
+  type TurnItem,
+  visibleMessages,
+} from "../../src/client/index.ts";
+import { addPending } from "../../src/client/pending.ts";
+import { conversationScript, conversationView, snapshotAt, type Wire } from "./client-script.ts";
+
+const time = "2026-03-01T10:00:00.000Z";
+const empty: Frame = {
+  v: 1,
+  type: "snapshot",
+  seq: 0,
+  time,
+  data: { conversation: conversationView, turns: [], messages: [], partials: [], operations: [] },
+};
+
+const started: Frame = { v: 1, seq: 1, type: "turn.started", turnId: "t1", time, data: { agentId: "guide" } };
+const question: Frame = {
+  v: 1,
+  seq: 2,
+  type: "message.user",
+  turnId: "t1",
+  messageId: "m1",
+  time,
+  data: { clientId: "c1", content: "Hello?" },
+};
+const answerStarted: Frame = {
+  v: 1,
+  seq: 3,
+  type: "message.started",
+  turnId: "t1",
+  messageId: "m2",
+  time,
+  data: { agentId: "guide" },
+};
+
+function delta(offset: number, text: string, messageId = "m2"): Frame {
+  return { v: 1, type: "message.delta", turnId: "t1", messageId, time, data: { offset, text } };
+}
+
+function run(frames: readonly Frame[], state: ConversationState = initialState): ConversationState {
+  return frames.reduce(applyFrame, state);
+}
+
+function items(state: ConversationState, turnId = "t1"): readonly TurnItem[] {
+  return state.turns.find(({ id }) => id === turnId)?.items ?? [];
+}
+
+function partialText(state: ConversationState): string | undefined {
+  return items(state).find((item) => item.type === "partial")?.text;
+}
+
+/** What must be equal however a state was reached: live, from a snapshot or by resuming. */
+function essence(state: ConversationState) {
+  return {
+    seq: state.seq,
+    messages: state.messages,
+    turns: state.turns.map(({ id, status, agentId, error, items: all }) => ({
+      id,
+      status,
+      agentId,
+      error,
+      messages: all.flatMap((item) => (item.type === "message" ? [item.message.id] : [])),
+      partials: all.flatMap((item) => (item.type === "partial" ? [[item.id, item.text]] : [])),
+      operations: all
+        .flatMap((item) => (item.type === "tool" ? [item.operation] : []))
+        .map(({ progress: _, ...operation }) => operation),
+    })),
+  };
+}
+
+describe("frames", () => {
+  it("streams an answer and puts the completed message in its place", () => {
+    const streaming = run([empty, started, question, answerStarted, delta(0, "He"), delta(2, "llo")]);
+    expect(partialText(streaming)).toBe("Hello");
+    expect(isAnswering(streaming)).toBe(true);
+    expect(visibleMessages(streaming).map(({ role, status, content }) => [role, status, content])).toEqual([
+      ["user", "sent", "Hello?"],
+      ["agent", "streaming", "Hello"],
+    ]);
+
+    const done = run(
+      [
+        {
+          v: 1,
+          seq: 5,
+          type: "message.completed",
+          turnId: "t1",
+          messageId: "m2",
+          time,
+          data: { agentId: "guide", content: "Hello!" },
+        },
+        { v: 1, seq: 6, type: "turn.completed", turnId: "t1", time, data: { issues: { toolFailures: 1 } } },
+      ],
+      streaming,
+    );
+    expect(items(done).map(({ type, id }) => [type, id])).toEqual([
+      ["message", "m1"],
+      ["message", "m2"],
+    ]);
+    expect(done.messages.map(({ content }) => content)).toEqual(["Hello?", "Hello!"]);
+    expect(done.turns[0]).toMatchObject({
+      status: "completed",
+      completedAt: time,
+      issues: { toolFailures: 1 },
+    });
+    expect(isAnswering(done)).toBe(false);
+  });
+
+  it("STORE-3: interim text is a thought of the turn and no message", () => {
+    const state = run([
+      empty,
+      started,
+      question,
+      answerStarted,
+      delta(0, "Let me calculate."),
+      {
+        v: 1,
+        seq: 4,
+        type: "message.completed",
+        turnId: "t1",
+        messageId: "m2",
+        time,
+        data: { agentId: "guide", content: "Let me calculate.", interim: true },
+      },
+    ]);
+    expect(items(state).at(-1)).toEqual({ type: "thought", id: "m2", text: "Let me calculate." });
+    expect(state.messages.map(({ id }) => id)).toEqual(["m1"]);
+    expect(visibleMessages(state)).toHaveLength(1);
+  });
+
+  it("follows a tool through progress to its result, and another to its failure", () => {
+    const error = { code: "TIMEOUT", message: "It took too long.", retriable: true };
+    const tool = { turnId: "t1", operationId: "o1", time, v: 1 } as const;
+    const running = run([
+      empty,
+      started,
+      { ...tool, seq: 2, type: "tool.requested", data: { name: "calculate", input: { a: 1 }, async: false } },
+      { ...tool, seq: 3, type: "tool.progress", data: { progress: 0.5 } },
+    ]);
+    expect(items(running)[0]).toMatchObject({ operation: { state: "running", progress: 0.5 } });
+    const ended = run(
+      [
+        { ...tool, seq: 4, type: "tool.completed", data: { result: 84 } },
+        {
+          ...tool,
+          seq: 5,
+          operationId: "o2",
+          type: "tool.requested",
+          data: { name: "search", input: {}, async: false },
+        },
+        { ...tool, seq: 6, operationId: "o2", type: "tool.failed", data: { error } },
+      ],
+      running,
+    );
+    expect(items(ended)).toMatchObject([
+      { operation: { id: "o1", name: "calculate", input: { a: 1 }, state: "completed", result: 84 } },
+      { operation: { id: "o2", name: "search", state: "failed", error } },
+    ]);
+  });
+
+  it("shows a retry until the next attempt gets somewhere, and keeps count of it", () => {
+    const failedAttempt: Frame = {
+      v: 1,
+      seq: 4,
+      type: "error",
+      turnId: "t1",
+      time,
+      data: { code: "MODEL_FAILED", message: "The model is overloaded." },
+    };
+    const reset: Frame = {
+      v: 1,
+      seq: 5,
+      type: "message.reset",
+      turnId: "t1",
+      messageId: "m2",
+      time,
+      data: { reason: "retry" },
+    };
+    const retrying = run([empty, started, answerStarted, delta(0, "Half an ans"), failedAttempt, reset]);
+    expect(retrying.turns[0]).toMatchObject({ retrying: true, status: "active" });
+    expect(retrying.turns[0]?.retries).toEqual([
+      { code: "MODEL_FAILED", message: "The model is overloaded.", time },
+    ]);
+    expect(items(retrying)[0]).toMatchObject({ type: "partial", text: "", restarted: true });
+
+    const again = applyFrame(retrying, delta(0, "Whole"));
+    expect(again.turns[0]?.retrying).toBe(false);
+    expect(again.turns[0]?.retries).toHaveLength(1);
+    expect(partialText(again)).toBe("Whole");
+  });
+
+  it("ends a failed turn with its error and without its half-written text", () => {
+    const error = { code: "MODEL_FAILED", message: "No answer after three attempts.", retriable: true };
+    const state = run([
+      empty,
+      started,
+      question,
+      answerStarted,
+      delta(0, "Half"),
+      { v: 1, seq: 4, type: "turn.failed", turnId: "t1", time, data: { error } },
+      delta(0, "Half more"),
+    ]);
+    expect(state.turns[0]).toMatchObject({ status: "failed", error, completedAt: time });
+    expect(items(state).map(({ type }) => type)).toEqual(["message"]);
+  });
+
+  it("takes title and status from conversation.updated", () => {
+    const state = run([
+      empty,
+      { v: 1, seq: 1, type: "conversation.updated", time, data: { title: "Numbers" } },
+      { v: 1, seq: 2, type: "conversation.updated", time, data: { status: "waiting" } },
+    ]);
+    expect(state.conversation).toMatchObject({ title: "Numbers", status: "waiting" });
+  });
+
+  it("notes a failed memory extraction as an issue of its turn", () => {
+    const state = run([
+      empty,
+      started,
+      {
+        v: 1,
+        seq: 2,
+        type: "turn.finalized",
+        turnId: "t1",
+        time,
+        data: { memoryExtractionStatus: "failed" },
+      },
+    ]);
+    expect(state.turns[0]?.issues).toEqual({ memoryExtractionFailed: true });
+  });
+
+  it("STORE-5: a type it does not know moves seq on and changes nothing else", () => {
+    const state = run([empty, started]);
+    // SAFETY: a newer server's frame, which the types of this version cannot name.
+    const unknown = { v: 1, seq: 9, type: "participant.joined", time, data: {} } as unknown as Frame;
+    expect(applyFrame(state, unknown)).toEqual({ ...state, seq: 9 });
+  });
+
+  it("STATE-1: a delta changes its own turn's object and no other", () => {
+    const other: Frame = { ...started, seq: 3, turnId: "t0" };
+    const before = run([empty, started, question, other, { ...answerStarted, seq: 4 }]);
+    const after = applyFrame(before, delta(0, "He"));
+    expect(after.messages).toBe(before.messages);
+    expect(after.turns[1]).toBe(before.turns[1]);
+    expect(after.turns[0]).not.toBe(before.turns[0]);
+    expect(after.turns[0]?.items[0]).toBe(before.turns[0]?.items[0]);
+  });
+});
+
+describe("deltas", () => {
+  const streaming = run([empty, started, answerStarted, delta(0, "Hello")]);
+
+  it.each([
+    ["a repeated first delta", [delta(0, "He")], "Hello"],
+    ["a repeated last delta", [delta(3, "lo")], "Hello"],
+    ["an overlapping delta", [delta(3, "lo there")], "Hello there"],
+    ["a delta beyond the end", [delta(9, "lost")], "Hello"],
+    ["the whole text at offset 0", [delta(9, "lost"), delta(0, "Hello, all lost")], "Hello, all lost"],
+    ["a text that begins differently", [delta(0, "Good day")], "Good day"],
+  ])("%s", (_, frames, expected) => {
+    expect(partialText(run(frames, streaming))).toBe(expected);
+  });
+
+  it("counts offsets in UTF-16 units", () => {
+    expect(partialText(run([started, answerStarted, delta(0, "👩‍🚀"), delta("👩‍🚀".length, "!")]))).toBe(
+      "👩‍🚀!",
+    );
+  });
+
+  it("begins a text whose start was not seen at offset 0 only", () => {
+    expect(items(run([started, delta(4, "late")]))).toEqual([]);
+    expect(partialText(run([started, delta(0, "whole")]))).toBe("whole");
+  });
+
+  it("leaves a completed message alone", () => {
+    const done = run(
+      [
+        {
+          v: 1,
+          seq: 4,
+          type: "message.completed",
+          turnId: "t1",
+          messageId: "m2",
+          time,
+          data: { agentId: "guide", content: "Hello" },
+        },
+      ],
+      streaming,
+    );
+    expect(applyFrame(done, delta(5, " again"))).toBe(done);
+  });
+
+  it("STORE-2: lost, doubled and reordered deltas leave a beginning of the text, and completion the whole", () => {
+    const perturbed = fc
+      .array(fc.string({ minLength: 1, maxLength: 6, unit: "grapheme" }), { minLength: 1, maxLength: 12 })
+      .chain((chunks) => {
+        let offset = 0;
+        const frames = chunks.map((text) => {
+          const frame = delta(offset, text);
+          offset += text.length;
+          return frame;
+        });
+        const doubled = [...frames, ...frames];
+        return fc.record({
+          text: fc.constant(chunks.join("")),
+          frames: fc.shuffledSubarray(doubled, { minLength: 0, maxLength: doubled.length }),
+        });
+      });
+    fc.assert(
+      fc.property(perturbed, ({ text, frames }) => {
+        let state = run([empty, started, answerStarted]);
+        for (const frame of frames) {
+          state = applyFrame(state, frame);
+          expect(text.startsWith(partialText(state) ?? "?")).toBe(true);
+        }
+        state = applyFrame(state, delta(0, text));
+        expect(partialText(state)).toBe(text);
+      }),
+    );
+  });
+});
+
+describe("messages of this client", () => {
+  const pending = addPending(run([empty]), { clientId: "c1", content: "Hello?", createdAt: time });
+
+  it("STORE-4: is pending until it is recorded, and keeps its key", () => {
+    expect(visibleMessages(pending)).toMatchObject([{ key: "c1", status: "sending", content: "Hello?" }]);
+    const recorded = run([started, question], pending);
+    expect(recorded.pending).toEqual([]);
+    expect(visibleMessages(recorded)).toMatchObject([{ key: "c1", id: "m1", status: "sent" }]);
+  });
+
+  it("STORE-4: a message of another client leaves it pending", () => {
+    const other = run(
+      [started, { ...question, data: { clientId: "c2", content: "Other" } } as Frame],
+      pending,
+    );
+    expect(other.pending).toHaveLength(1);
+    expect(other.messages).toHaveLength(1);
+  });
+
+  it("STORE-4: a snapshot that holds it records it", () => {
+    const message: MessageView = {
+      id: "m1",
+      turnId: "t1",
+      role: "user",
+      content: "Hello?",
+      createdAt: time,
+      clientId: "c1",
+    };
+    const state = applyFrame(pending, {
+      ...empty,
+      seq: 2,
+      data: { ...empty.data, messages: [message] },
+    } as Frame);
+    expect(state.pending).toEqual([]);
+    expect(state.messages).toEqual([message]);
+  });
+
+  it("an error that refers to it rejects it; any other is the conversation's", () => {
+    const refused = (ref?: string): Frame => ({
+      v: 1,
+      type: "error",
+      time,
+      data: { code: "TOO_LARGE", message: "Send at most 1 MiB.", ...(ref === undefined ? {} : { ref }) },
+    });
+    const error = { code: "TOO_LARGE", message: "Send at most 1 MiB.", retriable: false };
+    expect(applyFrame(pending, refused("c1")).pending).toMatchObject([{ status: "rejected", error }]);
+    expect(applyFrame(pending, refused()).error).toEqual(error);
+    expect(applyFrame(pending, refused("c9")).pending).toMatchObject([{ status: "sending" }]);
+  });
+});
+
+describe("history", () => {
+  function message(n: number, turn = n): MessageView {
+    const createdAt = new Date(Date.UTC(2026, 0, 1, 0, n)).toISOString();
+    return {
+      id: `m${n}`,
+      turnId: `t${turn}`,
+      role: n % 2 === 0 ? "user" : "agent",
+      content: `${n}`,
+      createdAt,
+    };
+  }
+  const snapshot = (messages: MessageView[]): Frame =>
+    ({ ...empty, seq: 9, data: { ...empty.data, messages } }) as Frame;
+  const loaded = run([snapshot([message(10, 10), message(11, 10)])]);
+  const ids = (state: ConversationState) => state.messages.map(({ id }) => id);
+
+  it("puts a page before what is loaded, without what is loaded already or newer", () => {
+    const page = [message(6, 6), message(7, 6), message(10, 10), message(12, 12)];
+    const state = addHistory(loaded, { messages: page, turns: [] });
+    expect(ids(state)).toEqual(["m6", "m7", "m10", "m11"]);
+    expect(state.turns.map(({ id }) => id)).toEqual(["t6", "t10"]);
+    expect(addHistory(state, { messages: page, turns: [] })).toBe(state);
+  });
+
+  it("restores a turn's tools, thoughts and failure from its moves", () => {
+    const error = { code: "MODEL_FAILED", message: "No.", retriable: true };
+    const state = addHistory(loaded, {
+      messages: [message(6, 6)],
+      turns: [
+        {
+          id: "t6",
+          conversationId: "c",
+          caller: { type: "user", userId: "u" },
+          input: "6",
+          userMessageId: "m6",
+          agentMessageIds: [],
+          replyToMessageId: null,
+          contextAssemblyRunId: null,
+          memoryExtractionRunId: null,
+          latencyMs: 5,
+          usage: null,
+          status: "failed",
+          agentId: "guide",
+          createdAt: time,
+          completedAt: time,
+          error,
+          moves: [
+            {
+              id: "mv1",
+              sequence: 1,
+              reasoning: "I should look.",
+              toolCall: { operationId: "o1", name: "search", toolId: null, input: { q: "x" } },
+              toolResult: { success: true, result: [1] },
+              createdAt: time,
+            },
+            { id: "mv2", sequence: 2, reasoning: "6", createdAt: time },
+          ],
+        },
+      ],
+    });
+    expect(state.turns[0]).toMatchObject({
+      status: "failed",
+      error,
+      items: [
+        { type: "message", id: "m6" },
+        { type: "thought", text: "I should look." },
+        { type: "tool", operation: { name: "search", state: "completed", result: [1] } },
+      ],
+    });
+  });
+
+  it("completes a turn of which only the end was loaded", () => {
+    const state = addHistory(run([snapshot([message(11, 10)])]), { messages: [message(10, 10)], turns: [] });
+    expect(items(state, "t10").map(({ id }) => id)).toEqual(["m10", "m11"]);
+  });
+
+  it("survives a snapshot that continues it, and gives way to one that does not", () => {
+    const state = addHistory(loaded, { messages: [message(6, 6), message(7, 6)], turns: [] });
+    expect(ids(applyFrame(state, snapshot([message(10, 10), message(11, 10), message(12, 12)])))).toEqual([
+      "m6",
+      "m7",
+      "m10",
+      "m11",
+      "m12",
+    ]);
+    const gap = applyFrame(state, snapshot([message(30, 30)]));
+    expect(ids(gap)).toEqual(["m30"]);
+    expect(gap.turns.map(({ id }) => id)).toEqual(["t30"]);
+  });
+});
+
+describe("generated conversations", () => {
+  const at = (wire: readonly Wire[], index: number) => snapshotAt(wire, index);
+  const scriptAndCut = conversationScript.chain((wire) =>
+    fc.record({ wire: fc.constant(wire), cut: fc.nat(wire.length), cut2: fc.nat(wire.length) }),
+  );
+
+  it("STORE-1: a durable frame applied again is the same state", () => {
+    fc.assert(
+      fc.property(conversationScript, (wire) => {
+        let state = run([empty]);
+        for (const frame of wire) {
+          state = applyFrame(state, frame);
+          if (frame.seq !== undefined) expect(applyFrame(state, frame)).toBe(state);
+        }
+        const doubled = run(
+          wire.flatMap((frame) => [frame, frame]),
+          run([empty]),
+        );
+        expect(doubled).toEqual(state);
+      }),
+    );
+  });
+
+  it("a snapshot anywhere and what follows it equal the whole", () => {
+    fc.assert(
+      fc.property(scriptAndCut, ({ wire, cut }) => {
+        const whole = run(wire, run([empty]));
+        const joined = run([at(wire, cut), ...wire.slice(cut)]);
+        expect(essence(joined)).toEqual(essence(whole));
+      }),
+    );
+  });
+
+  it("resuming from the last seq after a loss anywhere equals the whole", () => {
+    fc.assert(
+      fc.property(scriptAndCut, ({ wire, cut, cut2 }) => {
+        const [lost, back] = [Math.min(cut, cut2), Math.max(cut, cut2)];
+        const whole = run(wire, run([empty]));
+        const before = run(wire.slice(0, lost), run([empty]));
+        const missed = wire.slice(0, back).filter(({ seq }) => seq !== undefined && seq > (before.seq ?? 0));
+        const partials = at(wire, back).data.partials.map(
+          ({ messageId, turnId, text }): Frame => ({
+            v: 1,
+            type: "message.delta",
+            turnId,
+            messageId,
+            time,
+            data: { offset: 0, text },
+          }),
+        );
+        const resumed = run([...missed, ...partials, ...wire.slice(back)], before);
+        expect(essence(resumed)).toEqual(essence(whole));
+      }),
+    );
+  });
+});

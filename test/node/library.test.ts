@@ -1,0 +1,365 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import type { ModelProfile } from "../../src/adapters/types.ts";
+import {
+  defineLibrary,
+  defineModelProfile,
+  definePersona,
+  defineTool,
+  type ToolOptions,
+} from "../../src/library/define.ts";
+import { contentHash } from "../../src/library/hash.ts";
+import { maxMovesPerTurn, recentTurnsLimit } from "../../src/library/persona.ts";
+import { formatReference, parseReference } from "../../src/library/reference.ts";
+import { CodeRegistry } from "../../src/library/registry.ts";
+import { parsePersonaSource, resolveChain } from "../../src/library/resolve.ts";
+import type { Persona } from "../../src/library/types.ts";
+
+const defaultProfile: ModelProfile = { provider: "offline", modelId: "offline" };
+
+const greet = defineTool({
+  name: "greet",
+  description: "Greets somebody by name.",
+  input: z.object({ name: z.string() }),
+  execute: ({ name }) => `Hello, ${name}!`,
+});
+
+const full: Persona = {
+  name: "Reviewer",
+  description: "Reviews code.",
+  identity: {
+    systemPrompt: "You review code.",
+    instructions: ["Be kind.", "Be exact."],
+    modelProfileId: { library: "acme", id: "fast", version: 1 },
+  },
+  memory: { recentTurnsLimit: 5 },
+  tools: { toolIds: ["greet", "acme/greet-politely@1"], constraints: { maxMovesPerTurn: 3 } },
+};
+
+const minimal: Persona = { identity: { systemPrompt: "You help." } };
+
+function acme() {
+  return defineLibrary("acme", {
+    personas: [definePersona("reviewer", full), definePersona("helper", minimal)],
+    tools: [greet, defineTool({ ...toolNamed("Greet_Politely"), effect: "pure", timeoutMs: 900_000 })],
+    modelProfiles: [
+      defineModelProfile("fast", { provider: "openai", modelId: "small", costPer1kInput: 0.1 }),
+    ],
+  });
+}
+
+function toolNamed(name: string) {
+  return { name, description: "A tool.", input: z.object({}), execute: () => null };
+}
+
+function invalid(message: RegExp) {
+  return expect.objectContaining({ code: "INVALID_INPUT", message: expect.stringMatching(message) });
+}
+
+function absent(...words: string[]) {
+  return expect.objectContaining({
+    code: "NOT_FOUND",
+    message: expect.stringMatching(new RegExp(words.join(".*"))),
+  });
+}
+
+describe("defining a tool", () => {
+  test("gives the model its name, its description and its input as JSON Schema", () => {
+    const tool = defineTool({
+      ...toolNamed("Search_Docs"),
+      input: z.object({
+        query: z.string().describe("What to look for"),
+        limit: z.int().min(1).default(3),
+        since: z.iso.date().optional(),
+      }),
+    });
+    expect(tool.id).toBe("search-docs");
+    expect(tool.definition).toEqual({
+      name: "Search_Docs",
+      description: "A tool.",
+      effect: "once",
+      timeoutMs: 60_000,
+      inputSchema: {
+        type: "object",
+        properties: {
+          query: { type: "string", description: "What to look for" },
+          limit: { type: "integer", minimum: 1, default: 3 },
+          since: { type: "string", format: "date" },
+        },
+        required: ["query"],
+      },
+    });
+  });
+
+  test.each([
+    ["a name that providers refuse", { name: "search docs" }, /"search docs".*letters, digits/],
+    ["a name too long", { name: "x".repeat(65) }, /1 to 64/],
+    ["no description", { description: "" }, /\/description/],
+    ["an id of other characters", { id: "Search_Docs" }, /"Search_Docs".*lower-case/],
+    ["a name that gives no id", { name: "_" }, /id "-"/],
+    ["a timeout beyond 15 minutes", { timeoutMs: 900_001 }, /\/timeoutMs.*900000/],
+    ["an input that is no object", { input: z.string() }, /wrap it in z\.object/],
+    ["an input that JSON does not have", { input: z.object({ at: z.date() }) }, /JSON Schema.*Date/],
+  ])("refuses %s, saying what to change", (_, change, message) => {
+    const options: ToolOptions<z.ZodType> = { ...toolNamed("tool"), ...change };
+    expect(() => defineTool(options)).toThrow(invalid(message));
+  });
+});
+
+describe("defining a library", () => {
+  test("A1 a persona's fields come back as they were written", () => {
+    expect(acme().personas.map(({ definition }) => definition)).toEqual([full, minimal]);
+  });
+
+  test.each([
+    ["no prompt", { identity: { systemPrompt: "" } }, /"p".*\/identity\/systemPrompt/],
+    ["a misspelt setting", { ...minimal, memory: { recentTurnLimit: 5 } }, /\/memory.*recentTurnLimit/],
+    ["a limit of no turns", { ...minimal, memory: { recentTurnsLimit: 0 } }, /\/memory\/recentTurnsLimit/],
+    [
+      "what is no reference",
+      { ...minimal, tools: { toolIds: ["a/b/c"] } },
+      /\/tools\/toolIds\/0.*library\/id/,
+    ],
+  ])("refuses a persona with %s", (_, persona, message) => {
+    // SAFETY: what an author without types may write.
+    expect(() => definePersona("p", persona as Persona)).toThrow(invalid(message));
+  });
+
+  test.each([
+    ["cloudflare", "workers-ai"],
+    ["google", "gemini"],
+    ["local", "openai"],
+    ["anthropic", "anthropic"],
+  ])("the provider %s of a model profile is %s", (written, provider) => {
+    // SAFETY: an alias is what the schema accepts beyond the type.
+    const profile = { provider: written, modelId: "m", baseUrl: "http://127.0.0.1:1/v1/" } as ModelProfile;
+    expect(defineModelProfile("fast", profile).definition).toEqual({
+      provider,
+      modelId: "m",
+      baseUrl: "http://127.0.0.1:1/v1",
+    });
+  });
+
+  test.each([
+    ["an unknown provider", { provider: "acme" }, /\/provider/],
+    ["a key in place of its name", { apiKeySecret: "sk-12345" }, /environment variable/],
+    ["another protocol", { baseUrl: "ftp://host" }, /http/],
+  ])("refuses a model profile with %s", (_, change, message) => {
+    // SAFETY: what an author without types may write.
+    const profile = { ...defaultProfile, ...change } as ModelProfile;
+    expect(() => defineModelProfile("fast", profile)).toThrow(invalid(message));
+  });
+
+  test("refuses two tools of one id", () => {
+    expect(() => defineLibrary("acme", { tools: [greet, greet] })).toThrow(invalid(/"acme".*tool "greet"/));
+  });
+
+  test("refuses a persona whose tool or profile the library does not have", () => {
+    const missing = definePersona("p", { ...minimal, tools: { toolIds: ["acme/great"] } });
+    expect(() => defineLibrary("acme", { personas: [missing], tools: [greet] })).toThrow(
+      invalid(/"p".*tool "great".*It has: greet/),
+    );
+    const profile = definePersona("p", { identity: { systemPrompt: "x", modelProfileId: "fast" } });
+    expect(() => defineLibrary("acme", { personas: [profile] })).toThrow(
+      invalid(/model profile "fast".*none/),
+    );
+  });
+
+  test("refuses two libraries of one id", () => {
+    expect(() => new CodeRegistry([acme(), acme()])).toThrow(invalid(/"acme"/));
+  });
+});
+
+describe("references", () => {
+  const id = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,63}$/);
+  const reference = fc
+    .record({ library: id, id, version: fc.option(fc.integer({ min: 1 }), { nil: undefined }) })
+    .map(({ version, ...rest }) => (version === undefined ? rest : { ...rest, version }));
+
+  test("REF-1 what is printed parses to the same", () => {
+    fc.assert(
+      fc.property(reference, (one) => {
+        expect(parseReference(formatReference(one))).toEqual(one);
+        expect(parseReference(one)).toEqual(one);
+      }),
+    );
+  });
+
+  test("a bare id belongs to the library it stands in", () => {
+    expect(parseReference("greet@2", "acme")).toEqual({ library: "acme", id: "greet", version: 2 });
+    expect(() => parseReference("greet")).toThrow(invalid(/library\/greet/));
+  });
+
+  test.each([
+    "",
+    "/",
+    "a/",
+    "/b",
+    "a/b/c",
+    "a/b@",
+    "a/b@0",
+    "a/b@1.5",
+    "a/b@-1",
+    "a/b@1@2",
+    "A/b",
+    "a/b_c",
+    "a b/c",
+    "@1",
+  ])("%j is no reference", (text) => {
+    expect(() => parseReference(text, "acme")).toThrow(invalid(/reference/));
+  });
+});
+
+describe("content hashes", () => {
+  test("are the SHA-256 of the canonical JSON", async () => {
+    // printf '{"identity":{"systemPrompt":"You help."}}' | sha256sum
+    expect(await contentHash(minimal)).toBe(
+      "a538a7c3e87493ebe62eefe543e8c686a7a8bc734e95eff4b8eb2c47c960ab98",
+    );
+  });
+
+  test("do not depend on the order of keys, and change with the content", async () => {
+    const reordered = Object.fromEntries(Object.entries(full).reverse());
+    // SAFETY: the same members in another order.
+    expect(await contentHash(reordered as unknown as Persona)).toBe(await contentHash(full));
+    const changed = { ...full, identity: { ...full.identity, instructions: ["Be exact.", "Be kind."] } };
+    expect(await contentHash(changed)).not.toBe(await contentHash(full));
+  });
+});
+
+describe("the registry", () => {
+  test("hands out a definition with its library, id, version and hash", async () => {
+    const registry = new CodeRegistry([acme()]);
+    const { definition } = greet;
+    const expected = {
+      library: "acme",
+      id: "greet",
+      version: 1,
+      hash: await contentHash(definition),
+      definition,
+    };
+    expect(await registry.tool({ library: "acme", id: "greet" })).toEqual(expected);
+    expect(await registry.tool({ library: "acme", id: "greet", version: 1 })).toEqual(expected);
+    expect(registry.toolCode("acme", "greet")).toBe(greet);
+    expect(registry.toolCode("acme", "great")).toBeUndefined();
+  });
+
+  test("A1 PERSONA-1 a persona that sets no limits has recentTurnsLimit 20 and maxMovesPerTurn 16", async () => {
+    const registry = new CodeRegistry([acme()]);
+    const { definition, hash } = await registry.persona({ library: "acme", id: "helper" });
+    expect(definition).toEqual({
+      ...minimal,
+      memory: { recentTurnsLimit: 20 },
+      tools: { constraints: { maxMovesPerTurn: 16 } },
+    });
+    expect(hash).toBe(await contentHash(definition));
+    expect([recentTurnsLimit(minimal), maxMovesPerTurn(minimal)]).toEqual([20, 16]);
+    expect((await registry.persona({ library: "acme", id: "reviewer" })).definition).toEqual(full);
+    expect([recentTurnsLimit(full), maxMovesPerTurn(full)]).toEqual([5, 3]);
+  });
+
+  test("REG-2 changing what was handed out changes no definition", async () => {
+    const registry = new CodeRegistry([acme()]);
+    const first = await registry.persona({ library: "acme", id: "reviewer" });
+    first.definition.identity.systemPrompt = "changed";
+    expect((await registry.persona({ library: "acme", id: "reviewer" })).definition).toEqual(full);
+  });
+
+  test("what does not exist is NOT_FOUND, by name", async () => {
+    const registry = new CodeRegistry([acme()]);
+    await expect(registry.persona({ library: "none", id: "x" })).rejects.toEqual(absent('"none"', "acme"));
+    await expect(registry.persona({ library: "acme", id: "x" })).rejects.toEqual(
+      absent('persona "x"', "reviewer"),
+    );
+    await expect(registry.tool({ library: "acme", id: "greet", version: 2 })).rejects.toEqual(
+      absent("acme/greet@2"),
+    );
+  });
+});
+
+describe("resolving a chain", () => {
+  test("A2 CHAIN-1 a reference pins persona, tools and profile", async () => {
+    const registry = new CodeRegistry([acme()]);
+    const chain = await resolveChain(registry, "acme/reviewer", defaultProfile);
+    expect(chain).toEqual({
+      persona: await registry.persona({ library: "acme", id: "reviewer" }),
+      tools: [
+        await registry.tool({ library: "acme", id: "greet" }),
+        await registry.tool({ library: "acme", id: "greet-politely" }),
+      ],
+      modelProfile: await registry.modelProfile({ library: "acme", id: "fast" }),
+    });
+    expect(structuredClone(chain)).toEqual(JSON.parse(JSON.stringify(chain)));
+    expect(
+      await resolveChain(registry, { library: "acme", id: "reviewer", version: 1 }, defaultProfile),
+    ).toEqual(chain);
+  });
+
+  test("A2 an inline persona is pinned as itself, with the default profile", async () => {
+    const registry = new CodeRegistry([acme()]);
+    const { persona, tools, modelProfile } = await resolveChain(
+      registry,
+      { ...minimal, tools: { toolIds: ["acme/greet"] } },
+      defaultProfile,
+    );
+    expect(persona).toMatchObject({ id: "inline", version: 1, definition: minimal });
+    expect(persona).not.toHaveProperty("library");
+    expect(persona.hash).toBe(await contentHash(persona.definition));
+    expect(tools.map(({ id }) => id)).toEqual(["greet"]);
+    expect(modelProfile).toEqual({
+      id: "default",
+      version: 1,
+      hash: await contentHash(defaultProfile),
+      definition: defaultProfile,
+    });
+  });
+
+  test.each([
+    [
+      "an inline persona's tool without a library",
+      { ...minimal, tools: { toolIds: ["greet"] } },
+      /library\/greet/,
+    ],
+    [
+      "a tool named twice",
+      { ...minimal, tools: { toolIds: ["acme/greet", "acme/greet@1"] } },
+      /same name "greet"/,
+    ],
+    ["an unknown field", { ...minimal, system: "x" }, /system/],
+    ["what is no persona", 7, /persona/i],
+    ["what is no reference", "acme", /names no library.*"library\/acme"/],
+    ["a reference with more", { library: "acme", id: "reviewer", more: 1 }, /reference/],
+  ])("refuses %s", async (_, source, message) => {
+    const registry = new CodeRegistry([acme()]);
+    // SAFETY: what arrives over a boundary has no type yet.
+    await expect(resolveChain(registry, source as Persona, defaultProfile)).rejects.toEqual(invalid(message));
+  });
+
+  test("CHAIN-2 two tools of one name are refused", async () => {
+    const other = defineLibrary("other", { tools: [defineTool({ ...toolNamed("greet"), id: "hello" })] });
+    const registry = new CodeRegistry([acme(), other]);
+    const persona = { ...minimal, tools: { toolIds: ["acme/greet", "other/hello"] } };
+    await expect(resolveChain(registry, persona, defaultProfile)).rejects.toEqual(
+      invalid(/acme\/greet.*other\/hello.*"greet"/),
+    );
+  });
+
+  test("a tool or profile that does not exist is NOT_FOUND", async () => {
+    const registry = new CodeRegistry([acme()]);
+    const tool = { ...minimal, tools: { toolIds: ["acme/gone"] } };
+    await expect(resolveChain(registry, tool, defaultProfile)).rejects.toEqual(absent('tool "gone"'));
+    const profile = { identity: { systemPrompt: "x", modelProfileId: "acme/gone" } };
+    await expect(resolveChain(registry, profile, defaultProfile)).rejects.toEqual(
+      absent('model profile "gone"'),
+    );
+  });
+
+  test("parsePersonaSource names the field of an inline persona that is wrong", () => {
+    expect(() => parsePersonaSource({ identity: {} })).toThrow(
+      expect.objectContaining({
+        options: { errors: [{ path: "/identity/systemPrompt", message: expect.any(String) }] },
+      }),
+    );
+  });
+});

@@ -1,0 +1,230 @@
+/**
+ * A model server on loopback that speaks the Chat Completions protocol and answers what a test scripts. It uses nothing
+ * of the runtime, so it can also run as a process of its own (`openai-server-main.ts`).
+ *
+ * A script says, request by request, what is answered. A step that waits for a promise lets a test decide what happens
+ * first, without sleeping.
+ */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** One thing that happens while a reply is streamed. */
+export type Step =
+  | { text: string }
+  | { reasoning: string }
+  | { toolCall: { index?: number; id?: string; name?: string; arguments?: string } }
+  | { finish: string }
+  | { usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number } }
+  /** Any payload, as JSON. */
+  | { event: unknown }
+  /** Bytes as they are. */
+  | { raw: string | Uint8Array }
+  /** Goes on when the promise resolves. */
+  | { gate: Promise<unknown> }
+  | { delayMs: number }
+  /** Breaks the connection. */
+  | { cut: true };
+
+export type Reply =
+  | { kind: "stream"; steps: Step[] }
+  | { kind: "body"; status: number; headers: Record<string, string>; body: string | Uint8Array }
+  /** Never answers. */
+  | { kind: "hang" };
+
+/** One request that arrived. */
+export interface RecordedRequest {
+  /** From 0, in the order of arrival. */
+  number: number;
+  path: string;
+  headers: Record<string, string>;
+  body: ChatRequest;
+  /** Resolves when the exchange is over: answered in full, or left by either side. */
+  closed: Promise<void>;
+}
+
+/** The parts of a request that scripts look at. */
+export interface ChatRequest {
+  model?: string;
+  messages?: { role: string; content?: string | null; tool_call_id?: string; tool_calls?: unknown[] }[];
+  tools?: { function: { name: string } }[];
+  tool_choice?: unknown;
+  stream?: boolean;
+  [key: string]: unknown;
+}
+
+export interface OpenAIServer extends AsyncDisposable {
+  /** For a model profile: `http://127.0.0.1:PORT/v1`. */
+  readonly baseUrl: string;
+  /** Every request so far. */
+  readonly requests: readonly RecordedRequest[];
+  /** Queues replies; each answers one request. */
+  reply(...replies: Reply[]): void;
+  /** Resolves once the request of this number (from 0) has arrived. */
+  request(number: number): Promise<RecordedRequest>;
+  close(): Promise<void>;
+}
+
+export interface OpenAIServerOptions {
+  /** 0, the default, takes any free port. */
+  port?: number;
+  /** What is answered when no reply is queued; without it that is a status 500. */
+  script?: (request: RecordedRequest) => Reply;
+}
+
+/** A reply of text, streamed in these chunks. */
+export function textReply(...chunks: string[]): Reply {
+  return { kind: "stream", steps: [...chunks.map((text) => ({ text })), { finish: "stop" }] };
+}
+
+/** A reply that calls tools, all in one message. */
+export function toolReply(...calls: { id?: string; name: string; arguments: unknown }[]): Reply {
+  const steps = calls.map(({ id, name, arguments: input }, index): Step => {
+    return { toolCall: { index, id: id ?? `call_${index}`, name, arguments: JSON.stringify(input) } };
+  });
+  return { kind: "stream", steps: [...steps, { finish: "tool_calls" }] };
+}
+
+/** A JSON body, such as a reply that is not streamed. */
+export function jsonReply(body: unknown, status = 200, headers: Record<string, string> = {}): Reply {
+  return {
+    kind: "body",
+    status,
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  };
+}
+
+/** An error as OpenAI reports it. */
+export function errorReply(
+  status: number,
+  error: { message: string; type?: string; code?: string },
+  headers: Record<string, string> = {},
+): Reply {
+  return jsonReply({ error }, status, headers);
+}
+
+export async function startOpenAIServer(options: OpenAIServerOptions = {}): Promise<OpenAIServer> {
+  const requests: RecordedRequest[] = [];
+  const queue: Reply[] = [];
+  const arrived = new Map<number, RecordedRequest>();
+  const waiting: { number: number; resolve: (request: RecordedRequest) => void }[] = [];
+
+  const server = createServer((incoming, response) => {
+    handle(incoming, response).catch((error: unknown) => {
+      // A client that leaves in the middle is a part of many tests; everything else is a mistake in one.
+      if (!response.destroyed) console.error(error);
+      response.destroy();
+    });
+  });
+
+  async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const number = requests.length;
+    const closed = new Promise<void>((resolve) => response.once("close", resolve));
+    const request: RecordedRequest = {
+      number,
+      path: incoming.url ?? "",
+      headers: Object.fromEntries(
+        Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
+      ),
+      body: {},
+      closed,
+    };
+    requests.push(request);
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk);
+    request.body = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    arrived.set(number, request);
+    for (const waiter of waiting) if (waiter.number === number) waiter.resolve(request);
+    const unscripted = () => errorReply(500, { message: `Nothing is scripted for request ${number}.` });
+    const reply = queue.shift() ?? options.script?.(request) ?? unscripted();
+    await answer(reply, number, response);
+  }
+
+  server.listen(options.port ?? 0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const close = async () => {
+    const isClosed = once(server, "close");
+    server.close();
+    server.closeAllConnections();
+    await isClosed;
+  };
+  return {
+    baseUrl: `http://127.0.0.1:${port}/v1`,
+    requests,
+    reply: (...replies) => void queue.push(...replies),
+    request: async (number) =>
+      arrived.get(number) ?? (await new Promise((resolve) => void waiting.push({ number, resolve }))),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+async function answer(reply: Reply, number: number, response: ServerResponse): Promise<void> {
+  switch (reply.kind) {
+    case "hang":
+      return;
+    case "body":
+      response.writeHead(reply.status, reply.headers);
+      response.end(reply.body);
+      return;
+    case "stream":
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.flushHeaders();
+      for (const step of reply.steps) {
+        if (response.destroyed) return;
+        if ("cut" in step) {
+          response.destroy();
+          return;
+        }
+        await perform(step, number, response);
+      }
+      if (!response.destroyed) response.end("data: [DONE]\n\n");
+      return;
+    default:
+      reply satisfies never;
+  }
+}
+
+async function perform(
+  step: Exclude<Step, { cut: true }>,
+  number: number,
+  response: ServerResponse,
+): Promise<void> {
+  if ("gate" in step) {
+    await Promise.race([step.gate, once(response, "close")]);
+  } else if ("delayMs" in step) {
+    await sleep(step.delayMs);
+  } else {
+    const bytes = "raw" in step ? step.raw : `data: ${JSON.stringify(payload(step, number))}\n\n`;
+    await new Promise<void>((resolve) => void response.write(bytes, () => resolve()));
+  }
+}
+
+function payload(
+  step: Exclude<Step, { cut: true } | { gate: unknown } | { delayMs: number } | { raw: unknown }>,
+  number: number,
+): unknown {
+  if ("event" in step) return step.event;
+  const chunk = { id: `chatcmpl-${number}`, object: "chat.completion.chunk" };
+  if ("usage" in step) return { ...chunk, choices: [], usage: step.usage };
+  if ("finish" in step) {
+    return { ...chunk, choices: [{ index: 0, delta: {}, finish_reason: step.finish }] };
+  }
+  return { ...chunk, choices: [{ index: 0, delta: delta(step), finish_reason: null }] };
+}
+
+function delta(
+  step: Extract<Step, { text: string } | { reasoning: string } | { toolCall: unknown }>,
+): unknown {
+  if ("text" in step) return { content: step.text };
+  if ("reasoning" in step) return { reasoning_content: step.reasoning };
+  const { index = 0, id, name, arguments: input } = step.toolCall;
+  return {
+    tool_calls: [
+      { index, ...(id === undefined ? {} : { id, type: "function" }), function: { name, arguments: input } },
+    ],
+  };
+}

@@ -1,0 +1,108 @@
+/** The ports on workerd: the common contract, row counts, and the SDK's job queue in the same transactions. */
+import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { getAgentByName } from "agents";
+import { describe, expect, it } from "vitest";
+import { CostCounter } from "../../src/ports/counting.ts";
+import { countingStorage } from "../../src/ports/workers/counting-storage.ts";
+import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
+import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
+import { systemClock, systemIds } from "../../src/ports/workers/system.ts";
+import { portContract } from "../support/port-contract.ts";
+
+/** Runs `body` inside a Durable Object that nobody used before. */
+async function inFreshObject(body: (state: DurableObjectState) => void | Promise<void>): Promise<void> {
+  await runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), (_, state) => body(state));
+}
+
+describe("ports on workerd", () => {
+  portContract((body) =>
+    inFreshObject(({ storage }) =>
+      body({ db: new DurableSqlDatabase(storage), kv: new DurableKeyValue(storage) }),
+    ),
+  );
+
+  it("COST-1 COST-2 counts statements and rows exactly, however the rows are taken", async () => {
+    await inFreshObject(({ storage }) => {
+      const counter = new CostCounter();
+      const counted = countingStorage(storage, counter);
+      const [db, kv] = [new DurableSqlDatabase(counted), new DurableKeyValue(counted)];
+      const costOf = (work: () => unknown) => {
+        counter.reset();
+        work();
+        return counter.cost;
+      };
+      const insert = "INSERT INTO notes SELECT value, 'x' FROM json_each(?)";
+      expect(costOf(() => db.run("CREATE TABLE notes (id INTEGER PRIMARY KEY, body TEXT)"))).toMatchObject({
+        statements: 1,
+        rowsWritten: 2,
+      });
+      expect(costOf(() => db.run(insert, JSON.stringify([1, 2, 3])))).toMatchObject({
+        statements: 1,
+        rowsWritten: 3,
+      });
+      const select = "SELECT * FROM notes ORDER BY id";
+      expect(costOf(() => db.all(select))).toEqual({ statements: 1, rowsWritten: 0, rowsRead: 3 });
+      expect(costOf(() => [...db.each(select)])).toEqual({ statements: 1, rowsWritten: 0, rowsRead: 3 });
+      const partly = costOf(() => {
+        const [first] = db.each(select);
+        return first;
+      });
+      expect(partly).toEqual({ statements: 1, rowsWritten: 0, rowsRead: 2 });
+      expect(costOf(() => kv.put("key", 1))).toEqual({ statements: 1, rowsWritten: 1, rowsRead: 0 });
+      expect(costOf(() => [kv.get("key"), kv.list("", 5)])).toEqual({
+        statements: 2,
+        rowsWritten: 0,
+        rowsRead: 0,
+      });
+      expect(costOf(() => kv.delete("key"))).toEqual({ statements: 1, rowsWritten: 1, rowsRead: 0 });
+      expect(costOf(() => db.transaction(() => db.run(insert, "[9]")))).toMatchObject({
+        statements: 1,
+        rowsWritten: 1,
+      });
+    });
+  });
+
+  it("a job pushed inside a transaction commits and rolls back with it", async () => {
+    const stub = await getAgentByName(env.PlainSessionAgent, crypto.randomUUID());
+    await runInDurableObject(stub, async (agent, { storage }) => {
+      const db = new DurableSqlDatabase(storage);
+      const time = Date.now() + 3_600_000;
+      const pushes: Promise<unknown>[] = [];
+      const push = (id: string) => pushes.push(agent.lifecycle.jobs.push({ id, fn: "wake", time }));
+      expect(() =>
+        db.transaction(() => {
+          push("lost");
+          throw new Error("on purpose");
+        }),
+      ).toThrow("on purpose");
+      await Promise.allSettled(pushes);
+      expect(agent.lifecycle.jobs.list()).toEqual([]);
+      expect(await storage.getAlarm()).toBeNull();
+      db.transaction(() => push("kept"));
+      await Promise.all(pushes.slice(1));
+      expect(agent.lifecycle.jobs.list()).toMatchObject([{ id: "kept", time }]);
+      expect(await storage.getAlarm()).not.toBeNull();
+      expect(await agent.lifecycle.jobs.cancel("kept")).toBe(true);
+    });
+  });
+});
+
+describe("the system's clock and ids", () => {
+  it("sleeps, and wakes at once when told to stop", async () => {
+    const before = systemClock.now();
+    await systemClock.sleep(5);
+    expect(systemClock.now()).toBeGreaterThanOrEqual(before);
+    await expect(systemClock.sleep(60_000, AbortSignal.abort("before"))).rejects.toBe("before");
+    const abort = new AbortController();
+    const sleeping = systemClock.sleep(60_000, abort.signal);
+    abort.abort("during");
+    await expect(sleeping).rejects.toBe("during");
+  });
+
+  it("gives ascending ULIDs", () => {
+    const ids = Array.from({ length: 100 }, () => systemIds.ulid());
+    expect(ids).toEqual([...new Set(ids)].sort());
+    for (const id of ids) expect(id).toMatch(/^[0-9A-HJKMNP-TV-Z]{26}$/);
+  });
+});

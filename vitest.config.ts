@@ -1,0 +1,34 @@
+import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
+import agents from "agents/vite";
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    projects: [
+      { test: { name: "node", include: ["test/node/**/*.test.ts"], testTimeout: 30_000 } },
+      {
+        plugins: [
+          agents(),
+          cloudflareTest(async () => ({
+            remoteBindings: false,
+            wrangler: { configPath: "./test/wrangler.jsonc" },
+            miniflare: {
+              cf: false,
+              bindings: { TEST_MIGRATIONS: await readD1Migrations("./migrations") },
+            },
+          })),
+        ],
+        test: { name: "workers", include: ["test/workers/**/*.test.ts"], testTimeout: 30_000 },
+      },
+      {
+        test: {
+          name: "e2e",
+          include: ["test/e2e/**/*.test.ts"],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
