@@ -22,6 +22,11 @@ export class Bench {
     this.#client = client;
   }
 
+  /** Call once, before the first batch of a system. */
+  async prepare(system: SystemName): Promise<void> {
+    await this.#client.post(`/${system}/all/prepare`, "");
+  }
+
   /** Milliseconds per timed turn of one batch. */
   async batch(system: SystemName, shape: Shape): Promise<number> {
     const actors = Array.from({ length: shape.actors }, () => this.#newActor(""));

@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Client } from "../harness/client.ts";
 import { type ResultRow, summarise } from "../harness/results.ts";
 import { Bench } from "./bench.ts";
-import type { SystemName } from "./protocol.ts";
+import { SYSTEMS, type SystemName } from "./protocol.ts";
 import { SHAPES, type Shape } from "./shapes.ts";
 
 const CASE = "turns";
@@ -17,6 +17,7 @@ const SETTLE_MS = 30;
 
 export async function runTurns(client: Client): Promise<ResultRow[]> {
   const bench = new Bench(client);
+  for (const system of SYSTEMS) await bench.prepare(system);
   const samples = new Map<string, number[]>();
   for (let round = -WARM_UP_ROUNDS; round < ROUNDS; round += 1) {
     for (const shape of SHAPES) {

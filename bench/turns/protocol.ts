@@ -1,6 +1,6 @@
 /** What the runner and the Worker agree on: the systems, and the routes `POST /:system/:actor/:operation`. */
 
-export const SYSTEMS = ["durable-object", "agent", "ai-chat-agent", "think"] as const;
+export const SYSTEMS = ["dramatis", "durable-object", "agent", "ai-chat-agent", "think"] as const;
 
 export type SystemName = (typeof SYSTEMS)[number];
 
@@ -17,6 +17,8 @@ export const METERED_PREFIX = "metered-";
 
 /** One system under test, as the Worker drives it. */
 export interface System {
+  /** Called once before anything else. */
+  prepare?(): Promise<void>;
   /** Runs one turn in the actor and resolves with the answer, once all of it is committed. */
   turn(actor: string, text: string, first: boolean): Promise<string>;
   /** Fills a new actor with history through the system's own storage; resolves with what it then holds. */

@@ -24,10 +24,13 @@ export const SHAPES: readonly Shape[] = [
   { ...plain, metric: "three-tool-rounds", text: TOOLS_TEXT, turns: 8 },
   { ...plain, metric: "messages-10", seeded: 8, turns: 5 },
   { ...plain, metric: "messages-1000", seeded: 998, turns: 5 },
+  { ...plain, metric: "messages-10000", seeded: 9_998, turns: 5, systems: ["dramatis"] },
 ];
 
 /** How many of its messages a system gives the model: all, the newest only, or a window of the newest. */
 export const GIVEN: Readonly<Record<SystemName, number>> = {
+  // The window of 20 turns that a persona has by default, and the new message.
+  dramatis: 41,
   "durable-object": 1,
   agent: 1,
   "ai-chat-agent": Number.POSITIVE_INFINITY,

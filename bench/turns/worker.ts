@@ -1,16 +1,19 @@
 /** The Worker under measurement: one entrance for all systems, `POST /:system/:actor/:operation`. */
+import type { DramatisEnv } from "../../src/dramatis.ts";
 import { SYSTEMS, type System, type SystemName } from "./protocol.ts";
 import { agent, type PlainAgent } from "./systems/agent.ts";
 import { aiChatAgent, type ChatAgent } from "./systems/ai-chat-agent.ts";
+import { dramatisSystem } from "./systems/dramatis.ts";
 import { durableObject, type PlainObject } from "./systems/durable-object.ts";
 import { type ThinkAgent, think } from "./systems/think.ts";
 
 export { PlainAgent } from "./systems/agent.ts";
 export { ChatAgent } from "./systems/ai-chat-agent.ts";
+export { Agent, Conversation, Executor } from "./systems/dramatis.ts";
 export { PlainObject } from "./systems/durable-object.ts";
 export { ThinkAgent } from "./systems/think.ts";
 
-interface Env {
+interface Env extends DramatisEnv {
   PlainObject: DurableObjectNamespace<PlainObject>;
   PlainAgent: DurableObjectNamespace<PlainAgent>;
   ChatAgent: DurableObjectNamespace<ChatAgent>;
@@ -25,6 +28,9 @@ export default {
     const system = systemOf(name, env);
     const body = await request.text();
     switch (operation) {
+      case "prepare":
+        await system.prepare?.();
+        return new Response("ready");
       case "turn":
         return new Response(await system.turn(actor, body, searchParams.has("first")));
       case "seed":
@@ -39,6 +45,8 @@ export default {
 
 function systemOf(name: SystemName, env: Env): System {
   switch (name) {
+    case "dramatis":
+      return dramatisSystem(env);
     case "durable-object":
       return durableObject(env.PlainObject);
     case "agent":

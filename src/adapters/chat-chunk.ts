@@ -13,8 +13,8 @@ export const toolCallSchema = z.object({
   index: z.number().int().nonnegative().nullish(),
   id: text,
   name: text,
-  arguments: z.unknown(),
-  function: z.object({ name: text, arguments: z.unknown() }).nullish(),
+  arguments: z.unknown().optional(),
+  function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),
 });
 
 const contentPart = z.object({ type: text, text }).transform((part) => part.text ?? "");
@@ -39,7 +39,7 @@ const chunkSchema = z.object({
       }),
     )
     .nullish(),
-  usage: z.unknown(),
+  usage: z.unknown().optional(),
 });
 
 /** Only the first choice is read; `undefined` if the chunk is not chat-shaped. */

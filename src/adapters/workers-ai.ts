@@ -51,19 +51,23 @@ export const workersAIFormat: FormatAdapter = {
     };
   },
   extend: (request, messages) => appendMessages(request, messages.map(toChatMessage)),
-  decoder: () => new ChatStream("workers-ai", (chunk) => readNative(chunk) ?? readChatChunk(chunk)),
+  decoder: () =>
+    new ChatStream("workers-ai", (chunk) => (isNative(chunk) ? readNative(chunk) : readChatChunk(chunk))),
 };
 
 const nativeSchema = z.object({
-  response: z.unknown(),
+  response: z.unknown().optional(),
   tool_calls: z.array(toolCallSchema).nullish(),
-  usage: z.unknown(),
+  usage: z.unknown().optional(),
   finish_reason: z.string().nullish(),
 });
 
-/** The older shape, `{response, tool_calls?, usage?}`; `undefined` for everything else. */
+/** The older shape: `{response, tool_calls?, usage?}`. */
+function isNative(chunk: JsonObject): boolean {
+  return ("response" in chunk || "tool_calls" in chunk) && !("choices" in chunk);
+}
+
 function readNative(chunk: JsonObject): ChatPiece | undefined {
-  if (!("response" in chunk || "tool_calls" in chunk) || "choices" in chunk) return undefined;
   const parsed = nativeSchema.safeParse(chunk);
   if (!parsed.success) return undefined;
   const { response, tool_calls: calls, usage, finish_reason: finish } = parsed.data;

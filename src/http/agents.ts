@@ -29,7 +29,7 @@ export function agentRoutes(app: HttpRoutes): void {
   app.use("/api/agents/*", seeded);
 
   app.get("/api/agents", async ({ req, var: { principal, directory } }) =>
-    page("agents", await directory.agents(principal.tenant, pageOptions(req.query()))),
+    page("agents", await directory().agents(principal.tenant, pageOptions(req.query()))),
   );
 
   app.post("/api/agents", async ({ req, var: { principal, actors } }) => {

@@ -17,6 +17,7 @@ import { turnRoutes } from "./turns.ts";
 export interface HttpDependencies<Env extends object> {
   authorize: Authorize<Env>;
   actors(env: Env): Actors;
+  /** Asked only by what lists; throws `UNAVAILABLE` where there is none. */
   directory(env: Env): Directory;
   /** Creates what every fresh runtime has. Doing it twice is doing it once. */
   seed(env: Env): Promise<void>;
@@ -37,7 +38,7 @@ export function createHttpApp<Env extends object>(dependencies: HttpDependencies
     // SAFETY: `fetch` below is the only way in, and passes an `Env`.
     const env = context.env as Env;
     context.set("actors", dependencies.actors(env));
-    context.set("directory", dependencies.directory(env));
+    context.set("directory", () => dependencies.directory(env));
     context.set("seed", () => seededOf(env));
     await next();
   });

@@ -19,7 +19,8 @@ export interface Actors {
 /** The ports of one request. */
 export interface Services {
   actors: Actors;
-  directory: Directory;
+  /** Throws `UNAVAILABLE` where there is none. */
+  directory(): Directory;
   /** Creates what every fresh runtime has; does nothing once that is done. */
   seed(): Promise<void>;
 }

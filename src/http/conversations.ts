@@ -33,7 +33,7 @@ const createSchema = z.strictObject({
 
 export function conversationRoutes(app: HttpRoutes): void {
   app.get("/api/conversations", async ({ req, var: { principal, directory } }) =>
-    page("conversations", await directory.conversations(principal, pageOptions(req.query()))),
+    page("conversations", await directory().conversations(principal, pageOptions(req.query()))),
   );
 
   app.post("/api/conversations", seeded, async ({ req, var: { principal, actors } }) => {

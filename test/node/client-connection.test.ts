@@ -9,8 +9,8 @@ import {
 } from "../../src/client/index.ts";
 import { parseHost, resumeUrl } from "../../src/client/resume.ts";
 import { ConversationSession } from "../../src/client/session.ts";
-import { type ServerSocket, WebSocketServer } from "../support/websocket-server.ts";
 import { conversationView } from "./client-script.ts";
+import { type ServerSocket, WebSocketServer } from "./websocket-server.ts";
 
 const time = "2026-03-01T10:00:00.000Z";
 

@@ -261,7 +261,7 @@ describe("search_docs", () => {
 
   test("a heading counts more than a text, and limit is kept", async () => {
     const tool = defineDocsSearch([
-      { path: "a.md", title: "A", heading: "Other", text: "mailbox and more" },
+      { path: "a.md", title: "A", heading: "Other", text: "mailbox, mailbox, mailbox" },
       { path: "b.md", title: "B", heading: "Mailbox", text: "delivery" },
     ]);
     expect(await run(tool, { query: "mailbox", limit: 1 })).toMatchObject({ results: [{ path: "b.md" }] });

@@ -129,6 +129,7 @@ describe("one call", () => {
       "nothing",
       { code: "EXECUTION_FAILED", message: "The tool failed without a message.", retriable: false },
     ],
+    ["long", { code: "EXECUTION_FAILED", message: "x".repeat(4_000), retriable: false }],
   ])("RUN-3 what a tool throws (%s) is an error without a stack", async (how, error) => {
     expect(await errorOf(callOf("failing", { how }))).toEqual(error);
   });
@@ -309,6 +310,20 @@ describe("an executor behind a service", () => {
     for await (const _ of serviceExecutor(service).run([slow, callOf("steps")], never)) break;
     await new Promise((resolve) => setImmediate(resolve));
     expect(service.trace.aborted).toEqual([slow.operationId]);
+  });
+
+  test("over there, leaving is an aborted signal; coming to the end is none", async () => {
+    const service = host();
+    const signals: AbortSignal[] = [];
+    const executor = serviceExecutor({
+      run(calls, signal) {
+        signals.push(signal);
+        return service.run(calls, signal);
+      },
+    });
+    for await (const _ of executor.run([callOf("steps")], never)) break;
+    await all(executor.run([callOf("steps")], never));
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
   });
 
   test("cancelling the stream while it waits aborts the calls", async () => {

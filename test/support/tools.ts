@@ -57,7 +57,7 @@ export function testTools(): { registry: CodeRegistry; trace: Trace } {
   const failing = defineTool({
     name: "failing",
     description: "Fails in the way it is told.",
-    input: z.object({ how: z.enum(["tool-error", "coded", "dramatis", "plain", "text", "nothing"]) }),
+    input: z.object({ how: z.enum(["tool-error", "coded", "dramatis", "plain", "text", "nothing", "long"]) }),
     execute({ how }) {
       switch (how) {
         case "tool-error":
@@ -72,6 +72,8 @@ export function testTools(): { registry: CodeRegistry; trace: Trace } {
           throw "just text";
         case "nothing":
           throw undefined;
+        case "long":
+          throw new Error("x".repeat(5_000));
       }
     },
   });

@@ -15,9 +15,12 @@ export function quoteNotice({ notice }: View): Answer | undefined {
 /** Rule 6. */
 export function quoteResults({ results }: View): Answer | undefined {
   if (results.length === 0) return undefined;
-  const told = results.slice(0, MAX_RESULTS).map(sentence);
-  const rest = results.length - told.length;
-  return labelled(`${told.join("; ")}${rest > 0 ? `; and ${rest} more results` : ""}.`);
+  const rest = results.length - MAX_RESULTS;
+  const told = [
+    ...results.slice(0, MAX_RESULTS).map(sentence),
+    ...(rest > 0 ? [`and ${rest} more results`] : []),
+  ].join("; ");
+  return labelled(/[.!?]$/.test(told) ? told : `${told}.`);
 }
 
 function sentence({ tool, text, failed }: SeenResult): string {

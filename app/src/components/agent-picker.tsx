@@ -1,0 +1,40 @@
+/** The agents to choose from, each with its name and what it is for. */
+import type { AgentIdentity } from "../../../src/agents/agent/api.ts";
+import { agentDescription, agentName } from "../format.ts";
+import { Avatar } from "./avatar.tsx";
+
+interface AgentPickerProps {
+  agents: AgentIdentity[];
+  value: string | undefined;
+  onChange: (agentId: string) => void;
+}
+
+export function AgentPicker({ agents, value, onChange }: AgentPickerProps) {
+  return (
+    <fieldset data-testid="agent-picker">
+      <legend className="sr-only">Agent</legend>
+      <div className="grid gap-3 sm:grid-cols-2">
+        {agents.map((agent) => (
+          <label
+            key={agent.id}
+            className="flex items-start gap-3 rounded-xl border border-line bg-surface p-4 hover:border-accent has-checked:border-accent has-checked:bg-tint has-focus-visible:outline-2 has-focus-visible:outline-offset-2 has-focus-visible:outline-accent"
+          >
+            <input
+              type="radio"
+              name="agent"
+              value={agent.id}
+              checked={agent.id === value}
+              onChange={() => onChange(agent.id)}
+              className="sr-only"
+            />
+            <Avatar name={agentName(agent)} />
+            <span className="min-w-0">
+              <span className="block truncate font-medium">{agentName(agent)}</span>
+              <span className="line-clamp-2 text-sm text-muted">{agentDescription(agent)}</span>
+            </span>
+          </label>
+        ))}
+      </div>
+    </fieldset>
+  );
+}

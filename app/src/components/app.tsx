@@ -1,0 +1,53 @@
+/** The frame of the console: the list of conversations beside, or over, the page that the address names. */
+import { useCallback, useState } from "react";
+import { useAgents } from "../hooks/use-agents.ts";
+import { useConversations } from "../hooks/use-conversations.ts";
+import { useMediaQuery } from "../hooks/use-media-query.ts";
+import { useRoute } from "../router.ts";
+import { ConversationPage } from "./conversation-page.tsx";
+import { Drawer } from "./drawer.tsx";
+import { NewConversationPage } from "./new-conversation-page.tsx";
+import { Sidebar } from "./sidebar.tsx";
+
+export function App() {
+  const route = useRoute();
+  const agents = useAgents();
+  const conversations = useConversations();
+  const wide = useMediaQuery("(min-width: 48rem)");
+  const [drawerOpen, setDrawerOpen] = useState(false);
+  const openDrawer = useCallback(() => setDrawerOpen(true), []);
+  const closeDrawer = useCallback(() => setDrawerOpen(false), []);
+  const onMenu = wide ? undefined : openDrawer;
+
+  const sidebar = (
+    <Sidebar
+      agents={agents.value}
+      conversations={conversations}
+      currentId={route.page === "conversation" ? route.id : null}
+      onNavigate={closeDrawer}
+    />
+  );
+
+  return (
+    <div className="flex h-full">
+      {wide ? (
+        <aside className="w-72 shrink-0 border-r border-line bg-sunken">{sidebar}</aside>
+      ) : (
+        drawerOpen && <Drawer onClose={closeDrawer}>{sidebar}</Drawer>
+      )}
+      <main className="flex min-w-0 flex-1 flex-col">
+        {route.page === "new" ? (
+          <NewConversationPage agents={agents} onCreated={conversations.reload} onMenu={onMenu} />
+        ) : (
+          <ConversationPage
+            key={route.id}
+            id={route.id}
+            agents={agents.value}
+            onRenamed={conversations.reload}
+            onMenu={onMenu}
+          />
+        )}
+      </main>
+    </div>
+  );
+}

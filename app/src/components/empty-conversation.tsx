@@ -1,0 +1,16 @@
+/** A conversation in which nothing has been said. */
+import { Suggestions } from "./suggestions.tsx";
+
+interface EmptyConversationProps {
+  agentName: string;
+  onPick: (text: string) => void;
+}
+
+export function EmptyConversation({ agentName, onPick }: EmptyConversationProps) {
+  return (
+    <div className="my-auto space-y-6">
+      <h2 className="text-xl font-semibold tracking-tight">Say something to {agentName}</h2>
+      <Suggestions onPick={onPick} />
+    </div>
+  );
+}

@@ -1,0 +1,16 @@
+/** Something went wrong, and what can be done about it. */
+import { Icon } from "./icon.tsx";
+
+export function ErrorNote({ text, onRetry }: { text: string; onRetry?: () => void }) {
+  return (
+    <div role="alert" className="flex items-start gap-3 rounded-xl bg-danger-tint p-4 text-sm text-danger">
+      <Icon name="alert" className="mt-0.5" />
+      <p className="min-w-0 flex-1 wrap-anywhere">{text}</p>
+      {onRetry !== undefined && (
+        <button type="button" onClick={onRetry} className="font-medium underline underline-offset-2">
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,32 @@
+/** The few pictures of the console, drawn with strokes in the colour of the text beside them. */
+const paths = {
+  plus: "M12 5v14M5 12h14",
+  menu: "M4 7h16M4 12h16M4 17h16",
+  send: "M12 19V5M6 11l6-6 6 6",
+  down: "M12 5v14M6 13l6 6 6-6",
+  chevron: "M9 6l6 6-6 6",
+  check: "M5 12.500l4.500 4.500L19 7.500",
+  cross: "M7 7l10 10M17 7L7 17",
+  retry: "M20 11a8 8 0 1 0-2.300 6M20 5v6h-6",
+  alert: "M12 8v5M12 16.500v.100M12 3.500l9 16H3z",
+  spinner: "M12 3a9 9 0 1 0 9 9",
+} as const;
+
+export type IconName = keyof typeof paths;
+
+export function Icon({ name, className = "" }: { name: IconName; className?: string }) {
+  return (
+    <svg
+      viewBox="0 0 24 24"
+      className={`size-4 shrink-0 ${className}`}
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="1.8"
+      strokeLinecap="round"
+      strokeLinejoin="round"
+      aria-hidden="true"
+    >
+      <path d={paths[name]} />
+    </svg>
+  );
+}

@@ -1,0 +1,75 @@
+/** A conversation as it happens: what was said, what is being done, and where to say something. */
+import { useCallback, useEffect, useRef } from "react";
+import type { AgentIdentity } from "../../../src/agents/agent/api.ts";
+import { useConversation } from "../../../src/client/react/use-conversation.ts";
+import { takeFirstMessage } from "../first-message.ts";
+import { agentName, wordsOf } from "../format.ts";
+import { useAnnouncement } from "../hooks/use-announcement.ts";
+import { Composer } from "./composer.tsx";
+import { ConnectionIndicator } from "./connection-indicator.tsx";
+import { PageHeader } from "./page-header.tsx";
+import { Timeline } from "./timeline.tsx";
+
+interface LiveConversationProps {
+  id: string;
+  agents: AgentIdentity[] | undefined;
+  onRenamed: () => void;
+  onMenu: (() => void) | undefined;
+}
+
+export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversationProps) {
+  const conversation = useConversation(id);
+  const { state, status, send, reconnect } = conversation;
+  const view = state.conversation;
+  const agent = agents?.find((candidate) => candidate.id === view?.agentId);
+  const name = agent === undefined ? wordsOf(view?.agentId ?? "") : agentName(agent);
+  const title = view?.title ?? (view === null ? "" : "Untitled conversation");
+  const announcement = useAnnouncement(state.turns);
+
+  useEffect(() => {
+    const first = takeFirstMessage(id);
+    if (first !== undefined) send(first);
+  }, [id, send]);
+
+  useRenamed(view?.title, onRenamed);
+
+  useEffect(() => {
+    document.title = title === "" ? "Dramatis" : `${title} · Dramatis`;
+    return () => {
+      document.title = "Dramatis";
+    };
+  }, [title]);
+
+  const say = useCallback(
+    (text: string) => {
+      send(text);
+      return true;
+    },
+    [send],
+  );
+
+  return (
+    <>
+      <PageHeader title={title} subtitle={name} onMenu={onMenu}>
+        <ConnectionIndicator status={status} onReconnect={reconnect} />
+      </PageHeader>
+      <Timeline id={id} conversation={conversation} agentName={name} />
+      <p role="status" aria-live="polite" className="sr-only">
+        {announcement}
+      </p>
+      <Composer
+        onSend={say}
+        note={status === "open" || view === null ? undefined : "What you send waits for the connection."}
+      />
+    </>
+  );
+}
+
+/** Calls back when the title changes, not when it first becomes known. */
+function useRenamed(title: string | null | undefined, onRenamed: () => void): void {
+  const known = useRef(title);
+  useEffect(() => {
+    if (known.current !== undefined && known.current !== title) onRenamed();
+    known.current = title;
+  }, [title, onRenamed]);
+}

@@ -1,0 +1,74 @@
+/** The beginning of a conversation: choose who to talk to, then say the first thing. */
+import { useState } from "react";
+import type { AgentIdentity } from "../../../src/agents/agent/api.ts";
+import { client } from "../client.ts";
+import { leaveFirstMessage } from "../first-message.ts";
+import { messageOf, titleFrom } from "../format.ts";
+import type { Resource } from "../hooks/use-resource.ts";
+import { conversationPath, navigate } from "../router.ts";
+import { AgentPicker } from "./agent-picker.tsx";
+import { Composer } from "./composer.tsx";
+import { ErrorNote } from "./error-note.tsx";
+import { NoAgents } from "./no-agents.tsx";
+import { PageHeader } from "./page-header.tsx";
+import { Suggestions } from "./suggestions.tsx";
+
+interface NewConversationPageProps {
+  agents: Resource<AgentIdentity[]>;
+  onCreated: () => void;
+  onMenu: (() => void) | undefined;
+}
+
+export function NewConversationPage({ agents, onCreated, onMenu }: NewConversationPageProps) {
+  const [chosen, setChosen] = useState<string | null>(null);
+  const [creating, setCreating] = useState(false);
+  const [error, setError] = useState<unknown>(undefined);
+  const list = agents.value;
+  const agentId = chosen ?? list?.[0]?.id;
+
+  async function begin(text: string): Promise<boolean> {
+    if (agentId === undefined || creating) return false;
+    setCreating(true);
+    setError(undefined);
+    try {
+      const { id } = await client.conversations.create({ agentId, title: titleFrom(text) });
+      leaveFirstMessage(id, text);
+      onCreated();
+      navigate(conversationPath(id));
+      return true;
+    } catch (reason) {
+      setError(reason);
+      setCreating(false);
+      return false;
+    }
+  }
+
+  return (
+    <>
+      <PageHeader title="New conversation" onMenu={onMenu} />
+      <div className="min-h-0 flex-1 overflow-y-auto">
+        <div className="mx-auto flex min-h-full max-w-3xl flex-col justify-center gap-8 px-4 py-8">
+          <div>
+            <h2 className="text-2xl font-semibold tracking-tight">Who would you like to talk to?</h2>
+            <p className="mt-1.5 text-muted">
+              Every conversation is durable: close the page in the middle of an answer, and it goes on.
+            </p>
+          </div>
+          {list !== undefined && list.length > 0 && (
+            <>
+              <AgentPicker agents={list} value={agentId} onChange={setChosen} />
+              <Suggestions onPick={begin} />
+            </>
+          )}
+          {list?.length === 0 && <NoAgents />}
+          {list === undefined && agents.error === undefined && (
+            <div className="skeleton h-24 rounded-xl bg-sunken" role="status" aria-label="Loading agents" />
+          )}
+          {agents.error !== undefined && <ErrorNote text={messageOf(agents.error)} onRetry={agents.reload} />}
+          {error !== undefined && <ErrorNote text={messageOf(error)} />}
+        </div>
+      </div>
+      <Composer onSend={begin} disabled={agentId === undefined} />
+    </>
+  );
+}

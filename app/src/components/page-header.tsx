@@ -1,0 +1,33 @@
+/** The bar at the top of a page: where one is, and on small screens the way to the list. */
+import type { ReactNode } from "react";
+import { Icon } from "./icon.tsx";
+
+interface PageHeaderProps {
+  title: string;
+  subtitle?: string | undefined;
+  /** Opens the list of conversations, where it is not in view. */
+  onMenu: (() => void) | undefined;
+  children?: ReactNode;
+}
+
+export function PageHeader({ title, subtitle, onMenu, children }: PageHeaderProps) {
+  return (
+    <header className="flex h-14 shrink-0 items-center gap-2 border-b border-line px-4">
+      {onMenu !== undefined && (
+        <button
+          type="button"
+          onClick={onMenu}
+          aria-label="Conversations"
+          className="-ml-2 rounded-lg p-2 text-muted hover:text-ink"
+        >
+          <Icon name="menu" className="size-5" />
+        </button>
+      )}
+      <div className="min-w-0 flex-1">
+        <h1 className="truncate text-sm font-semibold">{title}</h1>
+        {subtitle !== undefined && <p className="truncate text-xs text-muted">{subtitle}</p>}
+      </div>
+      {children}
+    </header>
+  );
+}

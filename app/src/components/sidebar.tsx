@@ -1,0 +1,75 @@
+/** The list of conversations, and where a new one begins. */
+import type { AgentIdentity } from "../../../src/agents/agent/api.ts";
+import { agentName, messageOf, wordsOf } from "../format.ts";
+import type { Conversations } from "../hooks/use-conversations.ts";
+import { ConversationItem } from "./conversation-item.tsx";
+import { Icon } from "./icon.tsx";
+import { Link } from "./link.tsx";
+import { Logo } from "./logo.tsx";
+
+interface SidebarProps {
+  agents: AgentIdentity[] | undefined;
+  conversations: Conversations;
+  currentId: string | null;
+  onNavigate: () => void;
+}
+
+export function Sidebar({ agents, conversations, currentId, onNavigate }: SidebarProps) {
+  const names = new Map(agents?.map((agent) => [agent.id, agentName(agent)]));
+  const { value: list, error, more, loadMore, reload } = conversations;
+
+  return (
+    <div className="flex h-full flex-col">
+      <div className="flex h-14 shrink-0 items-center gap-2.5 px-4">
+        <Logo />
+        <span className="font-semibold tracking-tight">Dramatis</span>
+      </div>
+      <div className="px-3 pb-3">
+        <Link
+          to="/"
+          onNavigate={onNavigate}
+          data-testid="new-conversation"
+          className="flex items-center gap-2 rounded-lg border border-line bg-surface px-3 py-2 text-sm font-medium hover:border-accent"
+        >
+          <Icon name="plus" />
+          New conversation
+        </Link>
+      </div>
+      <nav aria-label="Conversations" className="min-h-0 flex-1 overflow-y-auto px-3 pb-4">
+        {list !== undefined && list.length > 0 && (
+          <ul className="space-y-0.5">
+            {list.map((conversation) => (
+              <ConversationItem
+                key={conversation.id}
+                conversation={conversation}
+                agentName={names.get(conversation.agentId) ?? wordsOf(conversation.agentId)}
+                current={conversation.id === currentId}
+                onNavigate={onNavigate}
+              />
+            ))}
+          </ul>
+        )}
+        {list?.length === 0 && (
+          <p className="px-3 py-2 text-sm text-muted">Your conversations will be listed here.</p>
+        )}
+        {more && (
+          <button
+            type="button"
+            onClick={loadMore}
+            className="mt-2 px-3 py-1.5 text-sm text-accent hover:underline"
+          >
+            Show more
+          </button>
+        )}
+        {error !== undefined && (
+          <div className="px-3 py-2 text-sm text-danger">
+            <p>{messageOf(error)}</p>
+            <button type="button" onClick={reload} className="mt-1 underline">
+              Try again
+            </button>
+          </div>
+        )}
+      </nav>
+    </div>
+  );
+}

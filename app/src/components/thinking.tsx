@@ -1,0 +1,13 @@
+/** Shown while nothing else shows that a turn is at work. */
+export function Thinking({ agentName }: { agentName: string }) {
+  return (
+    <p className="flex items-center gap-2 text-sm text-muted">
+      <span className="flex gap-1" aria-hidden="true">
+        <span className="dot size-1.5 rounded-full bg-muted" />
+        <span className="dot size-1.5 rounded-full bg-muted [animation-delay:0.15s]" />
+        <span className="dot size-1.5 rounded-full bg-muted [animation-delay:0.3s]" />
+      </span>
+      {agentName} is thinking
+    </p>
+  );
+}

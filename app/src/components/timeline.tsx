@@ -1,0 +1,62 @@
+/** The turns of a conversation from the oldest that is loaded, and what is being sent. */
+import { useCallback, useEffect, useRef } from "react";
+import type { Content } from "../../../src/client/index.ts";
+import type { Conversation } from "../../../src/client/react/use-conversation.ts";
+import { useHistory } from "../hooks/use-history.ts";
+import { usePinnedScroll } from "../hooks/use-pinned-scroll.ts";
+import { EmptyConversation } from "./empty-conversation.tsx";
+import { ErrorNote } from "./error-note.tsx";
+import { HistoryLoader } from "./history-loader.tsx";
+import { JumpToEnd } from "./jump-to-end.tsx";
+import { PendingItem } from "./pending-item.tsx";
+import { TurnBlock } from "./turn-block.tsx";
+
+interface TimelineProps {
+  id: string;
+  conversation: Conversation;
+  agentName: string;
+}
+
+export function Timeline({ id, conversation, agentName }: TimelineProps) {
+  const { state, send, retry, discard } = conversation;
+  const { turns, pending, error } = state;
+  const history = useHistory(id, conversation);
+  const { scroller, content, atEnd, toEnd } = usePinnedScroll(turns[0]?.id);
+  const say = useCallback((said: Content) => void send(said), [send]);
+  const empty = state.conversation !== null && turns.length === 0 && pending.length === 0;
+  useJumpOnSend(pending.length, toEnd);
+
+  return (
+    <div className="relative min-h-0 flex-1">
+      <div ref={scroller} className="h-full overflow-y-auto [overflow-anchor:none]">
+        <div ref={content} className="mx-auto flex min-h-full max-w-3xl flex-col px-4 pt-6 pb-4">
+          {turns.length > 0 && <HistoryLoader history={history} scroller={scroller} />}
+          {empty && <EmptyConversation agentName={agentName} onPick={say} />}
+          <div role="log" aria-live="off" aria-label="Messages" className="space-y-8">
+            {turns.map((turn) => (
+              <TurnBlock key={turn.id} turn={turn} agentName={agentName} onSay={say} />
+            ))}
+            {pending.map((message) => (
+              <PendingItem key={message.clientId} message={message} onRetry={retry} onDiscard={discard} />
+            ))}
+          </div>
+          {error !== null && (
+            <div className="mt-6">
+              <ErrorNote text={error.message} />
+            </div>
+          )}
+        </div>
+      </div>
+      {!atEnd && <JumpToEnd onClick={toEnd} />}
+    </div>
+  );
+}
+
+/** Whoever says something wants to see it. */
+function useJumpOnSend(pendingCount: number, toEnd: () => void): void {
+  const before = useRef(pendingCount);
+  useEffect(() => {
+    if (pendingCount > before.current) toEnd();
+    before.current = pendingCount;
+  }, [pendingCount, toEnd]);
+}

@@ -1,0 +1,57 @@
+/** A tool call: closed it says what was asked and how it went, open it shows everything. */
+import type { OperationState } from "../../../src/client/index.ts";
+import { previewOf } from "../format.ts";
+import { Icon, type IconName } from "./icon.tsx";
+import { JsonView } from "./json-view.tsx";
+
+type Look = { text: string; icon: IconName; className: string };
+
+const looks: Record<OperationState["state"] | "stopped", Look> = {
+  running: { text: "Running", icon: "spinner", className: "text-muted" },
+  completed: { text: "Done", icon: "check", className: "text-accent" },
+  failed: { text: "Failed", icon: "cross", className: "text-danger" },
+  stopped: { text: "Stopped", icon: "cross", className: "text-muted" },
+};
+
+interface ToolCardProps {
+  operation: OperationState;
+  /** The turn goes on, so a running tool really runs. */
+  active: boolean;
+}
+
+export function ToolCard({ operation, active }: ToolCardProps) {
+  const { name, input, state, result, error, progress } = operation;
+  const shown = state === "running" && !active ? "stopped" : state;
+  const { text, icon, className } = looks[shown];
+  return (
+    <details
+      data-testid="tool-card"
+      data-tool={name}
+      data-state={shown}
+      className="group rounded-xl border border-line bg-surface text-sm"
+    >
+      <summary className="flex items-center gap-2 rounded-xl px-3 py-2.5 [&::-webkit-details-marker]:hidden">
+        <Icon name="chevron" className="text-muted transition-transform group-open:rotate-90" />
+        <span className="shrink-0 font-mono text-[0.8125rem] font-medium">{name}</span>
+        <span className="min-w-0 flex-1 truncate text-muted">{previewOf(input)}</span>
+        <span className={`flex shrink-0 items-center gap-1.5 text-xs ${className}`}>
+          <Icon name={icon} className={shown === "running" ? "spin" : ""} />
+          {text}
+        </span>
+      </summary>
+      <div className="space-y-3 border-t border-line px-3 py-3">
+        <JsonView label="Input" value={input} />
+        {state === "running" && progress !== undefined && <JsonView label="Progress" value={progress} />}
+        {state === "completed" && <JsonView label="Result" value={result} />}
+        {error !== undefined && (
+          <div>
+            <h4 className="mb-1 text-xs font-medium text-muted">Error</h4>
+            <p className="wrap-anywhere text-danger">
+              {error.message} <span className="font-mono text-xs">{error.code}</span>
+            </p>
+          </div>
+        )}
+      </div>
+    </details>
+  );
+}

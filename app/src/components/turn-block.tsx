@@ -1,0 +1,78 @@
+/** One turn: what was asked, what was done about it, and what was answered. Rendered again only when it changes. */
+import { memo } from "react";
+import type { Content, TurnItem, TurnState } from "../../../src/client/index.ts";
+import { AgentMessage } from "./agent-message.tsx";
+import { Thinking } from "./thinking.tsx";
+import { Thought } from "./thought.tsx";
+import { ToolCard } from "./tool-card.tsx";
+import { TurnError } from "./turn-error.tsx";
+import { TurnNotes } from "./turn-notes.tsx";
+import { UserMessage } from "./user-message.tsx";
+
+interface TurnBlockProps {
+  turn: TurnState;
+  agentName: string;
+  onSay: (content: Content) => void;
+}
+
+export const TurnBlock = memo(function TurnBlock({ turn, agentName, onSay }: TurnBlockProps) {
+  const active = turn.status === "active";
+  const question = questionOf(turn);
+  return (
+    <section aria-label="Turn" data-turn={turn.id} className="space-y-4">
+      {turn.items.map((item) => (
+        <Item key={item.id} item={item} agentName={agentName} active={active} />
+      ))}
+      {active && !turn.retrying && !showsProgress(turn.items) && <Thinking agentName={agentName} />}
+      <TurnNotes turn={turn} />
+      {turn.error !== undefined && (
+        <TurnError error={turn.error} onRetry={question === null ? undefined : () => onSay(question)} />
+      )}
+    </section>
+  );
+});
+
+interface ItemProps {
+  item: TurnItem;
+  agentName: string;
+  active: boolean;
+}
+
+const Item = memo(function Item({ item, agentName, active }: ItemProps) {
+  switch (item.type) {
+    case "message":
+      return item.message.role === "user" ? (
+        <UserMessage content={item.message.content} createdAt={item.message.createdAt} />
+      ) : (
+        <AgentMessage
+          content={item.message.content}
+          agentName={agentName}
+          createdAt={item.message.createdAt}
+        />
+      );
+    case "partial":
+      return item.text === "" ? null : (
+        <AgentMessage content={item.text} agentName={agentName} createdAt={item.startedAt} streaming />
+      );
+    case "thought":
+      return <Thought text={item.text} />;
+    case "tool":
+      return <ToolCard operation={item.operation} active={active} />;
+    default:
+      return item satisfies never;
+  }
+});
+
+/** Text that grows or a tool that runs says enough. */
+function showsProgress(items: readonly TurnItem[]): boolean {
+  return items.some(
+    (item) =>
+      (item.type === "partial" && item.text !== "") ||
+      (item.type === "tool" && item.operation.state === "running"),
+  );
+}
+
+function questionOf({ items }: TurnState): Content | null {
+  const item = items.find((candidate) => candidate.type === "message" && candidate.message.role === "user");
+  return item?.type === "message" ? item.message.content : null;
+}

@@ -1,0 +1,40 @@
+/** Why a turn failed, and whether it is worth another try. */
+import type { WireError } from "../../../src/client/index.ts";
+import { Icon } from "./icon.tsx";
+
+interface TurnErrorProps {
+  error: WireError;
+  /** Asks again; absent when what was asked is not loaded. */
+  onRetry: (() => void) | undefined;
+}
+
+export function TurnError({ error, onRetry }: TurnErrorProps) {
+  return (
+    <div
+      data-testid="turn-error"
+      data-retriable={error.retriable}
+      className="flex items-start gap-3 rounded-xl bg-danger-tint px-4 py-3 text-sm text-danger"
+    >
+      <Icon name="alert" className="mt-0.5" />
+      <div className="min-w-0 flex-1">
+        <p className="font-medium wrap-anywhere">{error.message}</p>
+        <p className="mt-0.5">
+          <span className="font-mono text-xs">{error.code}</span>
+          {error.retriable
+            ? " · This can be tried again."
+            : " · Trying again will not help until the cause is fixed."}
+        </p>
+      </div>
+      {error.retriable && onRetry !== undefined && (
+        <button
+          type="button"
+          onClick={onRetry}
+          className="flex shrink-0 items-center gap-1.5 rounded-lg border border-current/30 px-3 py-1.5 font-medium hover:border-current"
+        >
+          <Icon name="retry" />
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}

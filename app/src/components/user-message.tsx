@@ -1,0 +1,30 @@
+/** What a user said. */
+import type { ReactNode } from "react";
+import type { Content } from "../../../src/client/index.ts";
+import { ContentParts } from "./content-parts.tsx";
+
+interface UserMessageProps {
+  content: Content;
+  createdAt: string;
+  /** On its way. */
+  faint?: boolean;
+  children?: ReactNode;
+}
+
+export function UserMessage({ content, createdAt, faint = false, children }: UserMessageProps) {
+  return (
+    <article
+      aria-label="You"
+      title={new Date(createdAt).toLocaleString()}
+      data-testid="message-user"
+      className="flex flex-col items-end gap-1"
+    >
+      <div
+        className={`max-w-[85%] rounded-2xl rounded-br-md bg-tint px-4 py-2.5 leading-relaxed wrap-anywhere whitespace-pre-wrap ${faint ? "opacity-60" : ""}`}
+      >
+        <ContentParts content={content} />
+      </div>
+      {children}
+    </article>
+  );
+}

@@ -1,0 +1,46 @@
+/** The list of conversations, newest first; read anew when the page comes back into view. */
+import { useCallback, useEffect, useState } from "react";
+import type { ConversationView } from "../../../src/client/index.ts";
+import { client } from "../client.ts";
+import { type Resource, useResource } from "./use-resource.ts";
+
+const PAGE = 50;
+
+export interface Conversations extends Resource<ConversationView[]> {
+  /** There are more than were read. */
+  more: boolean;
+  loadMore(): void;
+}
+
+export function useConversations(): Conversations {
+  const [pages, setPages] = useState(1);
+  const load = useCallback((signal: AbortSignal) => firstPages(pages, signal), [pages]);
+  const { value, error, reload } = useResource(load);
+
+  useEffect(() => {
+    const refresh = () => {
+      if (document.visibilityState === "visible") reload();
+    };
+    document.addEventListener("visibilitychange", refresh);
+    return () => document.removeEventListener("visibilitychange", refresh);
+  }, [reload]);
+
+  const loadMore = useCallback(() => setPages((count) => count + 1), []);
+  return { value: value?.conversations, more: value?.more ?? false, error, reload, loadMore };
+}
+
+async function firstPages(
+  pages: number,
+  signal: AbortSignal,
+): Promise<{ conversations: ConversationView[]; more: boolean }> {
+  const conversations: ConversationView[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < pages; page += 1) {
+    const position = cursor === undefined ? {} : { cursor };
+    const answer = await client.conversations.list({ limit: PAGE, order: "desc", signal, ...position });
+    conversations.push(...answer.conversations);
+    cursor = answer.nextCursor;
+    if (cursor === undefined) break;
+  }
+  return { conversations, more: cursor !== undefined };
+}

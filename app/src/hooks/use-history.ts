@@ -1,0 +1,62 @@
+/** Older messages, a page at a time, with the turns they belong to. */
+import { useCallback, useRef, useState } from "react";
+import type { TurnView } from "../../../src/agents/conversation/api.ts";
+import type { MessageView } from "../../../src/client/index.ts";
+import type { Conversation } from "../../../src/client/react/use-conversation.ts";
+import { client } from "../client.ts";
+
+export interface History {
+  loading: boolean;
+  /** The first message is loaded. */
+  complete: boolean;
+  error: unknown;
+  load(): void;
+}
+
+type Progress = Omit<History, "load">;
+
+/**
+ * Pages are read from the newest message on, as that is where their cursors begin; those that are loaded already
+ * are passed over.
+ */
+export function useHistory(id: string, { state, addHistory }: Conversation): History {
+  const [progress, setProgress] = useState<Progress>({ loading: false, complete: false, error: undefined });
+  const cursor = useRef<string | undefined>(undefined);
+  const busy = useRef(false);
+  const loaded = useRef<readonly MessageView[]>([]);
+  loaded.current = state.messages;
+
+  const load = useCallback(async () => {
+    if (busy.current) return;
+    busy.current = true;
+    setProgress({ loading: true, complete: false, error: undefined });
+    try {
+      const page = await olderPage(id, cursor.current, new Set(loaded.current.map((message) => message.id)));
+      cursor.current = page.nextCursor;
+      addHistory(page);
+      setProgress({ loading: false, complete: page.nextCursor === undefined, error: undefined });
+    } catch (error) {
+      setProgress({ loading: false, complete: false, error });
+    } finally {
+      busy.current = false;
+    }
+  }, [id, addHistory]);
+
+  return { ...progress, load };
+}
+
+interface Page {
+  messages: MessageView[];
+  turns: TurnView[];
+  nextCursor?: string;
+}
+
+async function olderPage(id: string, from: string | undefined, known: ReadonlySet<string>): Promise<Page> {
+  const position = from === undefined ? {} : { cursor: from };
+  const page = await client.messages.list(id, { order: "desc", limit: 50, ...position });
+  const unknown = page.messages.filter((message) => !known.has(message.id));
+  if (unknown.length === 0 && page.nextCursor !== undefined) return olderPage(id, page.nextCursor, known);
+  const turnIds = [...new Set(unknown.map(({ turnId }) => turnId))];
+  const turns = await Promise.all(turnIds.map((turnId) => client.turns.get(id, turnId)));
+  return { ...page, messages: page.messages.toReversed(), turns };
+}

@@ -1,0 +1,53 @@
+/** A conversation with history, written turn by turn through the actor's own reducer and store. */
+import type { AgentDecision } from "../../../src/agents/conversation/decisions.ts";
+import { stemOf } from "../../../src/agents/conversation/ids.ts";
+import { beginTransition, reduce } from "../../../src/agents/conversation/reducer.ts";
+import type { ConversationRecord } from "../../../src/agents/conversation/state.ts";
+import { ConversationStore } from "../../../src/agents/conversation/store/conversation-store.ts";
+import { DurableKeyValue } from "../../../src/ports/workers/durable-key-value.ts";
+import { DurableSqlDatabase } from "../../../src/ports/workers/durable-sql-database.ts";
+import { systemIds } from "../../../src/ports/workers/system.ts";
+import { seededMessage } from "../workload.ts";
+
+/**
+ * Creates the conversation in a storage that is still empty, before its actor has read it. Each turn is committed as
+ * the actor would: once accepted, once completed. Resolves with the number of messages stored.
+ */
+export function seedConversation(
+  storage: DurableObjectStorage,
+  record: ConversationRecord,
+  messages: number,
+): number {
+  const database = new DurableSqlDatabase(storage);
+  const store = new ConversationStore(database, new DurableKeyValue(storage));
+  database.transaction(() => {
+    let state = store.create(record);
+    for (let n = 1; n <= messages / 2; n += 1) {
+      const clientId = `seed-${n}`;
+      for (const decisions of [accepted(record, n, clientId), completed(n)]) {
+        const transition = reduce(beginTransition(state), decisions, record.createdAt);
+        ({ state } = store.commit(transition, record.createdAt, () => store.rememberKey(clientId, n)));
+      }
+    }
+  });
+  return 2 * (store.load()?.turns ?? 0);
+}
+
+function accepted(record: ConversationRecord, turn: number, clientId: string): AgentDecision[] {
+  const [speaker] = record.participants;
+  const caller = { type: "user", userId: speaker?.id ?? "" } as const;
+  const content = seededMessage(2 * turn - 2).text;
+  const stem = stemOf(systemIds.ulid());
+  return [
+    { type: "START_TURN", turn, stem, agentId: record.agentId, caller, clientId, content },
+    { type: "CALL_LLM", turn, final: false },
+  ];
+}
+
+function completed(turn: number): AgentDecision[] {
+  const { text } = seededMessage(2 * turn - 1);
+  return [
+    { type: "APPEND_MESSAGE", turn, reply: { text, toolCalls: [], finishReason: "stop" } },
+    { type: "COMPLETE_TURN", turn },
+  ];
+}

@@ -1,0 +1,156 @@
+/**
+ * Dramatis: an application of one agent, whose model is the scripted one behind a gateway in the process. A turn is
+ * started by RPC and watched by a subscription until its last frame.
+ */
+import { getAgentByName } from "agents";
+import type { ModelGateway } from "../../../src/adapters/types.ts";
+import type { AgentApi } from "../../../src/agents/agent/api.ts";
+import type { ConversationApi } from "../../../src/agents/conversation/api.ts";
+import { conversationRecord } from "../../../src/agents/conversation/create-conversation.ts";
+import type { Frame } from "../../../src/client/protocol.ts";
+import { type DramatisEnv, dramatis } from "../../../src/dramatis.ts";
+import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../../src/library/define.ts";
+import { unwrap } from "../../../src/shared/errors.ts";
+import type { Principal } from "../../../src/shared/principal.ts";
+import { countsOf, metered } from "../meter.ts";
+import { METERED_PREFIX, type System } from "../protocol.ts";
+import { lookup, type Prompt, replyTo, TOOL_DESCRIPTION, TOOL_NAME, toolInput } from "../workload.ts";
+import { seedConversation } from "./dramatis-history.ts";
+
+const AGENT = "keeper";
+
+const library = defineLibrary("bench", {
+  personas: [
+    definePersona(AGENT, {
+      identity: { systemPrompt: "You are a helpful assistant.", modelProfileId: "scripted" },
+      tools: { toolIds: [TOOL_NAME] },
+    }),
+  ],
+  tools: [
+    defineTool({
+      name: TOOL_NAME,
+      description: TOOL_DESCRIPTION,
+      input: toolInput,
+      effect: "pure",
+      execute: lookup,
+    }),
+  ],
+  modelProfiles: [defineModelProfile("scripted", { provider: "openai", modelId: "zero-latency" })],
+});
+
+const gateway: ModelGateway = {
+  async *stream({ body }) {
+    const reply = replyTo(read(body.messages as unknown as ChatMessage[])); // SAFETY: the OpenAI format built it.
+    if (reply.kind === "text") {
+      for (const text of reply.pieces) yield { type: "text", text };
+    } else {
+      const { id } = reply;
+      yield { type: "tool-call", index: 0, id, name: TOOL_NAME, arguments: JSON.stringify(reply.input) };
+    }
+    yield { type: "usage", usage: { inputTokens: 100, outputTokens: 50 } };
+    yield { type: "finish", reason: reply.kind === "text" ? "stop" : "tool_calls" };
+  },
+};
+
+interface ChatMessage {
+  role: "system" | "user" | "assistant" | "tool";
+  content: string;
+}
+
+/** Walks back to the newest user message only, so the model's own time does not grow with the history. */
+function read(messages: readonly ChatMessage[]): Prompt {
+  const given = messages.length - (messages[0]?.role === "system" ? 1 : 0);
+  const at = messages.findLastIndex(({ role }) => role === "user");
+  const toolResults = messages.slice(at).filter(({ role }) => role === "tool").length;
+  return { text: messages[at]?.content ?? "", messages: given, toolResults };
+}
+
+const app = dramatis({ libraries: [library], models: { gateway: () => gateway } });
+
+export const { Agent, Executor } = app;
+
+export class Conversation extends app.Conversation {
+  constructor(ctx: DurableObjectState, env: DramatisEnv & Cloudflare.Env) {
+    super(metered(ctx), env);
+  }
+
+  async benchSeed(actor: string, messages: number) {
+    const { id, principal } = addressOf(actor);
+    const agent = await findAgent(this.env, principal.tenant);
+    const record = conversationRecord(
+      principal,
+      { id, agentId: AGENT },
+      unwrap(await agent.persona()),
+      Date.now(),
+    );
+    return seedConversation(this.ctx.storage, record, messages);
+  }
+
+  async benchCounts() {
+    return countsOf(this.ctx);
+  }
+}
+
+/** Members come from the class below and its base, by RPC. */
+type ConversationActor = ConversationApi & Pick<Conversation, "benchSeed" | "benchCounts">;
+
+export function dramatisSystem(env: DramatisEnv): System {
+  return {
+    async prepare() {
+      for (const { principal } of [addressOf("0"), addressOf(`${METERED_PREFIX}0`)]) {
+        const agent = await findAgent(env, principal.tenant);
+        unwrap(await agent.create(principal, { id: AGENT, persona: { library: library.id, id: AGENT } }));
+      }
+    },
+    async turn(actor, content, first) {
+      const { id, principal } = addressOf(actor);
+      const conversation = await findConversation(env, actor);
+      if (first) unwrap(await conversation.create(principal, { id, agentId: AGENT }));
+      const idempotencyKey = crypto.randomUUID();
+      const { turnId, from } = unwrap(await conversation.startTurn(principal, { content, idempotencyKey }));
+      const frames = unwrap(await conversation.subscribe(principal, { turnId, from, encoding: "ndjson" }));
+      return answerOf(await new Response(frames).text());
+    },
+    seed: async (actor, messages) => (await findConversation(env, actor)).benchSeed(actor, messages),
+    counts: async (actor) => (await findConversation(env, actor)).benchCounts(),
+  };
+}
+
+async function findAgent(env: DramatisEnv, tenant: string): Promise<AgentApi> {
+  // SAFETY: the binding's class is `Agent`, which implements this.
+  return (await getAgentByName(env.Agent as never, `${tenant}:${AGENT}`)) as unknown as AgentApi;
+}
+
+async function findConversation(env: DramatisEnv, actor: string): Promise<ConversationActor> {
+  const { id, principal } = addressOf(actor);
+  // SAFETY: the binding's class is `Conversation`, which implements this.
+  return (await getAgentByName(
+    env.Conversation as never,
+    `${principal.tenant}:${id}`,
+  )) as unknown as ConversationActor;
+}
+
+/** A conversation's id for an actor's name, and who speaks in it. Metered actors have a tenant of their own. */
+function addressOf(actor: string): { id: string; principal: Principal } {
+  const number = /\d+$/.exec(actor)?.[0] ?? "";
+  const tenant = actor.startsWith(METERED_PREFIX) ? `${METERED_PREFIX}tenant` : "tenant";
+  return {
+    id: `conv_${number.padStart(26, "0")}`,
+    principal: { subject: "visitor", tenant, roles: ["admin"] },
+  };
+}
+
+/** The agent's message among the frames of a completed turn. */
+function answerOf(lines: string): string {
+  let answer: string | undefined;
+  let completed = false;
+  for (const line of lines.split("\n")) {
+    if (line === "") continue;
+    const frame: Frame = JSON.parse(line);
+    if (frame.type === "turn.failed") throw new Error(`The turn failed: ${frame.data.error.message}`);
+    if (frame.type === "message.completed" && frame.data.interim !== true) answer = frame.data.content;
+    if (frame.type === "turn.completed") completed = true;
+  }
+  if (answer === undefined || !completed) throw new Error("The turn did not complete.");
+  return answer;
+}

@@ -1,0 +1,69 @@
+/**
+ * `npm start [-- --port N --persist DIR]`: the runtime on this machine, with the demo library and the console.
+ *
+ * START-1  When it ends, for whatever reason, nothing that it started is left running.
+ * START-2  It says that it is ready when it is: `GET /health` has answered 200.
+ */
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { buildConsole } from "./console.ts";
+import { onNpmDeath } from "./npm-death.ts";
+import { StartError, startServer } from "./server.ts";
+
+const USAGE = "Usage: npm start -- [--port N] [--persist DIR]";
+
+function readOptions(): { port: number; persist: string } {
+  const { values } = parseOptions();
+  if (!/^\d{1,5}$/.test(values.port) || Number(values.port) > 65_535) {
+    throw new StartError(`--port must be a number from 0 to 65535, not "${values.port}".\n${USAGE}`);
+  }
+  return { port: Number(values.port), persist: resolve(values.persist) };
+}
+
+function parseOptions() {
+  try {
+    return parseArgs({
+      options: {
+        port: { type: "string", default: "8787" },
+        persist: { type: "string", default: ".dramatis" },
+      },
+    });
+  } catch (cause) {
+    throw new StartError(cause instanceof Error ? `${cause.message}\n${USAGE}` : USAGE);
+  }
+}
+
+/** Resolves when somebody wants the runtime to end. */
+function farewell(): Promise<void> {
+  return new Promise((leave) => {
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => leave());
+    onNpmDeath(leave);
+  });
+}
+
+async function main(): Promise<void> {
+  const options = readOptions();
+  buildConsole();
+  const leaving = farewell();
+  const server = await startServer({
+    ...options,
+    onLine: (line, stream) => process[stream].write(`${line}\n`),
+  });
+  const ready = server.ready.then(() => console.log(`Dramatis is ready at ${server.url}`));
+  const ended = server.ended.then((reason) => {
+    throw new StartError(`Dramatis has ended: ${reason}.`);
+  });
+  try {
+    await Promise.race([ready.then(() => ended), ended, leaving]);
+  } finally {
+    await server.stop();
+  }
+}
+
+try {
+  await main();
+  process.exit(0);
+} catch (error) {
+  console.error(error instanceof StartError ? error.message : error);
+  process.exit(1);
+}

@@ -1,0 +1,354 @@
+/** Requests: what each format makes of a context. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  adapterFor,
+  defaultModelProfile,
+  OFFLINE_PROFILE,
+  resolveProvider,
+  workersAIAdapter,
+} from "../../src/adapters/index.ts";
+import type { FormatAdapter, ModelContext, ModelProfile } from "../../src/adapters/types.ts";
+import type { ContextMessage } from "../../src/memory/types.ts";
+import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
+import { history, tools } from "../support/histories.ts";
+
+const FORMATS = (["workers-ai", "openai", "offline"] as const).map((provider) => adapterFor(provider));
+
+const openai = adapterFor("openai");
+const workersAI = adapterFor("workers-ai");
+const OPENAI: ModelProfile = { provider: "openai", modelId: "gpt-test" };
+const WORKERS_AI: ModelProfile = { provider: "workers-ai", modelId: "@cf/test" };
+
+const LOOKUP = { name: "lookup", description: "Looks it up.", inputSchema: { type: "object" } };
+
+const ROUND: ContextMessage[] = [
+  { role: "user", content: "Weather in Oslo and Rome?" },
+  {
+    role: "assistant",
+    content: "",
+    toolCalls: [
+      { id: "a", name: "lookup", arguments: { city: "Oslo" } },
+      { id: "b", name: "lookup", arguments: {} },
+    ],
+  },
+  { role: "tool", content: "rain", toolCallId: "a", name: "lookup" },
+  { role: "tool", content: "sun", toolCallId: "b", name: "lookup" },
+  { role: "assistant", content: "Rain and sun." },
+];
+
+function context(given: Partial<ModelContext> = {}): ModelContext {
+  return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };
+}
+
+function profileFor(format: FormatAdapter): ModelProfile {
+  return { provider: format.provider, modelId: "model" };
+}
+
+function messagesOf(request: JsonObject): JsonObject[] {
+  const { messages } = request;
+  if (!Array.isArray(messages)) throw new Error("no messages");
+  return messages.filter(isJsonObject);
+}
+
+describe("M18 the Workers AI format", () => {
+  test("instructions become one leading system message, joined by a blank line", () => {
+    expect(workersAIAdapter.name).toBe("workers-ai");
+    expect(
+      workersAIAdapter.toModelMessages(["Be brief.", "Be kind."], [{ role: "user", content: "hi" }]),
+    ).toEqual({
+      messages: [
+        { role: "system", content: "Be brief.\n\nBe kind." },
+        { role: "user", content: "hi" },
+      ],
+    });
+  });
+
+  test("without instructions there is no system message", () => {
+    expect(workersAIAdapter.toModelMessages([], [])).toEqual({ messages: [] });
+  });
+
+  test("tool calls have the type function and arguments as JSON text", () => {
+    const { messages } = workersAIAdapter.toModelMessages([], ROUND);
+    expect(messages[1]).toStrictEqual({
+      role: "assistant",
+      content: "",
+      tool_calls: [
+        { id: "a", type: "function", function: { name: "lookup", arguments: '{"city":"Oslo"}' } },
+        { id: "b", type: "function", function: { name: "lookup", arguments: "{}" } },
+      ],
+    });
+    expect(messages[2]).toStrictEqual({ role: "tool", content: "rain", tool_call_id: "a", name: "lookup" });
+  });
+
+  test("no stray keys: what a message does not have is absent, and metadata never leaves", () => {
+    const bare: ContextMessage[] = [
+      { role: "user", content: "hi", metadata: { secret: true } },
+      { role: "assistant", content: "yes", toolCalls: [] },
+    ];
+    const { messages } = workersAIAdapter.toModelMessages([], bare);
+    expect(messages.map((message) => Object.keys(message))).toEqual([
+      ["role", "content"],
+      ["role", "content"],
+    ]);
+  });
+
+  test("does not change what it is given", () => {
+    const before = structuredClone(ROUND);
+    workersAIAdapter.toModelMessages(["x"], ROUND);
+    expect(ROUND).toEqual(before);
+  });
+});
+
+describe("a request to workers-ai", () => {
+  test("has messages, tools, stream and the profile's parameters", () => {
+    const profile = {
+      ...WORKERS_AI,
+      parameters: { temperature: 0.2, max_tokens: 100, messages: [], seed: null },
+    };
+    const request = workersAI.buildRequest(
+      profile,
+      context({ systemInstructions: ["Be brief."], messages: ROUND.slice(0, 1), tools: [LOOKUP] }),
+    );
+    expect(request).toStrictEqual({
+      messages: [
+        { role: "system", content: "Be brief." },
+        { role: "user", content: "Weather in Oslo and Rome?" },
+      ],
+      tools: [
+        {
+          type: "function",
+          function: { name: "lookup", description: "Looks it up.", parameters: { type: "object" } },
+        },
+      ],
+      stream: true,
+      temperature: 0.2,
+      max_tokens: 100,
+    });
+  });
+
+  test("offers no tools where text is forced", () => {
+    const parameters = { tool_choice: "auto" };
+    const request = workersAI.buildRequest(
+      { ...WORKERS_AI, parameters },
+      context({ tools: [LOOKUP], toolChoice: "none" }),
+    );
+    expect(request).toStrictEqual({ messages: [], stream: true });
+  });
+});
+
+describe("a request to openai", () => {
+  test("has model, messages, tools, stream and options", () => {
+    const request = openai.buildRequest(
+      { ...OPENAI, parameters: { temperature: 0 } },
+      context({ systemInstructions: ["Be brief."], messages: ROUND, tools: [LOOKUP] }),
+    );
+    expect(request).toStrictEqual({
+      model: "gpt-test",
+      messages: [
+        { role: "system", content: "Be brief." },
+        { role: "user", content: "Weather in Oslo and Rome?" },
+        {
+          role: "assistant",
+          content: null,
+          tool_calls: [
+            { id: "a", type: "function", function: { name: "lookup", arguments: '{"city":"Oslo"}' } },
+            { id: "b", type: "function", function: { name: "lookup", arguments: "{}" } },
+          ],
+        },
+        { role: "tool", content: "rain", tool_call_id: "a" },
+        { role: "tool", content: "sun", tool_call_id: "b" },
+        { role: "assistant", content: "Rain and sun." },
+      ],
+      tools: [
+        {
+          type: "function",
+          function: { name: "lookup", description: "Looks it up.", parameters: { type: "object" } },
+        },
+      ],
+      tool_choice: "auto",
+      stream: true,
+      stream_options: { include_usage: true },
+      temperature: 0,
+    });
+  });
+
+  test("keeps its tools where text is forced, and forbids their use over the profile's head", () => {
+    const request = openai.buildRequest(
+      { ...OPENAI, parameters: { tool_choice: "required" } },
+      context({ tools: [LOOKUP], toolChoice: "none" }),
+    );
+    expect(request.tools).toHaveLength(1);
+    expect(request.tool_choice).toBe("none");
+  });
+
+  test("sends no tool parameters without tools", () => {
+    const parameters = { tool_choice: "auto", parallel_tool_calls: true, top_p: 1 };
+    const request = openai.buildRequest({ ...OPENAI, parameters }, context());
+    expect(Object.keys(request).sort()).toEqual(["messages", "model", "stream", "stream_options", "top_p"]);
+  });
+
+  test.each([
+    [{ stream: false }, { stream: false }],
+    [{ stream_options: null }, { stream: true }],
+    [{ stream_options: { a: 1 } }, { stream: true, stream_options: { a: 1 } }],
+    [
+      { model: "other", messages: [], tools: [] },
+      { stream: true, stream_options: { include_usage: true } },
+    ],
+  ])("parameters %j", (parameters, expected) => {
+    const request = openai.buildRequest({ ...OPENAI, parameters }, context());
+    expect(request).toStrictEqual({ model: "gpt-test", messages: [], ...expected });
+  });
+
+  test("OPENAI-1 refuses to offer a tool that it could not name", () => {
+    for (const name of ["memory.write", "", "ünicode", "x".repeat(65)]) {
+      const build = () => openai.buildRequest(OPENAI, context({ tools: [{ ...LOOKUP, name }] }));
+      expect(build).toThrowError(expect.objectContaining({ code: "UNSUPPORTED" }));
+      expect(build).toThrowError(`"${name}"`);
+    }
+  });
+
+  test("OPENAI-1 a speaker's name is fitted to what the API takes", () => {
+    const messages: ContextMessage[] = [{ role: "user", content: "hi", name: "José <admin>" }];
+    expect(messagesOf(openai.buildRequest(OPENAI, context({ messages })))).toEqual([
+      { role: "user", content: "hi", name: "Jos___admin_" },
+    ]);
+  });
+});
+
+describe.each(FORMATS)("any valid history for $provider", (format) => {
+  const profile = profileFor(format);
+
+  test("nothing is lost, and every result follows its call", () => {
+    fc.assert(
+      fc.property(
+        history,
+        tools,
+        fc.array(fc.string(), { maxLength: 3 }),
+        (messages, offered, instructions) => {
+          const request = format.buildRequest(
+            profile,
+            context({ systemInstructions: instructions, messages, tools: offered }),
+          );
+          expect(JSON.parse(JSON.stringify(request))).toEqual(request);
+          const sent = messagesOf(request);
+          const leading = sent.length - messages.length;
+          expect(leading).toBe(
+            format.provider === "offline" ? instructions.length : Math.min(1, instructions.length),
+          );
+          messages.forEach((message, index) => {
+            const { role, content, text } = sent[leading + index] ?? {};
+            expect(role).toBe(message.role);
+            expect(content ?? text ?? "").toBe(message.content);
+          });
+          expect(unanswered(sent.slice(leading))).toEqual([]);
+          expect(inputs(sent)).toEqual(
+            messages.flatMap(({ toolCalls = [] }) => toolCalls.map((call) => call.arguments)),
+          );
+        },
+      ),
+    );
+  });
+
+  test("extend keeps the earlier request byte for byte, and equals building at once", () => {
+    fc.assert(
+      fc.property(history, history, tools, (before, after, offered) => {
+        const given = { systemInstructions: ["Be brief."], tools: offered };
+        const first = format.buildRequest(profile, context({ ...given, messages: before }));
+        const text = JSON.stringify(first.messages);
+        const unchanged = JSON.stringify(first);
+        const extended = format.extend(first, after);
+        expect(JSON.stringify(extended.messages).startsWith(text.slice(0, -1))).toBe(true);
+        expect(JSON.stringify(first)).toBe(unchanged);
+        const atOnce = format.buildRequest(profile, context({ ...given, messages: [...before, ...after] }));
+        expect(JSON.stringify(extended)).toBe(JSON.stringify(atOnce));
+      }),
+    );
+  });
+
+  test("a request without messages cannot be extended", () => {
+    expect(() => format.extend({ prompt: "hi" }, ROUND)).toThrowError(
+      expect.objectContaining({ code: "INVALID_INPUT" }),
+    );
+  });
+});
+
+/** Calls without a result right behind their message, and results without a call right before them. */
+function unanswered(sent: readonly JsonObject[]): unknown[] {
+  let open: unknown[] = [];
+  const wrong: unknown[] = [];
+  for (const message of sent) {
+    if (message.role === "tool") {
+      const id = message.tool_call_id ?? message.callId;
+      if (!open.includes(id)) wrong.push(id);
+      open = open.filter((candidate) => candidate !== id);
+    } else {
+      wrong.push(...open);
+      open = callsOf(message).map(({ id }) => id);
+    }
+  }
+  return [...wrong, ...open];
+}
+
+function inputs(sent: readonly JsonObject[]): unknown[] {
+  return sent.flatMap(callsOf).map((call) => {
+    const called = call.function;
+    return isJsonObject(called) ? JSON.parse(String(called.arguments)) : call.input;
+  });
+}
+
+function callsOf(message: JsonObject): JsonObject[] {
+  const calls = message.tool_calls ?? message.calls;
+  return Array.isArray(calls) ? calls.filter(isJsonObject) : [];
+}
+
+describe("providers and the default profile", () => {
+  test("aliases name the provider behind them", () => {
+    expect(["cloudflare", "google", "local", "openai", "offline"].map(resolveProvider)).toEqual([
+      "workers-ai",
+      "gemini",
+      "openai",
+      "openai",
+      "offline",
+    ]);
+    expect(() => resolveProvider("nobody")).toThrowError(/"nobody"/);
+  });
+
+  test("a provider that is not built in is refused by name", () => {
+    expect(() => adapterFor("gemini")).toThrowError(
+      expect.objectContaining({ code: "UNSUPPORTED", message: expect.stringContaining("gemini") }),
+    );
+  });
+
+  test.each([
+    [{}, false, OFFLINE_PROFILE],
+    [{ OPENAI_API_KEY: " ", DRAMATIS_MODEL: "" }, false, OFFLINE_PROFILE],
+    [{}, true, { provider: "workers-ai", modelId: expect.stringMatching(/^@cf\//) }],
+    [{ OPENAI_API_KEY: "k" }, true, { provider: "openai", modelId: expect.any(String) }],
+    [
+      { OPENAI_BASE_URL: "http://127.0.0.1:1/v1//" },
+      false,
+      { provider: "openai", modelId: expect.any(String), baseUrl: "http://127.0.0.1:1/v1" },
+    ],
+    [
+      { DRAMATIS_MODEL: "cloudflare/@cf/meta/llama", OPENAI_API_KEY: "k" },
+      false,
+      { provider: "workers-ai", modelId: "@cf/meta/llama" },
+    ],
+    [
+      { DRAMATIS_MODEL: "local/qwen3:8b", OPENAI_BASE_URL: "http://127.0.0.1:11434/v1" },
+      false,
+      { provider: "openai", modelId: "qwen3:8b", baseUrl: "http://127.0.0.1:11434/v1" },
+    ],
+    [{ DRAMATIS_MODEL: "offline/offline-1", OPENAI_API_KEY: "k" }, true, OFFLINE_PROFILE],
+  ])("environment %j, AI binding %s", (env, hasAi, expected) => {
+    expect(defaultModelProfile(env, hasAi)).toStrictEqual(expected);
+  });
+
+  test.each(["gpt-4", "/x", "openai/", "nobody/x", "local/x"])("DRAMATIS_MODEL=%s is refused", (model) => {
+    expect(() => defaultModelProfile({ DRAMATIS_MODEL: model }, true)).toThrowError(
+      expect.objectContaining({ code: "INVALID_INPUT" }),
+    );
+  });
+});

@@ -1,0 +1,194 @@
+/**
+ * Crash-transparent turns (H1, A72): the run without a crash is the golden one; then the same run once per crossing of a
+ * port with a crash before it and once with a crash after it took effect. What the user sees in the end is the same.
+ */
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import type { ToolEffect } from "../../src/library/types.ts";
+import { runWorld, type World, type WorldOptions } from "../support/crash-world.ts";
+import { Crossings } from "../support/crossings.ts";
+
+/** Runs of each tool, by operation id. */
+type Runs = Map<string, { name: string; count: number }>;
+
+function library(runs: Runs) {
+  const tool = (name: string, effect: ToolEffect) =>
+    defineTool({
+      name,
+      description: `A ${effect} tool.`,
+      input: z.object({ n: z.number() }),
+      effect,
+      execute({ n }, { operationId }) {
+        const run = runs.get(operationId) ?? { name, count: 0 };
+        runs.set(operationId, { name, count: run.count + 1 });
+        return { name, doubled: n * 2 };
+      },
+    });
+  return defineLibrary("lib", {
+    tools: [tool("look_up", "pure"), tool("save", "idempotent"), tool("charge", "once")],
+  });
+}
+
+const chunk = (delta: object, finish: string | null = null) =>
+  JSON.stringify({ id: "c", choices: [{ index: 0, delta, finish_reason: finish }] });
+
+function textReply(text: string): string[] {
+  return [...text.split(/(?<= )/).map((content) => chunk({ content })), chunk({}, "stop"), "[DONE]"];
+}
+
+function callReply(text: string, calls: [name: string, input: object][]): string[] {
+  const toolCalls = calls.map(([name, input], index) => ({
+    index,
+    id: `call_${index}`,
+    type: "function",
+    function: { name, arguments: JSON.stringify(input) },
+  }));
+  return [chunk({ content: text }), chunk({ tool_calls: toolCalls }), chunk({}, "tool_calls"), "[DONE]"];
+}
+
+interface Scenario {
+  title: string;
+  /** The tools of each round. */
+  rounds: [name: string, input: object][][];
+  messages: string[];
+}
+
+const SCENARIOS: Scenario[] = [
+  { title: "text only, two turns", rounds: [], messages: ["Hello", "And again"] },
+  { title: "two pure tools in one reply", rounds: [[["look_up", { n: 1 }], ["look_up", { n: 2 }]]], messages: ["Go"] },
+  { title: "an idempotent and a once tool in one reply", rounds: [[["save", { n: 1 }], ["charge", { n: 2 }]]], messages: ["Go"] },
+  { title: "a pure round, then a once round", rounds: [[["look_up", { n: 1 }]], [["charge", { n: 2 }]]], messages: ["Go"] },
+];
+
+function options(scenario: Scenario, runs: Runs): WorldOptions {
+  return {
+    library: library(runs),
+    persona: {
+      identity: { systemPrompt: "Test." },
+      tools: { toolIds: ["lib/look_up", "lib/save", "lib/charge"].map((id) => id.replace("_", "-")) },
+    },
+    messages: scenario.messages,
+    provider({ messages }) {
+      const start = messages.findLastIndex(({ role }) => role === "user");
+      const round = messages.slice(start).filter(({ role }) => role === "assistant").length;
+      const calls = scenario.rounds[round];
+      if (calls !== undefined) return callReply(`Round ${round + 1}. `, calls);
+      const results = messages.slice(start).filter(({ role }) => role === "tool").map(({ content }) => content);
+      const users = messages.filter(({ role }) => role === "user").length;
+      return textReply(`Answer ${users} from ${results.join(" and ") || "nothing"}.`);
+    },
+  };
+}
+
+/** What a user sees, ids and times aside. */
+function transcript({ turns, client }: World) {
+  return {
+    turns: turns.map(({ status, input, moves, issues }) => ({
+      status,
+      input,
+      issues,
+      moves: moves.map(({ sequence, reasoning, toolCall, toolResult }) => ({
+        sequence,
+        reasoning,
+        tool: toolCall && { name: toolCall.name, input: toolCall.input },
+        toolResult,
+      })),
+    })),
+    messages: client.messages.map(({ role, content }) => ({ role, content })),
+    shown: client.turns.map(({ status, items }) => ({
+      status,
+      items: items.map((item) => {
+        if (item.type === "message") return item.message.content;
+        if (item.type === "tool") return [item.operation.name, item.operation.state];
+        return item.text;
+      }),
+    })),
+  };
+}
+
+const isUnknown = (world: World) => JSON.stringify(transcript(world)).includes("Outcome unknown");
+
+/** The transcript with every unknown outcome, and what the model made of it, put out of sight. */
+function apartFromUnknown(world: World): string {
+  const { turns } = transcript(world);
+  return JSON.stringify(turns.map(({ status, input, moves }) => ({
+    status,
+    input,
+    moves: moves.map(({ sequence, tool, toolResult }) => ({
+      sequence,
+      tool,
+      result: tool?.name === "charge" ? "any" : toolResult,
+    })),
+  })));
+}
+
+function checkRuns(runs: Runs): void {
+  for (const { name, count } of runs.values()) {
+    if (name === "charge") expect(count, "runs of one once operation").toBe(1);
+  }
+  const charges = [...runs.values()].filter(({ name }) => name === "charge");
+  expect(charges.length, "once operations").toBeLessThanOrEqual(1);
+}
+
+const errors = vi.spyOn(console, "error");
+
+beforeEach(() => {
+  errors.mockReset();
+  errors.mockImplementation(() => undefined);
+});
+
+afterEach(() => {
+  const unexpected = errors.mock.calls.filter(([error]) => !(error instanceof Error && error.name === "Crash"));
+  expect(unexpected, "errors other than the crash itself").toEqual([]);
+});
+
+describe.each(SCENARIOS)("H1 crash at every boundary: $title", (scenario) => {
+  async function run(points: number[]) {
+    const runs: Runs = new Map();
+    const crossings = new Crossings(points);
+    const world = await runWorld(options(scenario, runs), crossings);
+    return { world, runs, crossings };
+  }
+
+  test("one crash, before and after every crossing", async () => {
+    const golden = await run([]);
+    if (golden.world.turns[0]?.error) throw new Error(JSON.stringify(golden.world.turns[0]));
+    expect(golden.world.turns.map(({ status }) => status)).toEqual(scenario.messages.map(() => "completed"));
+    const points = golden.crossings.count;
+    expect(points).toBeGreaterThan(20);
+    let unknown = 0;
+    for (let point = 0; point < points; point++) {
+      const { world, runs, crossings } = await run([point]);
+      const at = `crash at point ${point} (${golden.crossings.names[Math.floor(point / 2)]})`;
+      expect(world.lives, at).toBe(2);
+      expect(crossings.count, at).toBeGreaterThan(point);
+      checkRuns(runs);
+      if (isUnknown(world)) {
+        unknown += 1;
+        expect(apartFromUnknown(world), at).toEqual(apartFromUnknown(golden.world));
+      } else {
+        expect(transcript(world), at).toEqual(transcript(golden.world));
+      }
+    }
+    const hasOnce = scenario.rounds.flat().some(([name]) => name === "charge");
+    if (hasOnce) expect(unknown, "runs with an unknown outcome").toBeGreaterThan(0);
+    else expect(unknown).toBe(0);
+    console.info(`${scenario.title}: ${points} crash points, ${unknown} of them with an unknown outcome`);
+  });
+
+  test("two and three crashes, a spread of pairs and triples", async () => {
+    const golden = await run([]);
+    const points = golden.crossings.count;
+    for (let step = 0; step < 60; step++) {
+      const first = (step * 7919) % points;
+      const second = first + 1 + ((step * 104_729) % points);
+      const third = second + 1 + ((step * 1_299_709) % points);
+      const { world, runs } = await run(step % 2 === 0 ? [first, second] : [first, second, third]);
+      checkRuns(runs);
+      const at = `crashes at ${first}, ${second}, ${third}`;
+      if (isUnknown(world)) expect(apartFromUnknown(world), at).toEqual(apartFromUnknown(golden.world));
+      else expect(transcript(world), at).toEqual(transcript(golden.world));
+    }
+  });
+});

@@ -1,0 +1,392 @@
+/** The offline model answers by the rules of `docs/offline-model.md`; titles carry their numbers. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { offlineModel } from "../../src/adapters/offline/model.ts";
+import { offlineFormat } from "../../src/adapters/offline.ts";
+import { ReplyAccumulator } from "../../src/adapters/reply.ts";
+import type { ModelContext, ModelDelta, ModelProfile, ModelReply } from "../../src/adapters/types.ts";
+import type { ContextMessage } from "../../src/memory/types.ts";
+
+const PROFILE: ModelProfile = { provider: "offline", modelId: "offline-1" };
+const DEMO_TOOLS = ["calculator", "dates", "search_docs", "notes"];
+
+interface Given {
+  tools?: string[];
+  toolChoice?: "auto" | "none";
+  systemInstructions?: string[];
+  profile?: Partial<ModelProfile>;
+}
+
+function contextOf(messages: ContextMessage[], given: Given): ModelContext {
+  const { tools = DEMO_TOOLS, toolChoice = "auto", systemInstructions = ["Be brief."] } = given;
+  const specs = tools.map((name) => ({ name, description: name, inputSchema: { type: "object" } }));
+  return { systemInstructions, messages, tools: specs, toolChoice };
+}
+
+async function deltasOf(
+  messages: ContextMessage[],
+  given: Given = {},
+  pause?: (ms: number) => Promise<void>,
+) {
+  const body = offlineFormat.buildRequest({ ...PROFILE, ...given.profile }, contextOf(messages, given));
+  const decoder = offlineFormat.decoder();
+  const deltas: ModelDelta[] = [];
+  for await (const payload of offlineModel(body, pause)) deltas.push(...decoder.push(payload));
+  return [...deltas, ...decoder.end()];
+}
+
+async function replyTo(messages: ContextMessage[], given: Given = {}): Promise<ModelReply> {
+  const reply = new ReplyAccumulator("offline");
+  for (const delta of await deltasOf(messages, given)) reply.add(delta);
+  const outcome = reply.outcome();
+  if (!outcome.ok) throw new Error(outcome.error.message);
+  return outcome.reply;
+}
+
+async function ask(text: string, given: Given = {}): Promise<ModelReply> {
+  return replyTo([user(text)], given);
+}
+
+async function callsFor(text: string, given: Given = {}): Promise<{ name: string; arguments: unknown }[]> {
+  const { toolCalls } = await ask(text, given);
+  return toolCalls.map(({ name, arguments: input }) => ({ name, arguments: input }));
+}
+
+const user = (content: string): ContextMessage => ({ role: "user", content });
+const assistant = (content: string): ContextMessage => ({ role: "assistant", content });
+
+/** The conversation after a reply that called tools, with these results in the order of the calls. */
+function answered(messages: ContextMessage[], reply: ModelReply, results: unknown[]): ContextMessage[] {
+  const calls: ContextMessage = { role: "assistant", content: reply.text, toolCalls: reply.toolCalls };
+  return [
+    ...messages,
+    calls,
+    ...reply.toolCalls.map(({ id, name }, index): ContextMessage => {
+      return { role: "tool", content: JSON.stringify(results[index]), toolCallId: id, name };
+    }),
+  ];
+}
+
+describe("rule 1: !tool", () => {
+  test("calls the named tool with the arguments, also one that is not offered", async () => {
+    expect(await callsFor('!tool nothing.like.it {"a": [1, "zwei"]}')).toEqual([
+      { name: "nothing.like.it", arguments: { a: [1, "zwei"] } },
+    ]);
+  });
+
+  test("several lines are several calls in one reply, with ids of their own", async () => {
+    const reply = await ask(
+      'Please:\n!tool calculator {"expression": "6*7"}\nand\n  !tool dates\r\n!tool dates {}',
+    );
+    expect(reply.toolCalls.map(({ name }) => name)).toEqual(["calculator", "dates", "dates"]);
+    expect(reply.toolCalls[1]?.arguments).toEqual({});
+    expect(new Set(reply.toolCalls.map(({ id }) => id)).size).toBe(3);
+    expect(reply.finishReason).toBe("tool_calls");
+    expect(reply.text).toBe("");
+  });
+
+  test("arguments that are not a JSON object are passed on as they are", async () => {
+    const { toolCalls } = await ask("!tool calculator {expression: 1}");
+    expect(toolCalls).toMatchObject([{ arguments: {}, invalidArguments: "{expression: 1}" }]);
+  });
+
+  test("where tools may not be called, says so and calls none", async () => {
+    const reply = await ask("!tool calculator {}\n!tool dates {}", { toolChoice: "none" });
+    expect(reply.toolCalls).toEqual([]);
+    expect(reply.text).toBe(
+      "Offline model: tools are switched off for this reply, so I did not call calculator, dates.",
+    );
+  });
+});
+
+describe("rule 2: !then and !loop", () => {
+  test("!then makes the calls of the next reply after the results of the one before", async () => {
+    const start = [user("!tool notes {}\n!then\n!tool dates {}\n!tool calculator {}")];
+    const first = await replyTo(start);
+    expect(first.toolCalls.map(({ name }) => name)).toEqual(["notes"]);
+    const second = await replyTo(answered(start, first, [{ notes: [] }]));
+    expect(second.toolCalls.map(({ name }) => name)).toEqual(["dates", "calculator"]);
+    const after = answered(answered(start, first, [{ notes: [] }]), second, [
+      { date: "2026-01-01" },
+      { result: 3 },
+    ]);
+    const last = await replyTo(after);
+    expect(last.toolCalls).toEqual([]);
+    expect(last.text).toBe(
+      "Offline model: notes answered nothing; dates answered 2026-01-01; calculator answered 3.",
+    );
+  });
+
+  test("!loop calls again after each result, until tools are switched off", async () => {
+    let messages = [user("!loop calculator {}")];
+    const ids = new Set<string>();
+    for (let round = 0; round < 5; round++) {
+      const reply = await replyTo(messages);
+      expect(reply.toolCalls).toHaveLength(1);
+      ids.add(reply.toolCalls[0]?.id ?? "");
+      messages = answered(messages, reply, [{ result: round }]);
+    }
+    expect(ids.size).toBe(5);
+    const forced = await replyTo(messages, { toolChoice: "none" });
+    expect(forced.toolCalls).toEqual([]);
+    expect(forced.text).toContain("calculator answered 4.");
+  });
+});
+
+test("rule 3: !say answers exactly the text, in chunks that join to it", async () => {
+  const text = fc
+    .string({ unit: "grapheme", minLength: 1, maxLength: 300 })
+    .filter((value) => value.isWellFormed());
+  await fc.assert(
+    fc.asyncProperty(text, async (said) => {
+      const deltas = await deltasOf([user(`!say ${said}`)]);
+      const texts = deltas.flatMap((delta) => (delta.type === "text" ? [delta.text] : []));
+      expect(texts.join("")).toBe(said);
+      for (const piece of texts) expect(piece.isWellFormed()).toBe(true);
+    }),
+  );
+});
+
+describe("rule 4: !slow", () => {
+  test("streams so many words, one a chunk, and asks for a pause after each", async () => {
+    const pauses: number[] = [];
+    const deltas = await deltasOf([user("!slow 3")], {}, async (ms) => void pauses.push(ms));
+    const texts = deltas.flatMap((delta) => (delta.type === "text" ? [delta.text] : []));
+    expect(texts).toEqual(["word-1 ", "word-2 ", "word-3"]);
+    expect(pauses).toEqual([40, 40, 40]);
+  });
+
+  test("takes another pause, and bounds both numbers", async () => {
+    const pauses = new Set<number>();
+    const deltas = await deltasOf([user("!slow 99999 5000")], {}, async (ms) => void pauses.add(ms));
+    expect(deltas.filter(({ type }) => type === "text")).toHaveLength(1_000);
+    expect([...pauses]).toEqual([1_000]);
+  });
+});
+
+test("rule 5: repeats a notice of the platform that came last", async () => {
+  const { text } = await replyTo([
+    user("start the report"),
+    assistant("It is running."),
+    { role: "system", content: "The operation op_1 of report completed: 42 pages." },
+  ]);
+  expect(text).toBe("Offline model: I was told: The operation op_1 of report completed: 42 pages.");
+});
+
+describe("rule 6: results", () => {
+  const told = async (result: unknown, metadata?: ContextMessage["metadata"]) => {
+    const start = [user("!tool lookup {}")];
+    const messages = answered(start, await replyTo(start), [result]);
+    const last = messages.at(-1);
+    if (metadata !== undefined && last !== undefined) last.metadata = metadata;
+    return (await replyTo(messages)).text;
+  };
+
+  test("quotes what the tool answered", async () => {
+    expect(await told({ result: 84 })).toBe("Offline model: lookup answered 84.");
+    expect(await told("plain text")).toBe("Offline model: lookup answered plain text.");
+    expect(await told({ date: "2026-05-01", weekday: "Friday" })).toBe(
+      "Offline model: lookup answered date 2026-05-01, weekday Friday.",
+    );
+    expect(await told({ notes: [{ id: "1", text: "buy milk" }] })).toBe(
+      'Offline model: lookup answered "buy milk".',
+    );
+    expect(
+      await told({ results: [{ path: "docs/a.md", title: "A", heading: "Use", excerpt: "Do this." }] }),
+    ).toBe('Offline model: lookup answered Use (docs/a.md): "Do this.".');
+    expect(await told({ success: true, result: [1, 2] })).toBe("Offline model: lookup answered 1, 2.");
+  });
+
+  test("states a failure with its code", async () => {
+    const failed = "Offline model: lookup failed with TIMEOUT: It took too long.";
+    const error = { code: "TIMEOUT", message: "It took too long.", retriable: true };
+    expect(await told({ error })).toBe(failed);
+    expect(await told({ success: false, error })).toBe(failed);
+    expect(await told("It broke.", { isSuccess: false })).toBe("Offline model: lookup failed: It broke.");
+  });
+
+  test("tells that a background operation still runs", async () => {
+    expect(await told({ status: "pending", operation_id: "op_1" })).toBe(
+      "Offline model: lookup was started and is still running.",
+    );
+  });
+
+  test("stays short, however many and however long the results are", async () => {
+    const start = [user(Array.from({ length: 100 }, () => "!tool lookup {}").join("\n"))];
+    const reply = await replyTo(start);
+    const { text } = await replyTo(
+      answered(
+        start,
+        reply,
+        reply.toolCalls.map(() => "😀".repeat(10_000)),
+      ),
+    );
+    expect(text.length).toBeLessThan(11_000);
+    expect(text.isWellFormed()).toBe(true);
+    expect(text).toMatch(/; and 80 more results\.$/);
+  });
+});
+
+test.each([
+  [
+    7,
+    "Remember that the key is under the mat.",
+    "notes",
+    { action: "add", text: "the key is under the mat." },
+  ],
+  [7, "please note: buy milk", "notes", { action: "add", text: "buy milk" }],
+  [8, "What are my notes?", "notes", { action: "list" }],
+  [8, "Recall", "notes", { action: "list" }],
+  [11, "Search the docs for session events.", "search_docs", { query: "session events" }],
+  [11, "How do I add a tool?", "search_docs", { query: "add a tool" }],
+  [12, "What day is today?", "dates", { action: "today" }],
+  [12, "What date is tomorrow?", "dates", { action: "add", days: 1 }],
+  [12, "What day was yesterday?", "dates", { action: "add", days: -1 }],
+  [12, "What date is in 3 weeks?", "dates", { action: "add", weeks: 3 }],
+  [12, "What was the date 2 months ago?", "dates", { action: "add", months: -2 }],
+  [12, "Which weekday was 2024-02-29?", "dates", { action: "weekday", date: "2024-02-29" }],
+  [12, "Days until 2030-01-01?", "dates", { action: "difference", until: "2030-01-01" }],
+  [12, "Days since 2020-01-01?", "dates", { action: "difference", date: "2020-01-01" }],
+  [
+    12,
+    "How many days from 2024-01-01 to 2024-03-01?",
+    "dates",
+    { action: "difference", date: "2024-01-01", until: "2024-03-01" },
+  ],
+  [13, "what is 12*(3+4)?", "calculator", { expression: "12*(3+4)" }],
+  [13, "Please work out (2 + 3) × 4 ÷ -2 for me", "calculator", { expression: "(2 + 3) * 4 / -2" }],
+  [13, "(is 2^10 - 24 = 1000?)", "calculator", { expression: "2^10 - 24" }],
+])("rule %i: %s", async (_rule, text, name, input) => {
+  expect(await callsFor(text)).toEqual([{ name, arguments: input }]);
+  const without = await ask(text, { tools: [] });
+  expect(without.toolCalls).toEqual([]);
+  const forbidden = await ask(text, { toolChoice: "none" });
+  expect(forbidden.toolCalls).toEqual([]);
+});
+
+describe("rules 9 and 10: the conversation is remembered", () => {
+  const history = [
+    user("My name is Ada King Lovelace, and I like numbers."),
+    assistant("Hello."),
+    user("It rains."),
+  ];
+
+  test("rule 9: greets by name, and tells the name later", async () => {
+    expect((await ask("my name is Grace")).text).toBe(
+      'Offline model: hello Grace. Ask me later: "What is my name?"',
+    );
+    expect((await replyTo([...history, user("What's my name?")])).text).toBe(
+      "Offline model: your name is Ada King Lovelace. You told me so earlier in this conversation.",
+    );
+    const renamed = [...history, user("Sorry, my name is O’Neil."), assistant("Hello."), user("Who am I?")];
+    expect((await replyTo(renamed)).text).toContain("your name is O’Neil.");
+  });
+
+  test("rule 9: admits what it does not know", async () => {
+    expect((await ask("What is my name?")).text).toContain("I do not know your name");
+  });
+
+  test("rule 10: quotes what was said", async () => {
+    expect((await replyTo([...history, user("What did I say?")])).text).toBe(
+      'Offline model: you said "My name is Ada King Lovelace, and I like numbers.", then "It rains.".',
+    );
+    expect((await ask("What did I just say?")).text).toBe(
+      "Offline model: this is your first message that I see.",
+    );
+  });
+});
+
+describe("rule 14: everything else", () => {
+  test("repeats the message and says what can be tried", async () => {
+    const { text } = await ask("Tell me a story.");
+    expect(text).toMatch(/^Offline model: you wrote "Tell me a story\."\. No language model is connected/);
+    for (const tip of ["12*(3+4)", "What day is today?", "Remember that", "How do I", "DRAMATIS_MODEL"]) {
+      expect(text).toContain(tip);
+    }
+  });
+
+  test("suggests no tool that the agent does not have", async () => {
+    const { text } = await ask("Tell me a story.", { tools: ["dates"] });
+    expect(text).toContain("What day is today?");
+    expect(text).not.toContain("12*(3+4)");
+  });
+
+  test("a version number, a date or a lone number is no calculation", async () => {
+    for (const text of ["version 1.2.3", "born 1815-12-10", "I am 42", "well - yes", "call (555"]) {
+      expect((await ask(text, { tools: ["calculator"] })).toolCalls).toEqual([]);
+    }
+  });
+});
+
+describe("whatever is asked", () => {
+  const anyText = fc.oneof(
+    fc.string({ unit: "binary" }),
+    fc.string({ unit: fc.constantFrom("!", "(", ")", "1", "+", "-", " ", "\n", "{", "tool", "say", "slow") }),
+    fc
+      .constantFrom("what is ", "remember ", "how do I ")
+      .chain((start) => fc.string().map((rest) => start + rest)),
+  );
+
+  test("OFFLINE-1 equal requests get equal replies, and each is complete", async () => {
+    await fc.assert(
+      fc.asyncProperty(anyText, async (text) => {
+        const deltas = await deltasOf([user(text)]);
+        expect(deltas.at(-1)?.type).toBe("finish");
+        expect(await deltasOf([user(text)])).toEqual(deltas);
+      }),
+    );
+  });
+
+  test("OFFLINE-2 OFFLINE-3 without tools it answers in text that is labelled", async () => {
+    const plain = anyText.filter((text) => !/^!(?:say|slow) /.test(text));
+    await fc.assert(
+      fc.asyncProperty(plain, async (text) => {
+        const reply = await ask(text, { toolChoice: "none" });
+        expect(reply.toolCalls).toEqual([]);
+        expect(reply.text).toMatch(/^Offline model: /);
+      }),
+    );
+  });
+
+  test("a message of a mebibyte is answered at once", async () => {
+    for (const unit of ["(", "1+", " ", "!tool x {}\n", "my name is ", "how do I "]) {
+      const text = unit.repeat(1_048_576 / unit.length);
+      const before = performance.now();
+      await ask(text);
+      expect(performance.now() - before).toBeLessThan(5_000);
+    }
+  });
+});
+
+test("calls ids that no other reply of the conversation has", async () => {
+  const start = [user("!tool dates {}")];
+  const first = await replyTo(start);
+  const again = [...answered(start, first, [{}]), assistant("Done."), user("!tool dates {}")];
+  const second = await replyTo(again);
+  expect(second.toolCalls[0]?.id).not.toBe(first.toolCalls[0]?.id);
+});
+
+test("counts words as usage and names its reply", async () => {
+  const deltas = await deltasOf([user("!say one two three")], { systemInstructions: ["be kind"] });
+  expect(deltas[0]?.type).toBe("message-id");
+  expect(deltas).toContainEqual({
+    type: "usage",
+    usage: { inputTokens: 6, outputTokens: 3, totalTokens: 9 },
+  });
+});
+
+test("a profile's pauseMs paces every answer", async () => {
+  const pauses: number[] = [];
+  const given = { profile: { parameters: { pauseMs: 7 } } };
+  await deltasOf([user("!say a b c d")], given, async (ms) => void pauses.push(ms));
+  expect(pauses).toEqual([7, 7]);
+});
+
+test("a request of another shape is refused as a validation error", async () => {
+  const decoder = offlineFormat.decoder();
+  const deltas: ModelDelta[] = [];
+  for await (const payload of offlineModel({ messages: "none" })) deltas.push(...decoder.push(payload));
+  expect([...deltas, ...decoder.end()]).toMatchObject([
+    { type: "error", error: { category: "validation", retriable: false, provider: "offline" } },
+  ]);
+});

@@ -1,0 +1,169 @@
+/**
+ * A conversation in Node that can be killed at any crossing of its ports and wakes up again on the same database, with a
+ * user who retries until acknowledged and a client who reconnects with the last number it saw.
+ *
+ * Nothing here stands in for the runtime: adapters, gateway, executor and client reducer are the real ones. Only the
+ * provider's HTTP answers are scripted.
+ */
+import { createModelGateway } from "../../src/adapters/gateway.ts";
+import { adapterFor } from "../../src/adapters/lookup.ts";
+import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
+import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
+import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
+import type { TurnView } from "../../src/agents/conversation/api.ts";
+import { localExecutor } from "../../src/agents/executor/client.ts";
+import type { Frame } from "../../src/client/protocol.ts";
+import { type ConversationState as ClientState, initialState } from "../../src/client/state.ts";
+import { applyFrame } from "../../src/client/store.ts";
+import type { Library } from "../../src/library/define.ts";
+import { CodeRegistry } from "../../src/library/registry.ts";
+import { resolveChain } from "../../src/library/resolve.ts";
+import type { Persona } from "../../src/library/types.ts";
+import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { seededIds } from "../../src/ports/node/seeded-ids.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import { type Crossings, crossExecutor, crossGateway, crossKeyValue, crossSql } from "./crossings.ts";
+
+export interface WorldOptions {
+  library: Library;
+  persona: Persona;
+  /** The provider: the body of a request in, the payloads of its server-sent events out. */
+  provider(body: { messages: { role: string; content: string | null }[]; tools?: unknown[] }): string[];
+  /** The user's messages, sent one after the other, each when the turn before is over. */
+  messages: string[];
+}
+
+/** Everything that outlives the actor. */
+export interface World {
+  readonly turns: TurnView[];
+  /** The client's view at the end, after all reconnections. */
+  readonly client: ClientState;
+  readonly lives: number;
+}
+
+const USER = { type: "user", userId: "ada" } as const;
+/** More steps than any run takes: one that needs more is stuck. */
+const MAX_STEPS = 5_000;
+
+/** Runs the whole conversation, with whatever crashes `crossings` brings about. */
+export async function runWorld(options: WorldOptions, crossings: Crossings): Promise<World> {
+  const database = new NodeSqlDatabase();
+  const keyValue = new NodeKeyValue(database);
+  const clock = new VirtualClock();
+  const ids = seededIds(7, clock);
+  const registry = new CodeRegistry([options.library]);
+  const executor = localExecutor(registry, clock);
+  const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
+  const chain = await resolveChain(registry, options.persona, profile);
+  const gateway = createModelGateway({
+    secret: () => undefined,
+    clock,
+    fetch: async (_url, init) => answer(options.provider(JSON.parse(String(init.body)))),
+  });
+
+  let client = initialState;
+  let connected = true;
+  let lives = 0;
+
+  function begin(): { runtime: ConversationRuntime; queries: ConversationQueries } {
+    lives += 1;
+    const life = crossings.beginLife();
+    const runtime = new ConversationRuntime({
+      database: crossSql(database, life),
+      keyValue: crossKeyValue(keyValue, life),
+      clock,
+      ids,
+      gateway: crossGateway(gateway, life),
+      adapters: adapterFor,
+      executor: crossExecutor(executor, life),
+      gate: allowAll,
+      window: { open: () => life.cross("window.open", async () => undefined) },
+      publish: (frames: Frame[]) => {
+        if (!life.alive) return;
+        life.cross("publish", () => {
+          if (connected) for (const frame of frames) client = applyFrame(client, frame);
+        });
+      },
+    });
+    return { runtime, queries: new ConversationQueries(runtime.store) };
+  }
+
+  /** A new life after a crash: the actor wakes, and the client comes back with the last number it saw. */
+  async function rebirth() {
+    for (;;) {
+      connected = false;
+      const life = begin();
+      try {
+        await life.runtime.wake();
+        if (life.runtime.exists) reconnect(life);
+        connected = true;
+        return life;
+      } catch (error) {
+        if (!crossings.isCrash(error)) throw error;
+      }
+    }
+  }
+
+  function reconnect({ runtime, queries }: { runtime: ConversationRuntime; queries: ConversationQueries }): void {
+    for (let after = client.seq ?? 0, done = false; !done; ) {
+      const slice = queries.replay(runtime.state, after);
+      for (const frame of slice.frames) client = applyFrame(client, frame);
+      after = slice.upTo;
+      done = slice.done;
+    }
+    runtime.deltas.flush();
+    for (const frame of runtime.partialFrames()) client = applyFrame(client, frame);
+  }
+
+  let life = begin();
+  life.runtime.create({
+    id: "conv_test",
+    tenant: "test",
+    title: null,
+    agentId: "tester",
+    projectId: "default",
+    participants: [{ type: "user", id: "ada" }],
+    chain,
+    createdAt: clock.now(),
+  });
+  crossings.arm();
+
+  for (const [index, content] of options.messages.entries()) {
+    for (let acknowledged = false; !acknowledged; ) {
+      try {
+        const signal = { type: "conversation.user.message", id: `key-${index}`, caller: USER, data: { content } } as const;
+        await life.runtime.accept(signal);
+        acknowledged = true;
+      } catch (error) {
+        if (!crossings.isCrash(error)) throw error;
+        life = await rebirth();
+      }
+    }
+    for (let step = 0; ; step++) {
+      if (step > MAX_STEPS) throw new Error("The conversation is stuck.");
+      if (crossings.crashed) life = await rebirth();
+      await breathe();
+      if (crossings.crashed) continue;
+      if (!life.runtime.busy) break;
+      if (step % 20 === 19 && !(await clock.runNext())) life.runtime.reconcile();
+    }
+  }
+
+  crossings.disarm();
+  const queries = new ConversationQueries(life.runtime.store);
+  reconnect({ runtime: life.runtime, queries });
+  const { items } = queries.turns();
+  const turns = items.map(({ id }) => queries.turn(life.runtime.state, id));
+  return { turns, client, lives };
+}
+
+/** Lets every promise reaction that is ready run. */
+function breathe(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function answer(payloads: string[]): Response {
+  const text = payloads.map((payload) => `data: ${payload}\n\n`).join("");
+  return new Response(text, { headers: { "content-type": "text/event-stream" } });
+}

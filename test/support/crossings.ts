@@ -1,0 +1,141 @@
+/**
+ * Crossings of the ports, counted, and a crash at a chosen one. A crash throws out of the port, and from then on every
+ * port of that life is dead: what still runs of it can neither write nor be seen.
+ */
+import type { ModelGateway } from "../../src/adapters/types.ts";
+import type { TaskExecutor } from "../../src/agents/executor/types.ts";
+import type { KeyValue } from "../../src/ports/key-value.ts";
+import type { SqlDatabase } from "../../src/ports/sql-database.ts";
+
+class Crash extends Error {
+  override readonly name = "Crash";
+}
+
+/** One life of the actor. */
+export interface Life {
+  readonly alive: boolean;
+  /** Crosses a port: may crash before the operation, or after it took effect and before it is known. */
+  cross<Result>(name: string, operation: () => Result): Result;
+}
+
+export class Crossings {
+  /** Names of the crossings so far, in order; each can be crashed at twice, before and after. */
+  readonly names: string[] = [];
+  #armed = false;
+  #point = 0;
+  #life: { alive: boolean } = { alive: true };
+
+  /** `points` are the numbers at which to crash, ascending: 2k before crossing k, 2k + 1 after it. */
+  constructor(private readonly points: readonly number[] = []) {}
+
+  arm(): void {
+    this.#armed = true;
+  }
+
+  disarm(): void {
+    this.#armed = false;
+  }
+
+  /** How many crash points the run had. */
+  get count(): number {
+    return this.#point;
+  }
+
+  /** Whether the newest life has crashed. */
+  get crashed(): boolean {
+    return !this.#life.alive;
+  }
+
+  isCrash(error: unknown): boolean {
+    return error instanceof Crash;
+  }
+
+  beginLife(): Life {
+    const life = { alive: true };
+    this.#life = life;
+    const crossings = this;
+    return {
+      get alive() {
+        return life.alive;
+      },
+      cross<Result>(name: string, operation: () => Result): Result {
+        if (!life.alive) throw new Crash("dead");
+        if (!crossings.#armed) return operation();
+        crossings.names.push(name);
+        crossings.#pass(life);
+        const result = operation();
+        crossings.#pass(life);
+        return result;
+      },
+    };
+  }
+
+  #pass(life: { alive: boolean }): void {
+    const point = this.#point++;
+    if (!this.points.includes(point)) return;
+    life.alive = false;
+    throw new Crash(`at point ${point}`);
+  }
+}
+
+export function crossSql(database: SqlDatabase, life: Life): SqlDatabase {
+  return {
+    run: (statement, ...values) => life.cross("sql.run", () => database.run(statement, ...values)),
+    all: (statement, ...values) => life.cross("sql.all", () => database.all(statement, ...values)),
+    each: (statement, ...values) => life.cross("sql.each", () => database.each(statement, ...values)),
+    transaction: (body) => life.cross("sql.transaction", () => database.transaction(body)),
+  };
+}
+
+export function crossKeyValue(keyValue: KeyValue, life: Life): KeyValue {
+  return {
+    get: (key) => life.cross("kv.get", () => keyValue.get(key)),
+    put: (key, value) => life.cross("kv.put", () => keyValue.put(key, value)),
+    delete: (key) => life.cross("kv.delete", () => keyValue.delete(key)),
+    list: (prefix, limit) => life.cross("kv.list", () => keyValue.list(prefix, limit)),
+  };
+}
+
+export function crossGateway(gateway: ModelGateway, life: Life): ModelGateway {
+  return {
+    async *stream(request, signal) {
+      const deltas = await pass(life, "model.call", () => gateway.stream(request, signal));
+      for await (const delta of deltas) yield await pass(life, "model.delta", () => delta);
+    },
+  };
+}
+
+export function crossExecutor(executor: TaskExecutor, life: Life): TaskExecutor {
+  return {
+    async *run(calls, signal) {
+      // The executor is another process: once it has the calls, it runs them whatever becomes of the caller.
+      const reports = await pass(life, "tool.call", () => collect(executor.run(calls, signal)));
+      for await (const report of reports) yield await pass(life, "tool.report", () => report);
+    },
+  };
+}
+
+/** As `cross`, for what runs on its own: a life that crashed hears nothing more, not even an error. */
+async function pass<Result>(life: Life, name: string, operation: () => Result): Promise<Result> {
+  try {
+    return life.cross(name, operation);
+  } catch (error) {
+    if (error instanceof Crash) return new Promise<never>(() => undefined);
+    throw error;
+  }
+}
+
+/** Starts at once, however slowly it is read. */
+function collect<Item>(source: AsyncIterable<Item>): AsyncIterable<Item> {
+  const items: Promise<IteratorResult<Item>>[] = [];
+  const iterator = source[Symbol.asyncIterator]();
+  items.push(iterator.next());
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next: () => {
+        const item = items.shift() ?? iterator.next();
+        return item;
+      },
+    }),
+  };
+}

@@ -1,0 +1,56 @@
+/** Random valid histories: what a session may hand to a model. */
+import fc from "fast-check";
+import type { ToolSpec } from "../../src/adapters/types.ts";
+import type { ContextMessage, ToolCall } from "../../src/memory/types.ts";
+import type { Json } from "../../src/shared/json.ts";
+
+// SAFETY: fast-check's type of a JSON value is ours but for its readonly-ness.
+const json = fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<Json>;
+
+const text = fc.string({ unit: "grapheme", maxLength: 40 });
+
+const call = fc.record({
+  id: fc.string({ minLength: 1, maxLength: 60 }),
+  name: fc.oneof(fc.constantFrom("calculator", "notes", "memory.write"), fc.string({ maxLength: 80 })),
+  arguments: fc.dictionary(
+    fc.string({ maxLength: 8 }),
+    fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<unknown>,
+    {
+      maxKeys: 4,
+    },
+  ),
+});
+
+const speaker = fc.option(fc.string({ minLength: 1, maxLength: 20 }), { nil: undefined });
+
+const said = fc
+  .tuple(fc.constantFrom("user", "assistant", "system"), text, speaker)
+  .map(([role, content, name]): ContextMessage[] => [
+    { role: role as "user" | "assistant" | "system", content, ...(name === undefined ? {} : { name }) },
+  ]);
+
+/** An assistant message with calls and, right behind it, one result for each, in any order. */
+const round = fc
+  .uniqueArray(call, { minLength: 1, maxLength: 5, selector: ({ id }) => id })
+  .chain((calls) =>
+    fc.tuple(text, fc.constant(calls), fc.shuffledSubarray(calls, { minLength: calls.length }), text),
+  )
+  .map(([content, toolCalls, order, result]): ContextMessage[] => [
+    { role: "assistant", content, toolCalls },
+    ...order.map(({ id, name }: ToolCall): ContextMessage => {
+      return { role: "tool", content: `${result} of ${id}`, toolCallId: id, name };
+    }),
+  ]);
+
+/** A history that begins with a user message. */
+export const history: fc.Arbitrary<ContextMessage[]> = fc
+  .tuple(text, fc.array(fc.oneof(said, round), { maxLength: 12 }))
+  .map(([first, rest]) => [{ role: "user", content: first }, ...rest.flat()]);
+
+export const tools: fc.Arbitrary<ToolSpec[]> = fc.subarray(
+  ["calculator", "notes", "search_docs"].map((name) => ({
+    name,
+    description: `The tool ${name}.`,
+    inputSchema: { type: "object", properties: { text: { type: "string" } } },
+  })),
+);
