@@ -1,4 +1,4 @@
-import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
+import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import agents from "agents/vite";
 import { defineConfig } from "vitest/config";
 
@@ -14,7 +14,6 @@ export default defineConfig({
             wrangler: { configPath: "./test/wrangler.jsonc" },
             miniflare: {
               cf: false,
-              bindings: { TEST_MIGRATIONS: await readD1Migrations("./migrations") },
             },
           })),
         ],

@@ -2,21 +2,21 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { Failure } from "./failure.ts";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const ROOT = join(import.meta.dirname, "..");
 const OUTPUT = join(ROOT, "dist/console");
 const PAGE = join(OUTPUT, "index.html");
 /** What the console is made of, besides its packages. */
 const SOURCES = ["app", "src/client", "package-lock.json"].map((path) => join(ROOT, path));
 
-/** Builds the console if its sources are newer than what is there. Throws if they do not build. */
+/** Builds the console if its sources are newer than what is there. Throws a `Failure` if they do not build. */
 export function buildConsole({ force = false } = {}): void {
   if (!force && existsSync(PAGE) && statSync(PAGE).mtimeMs >= newest(SOURCES)) return;
   const vite = join(ROOT, "node_modules/vite/bin/vite.js");
-  const build = ["build", "--config", "app/vite.config.ts", "--logLevel", "warn"];
+  const build = ["build", "--config", "app/vite.config.ts", "--logLevel", "error"];
   const { status } = spawnSync(process.execPath, [vite, ...build], { cwd: ROOT, stdio: "inherit" });
-  if (status !== 0) throw new Error("The console cannot be built; see above.");
+  if (status !== 0) throw new Failure("The console cannot be built; see above.");
 }
 
 /** The latest change among files and all that folders hold, in milliseconds since the epoch. */

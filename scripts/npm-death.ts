@@ -28,7 +28,8 @@ function npmProcess(parent: number): number {
 
 function describe(pid: number): { command: string; ppid: number } {
   try {
-    const [, command = "", ppid] = /^\d+ \((.*)\) \S (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
+    const [, command = "", ppid] =
+      /^\d+ \((.*)\) \S (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
     return { command, ppid: Number(ppid) };
   } catch {
     return describeByPs(pid);

@@ -8,18 +8,15 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { Failure } from "./failure.ts";
 import { passVariables } from "./variables.ts";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const ROOT = join(import.meta.dirname, "..");
 const HOST = "127.0.0.1";
 /** A port may still be held by a runtime that is just ending. */
 const PORT_PATIENCE_MS = 3_000;
 const READY_PATIENCE_MS = 120_000;
 const STOP_PATIENCE_MS = 6_000;
-
-/** What went wrong, in words for whoever started it. */
-export class StartError extends Error {}
 
 export interface ServerOptions {
   /** 0 chooses a free one. */
@@ -32,7 +29,7 @@ export interface ServerOptions {
 
 export interface Server {
   url: string;
-  /** Resolves when the runtime answers that it is healthy; rejects with a `StartError` if that takes too long. */
+  /** Resolves when the runtime answers that it is healthy; rejects with a `Failure` if that takes too long. */
   ready: Promise<void>;
   /** Resolves with the reason when the server has ended. */
   ended: Promise<string>;
@@ -40,7 +37,7 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** Starts the server. Throws a `StartError` if the port is taken. */
+/** Starts the server. Throws a `Failure` if the port is taken. */
 export async function startServer(options: ServerOptions): Promise<Server> {
   const port = await freePort(options.port);
   mkdirSync(options.persist, { recursive: true });
@@ -129,7 +126,7 @@ async function waitUntilHealthy(url: string, ended: Promise<string>): Promise<vo
   const deadline = Date.now() + READY_PATIENCE_MS;
   let answer = "it does not listen";
   while (gone === undefined) {
-    if (Date.now() > deadline) throw new StartError(`Dramatis did not get ready: ${answer}.`);
+    if (Date.now() > deadline) throw new Failure(`Dramatis did not get ready: ${answer}.`);
     try {
       const response = await fetch(`${url}/health`, { signal: AbortSignal.timeout(10_000) });
       if (response.ok) return;
@@ -139,7 +136,7 @@ async function waitUntilHealthy(url: string, ended: Promise<string>): Promise<vo
     }
     await delay(100);
   }
-  throw new StartError(`Dramatis has ended: ${gone}.`);
+  throw new Failure(`Dramatis has ended: ${gone}.`);
 }
 
 async function freePort(port: number): Promise<number> {
@@ -148,7 +145,7 @@ async function freePort(port: number): Promise<number> {
     const found = await tryPort(port);
     if (found !== null) return found;
     if (Date.now() > deadline) {
-      throw new StartError(
+      throw new Failure(
         `Port ${port} is taken. End what listens there, or choose another: npm start -- --port ${port + 1}`,
       );
     }
@@ -161,7 +158,7 @@ function tryPort(port: number): Promise<number | null> {
     const probe = createServer();
     probe.once("error", (error: NodeJS.ErrnoException) => {
       if (error.code === "EADDRINUSE") resolve(null);
-      else reject(new StartError(`Port ${port} cannot be used: ${error.message}.`));
+      else reject(new Failure(`Port ${port} cannot be used: ${error.message}.`));
     });
     probe.listen(port, HOST, () => {
       const address = probe.address();

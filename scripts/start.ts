@@ -7,15 +7,16 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { buildConsole } from "./console.ts";
+import { Failure } from "./failure.ts";
 import { onNpmDeath } from "./npm-death.ts";
-import { StartError, startServer } from "./server.ts";
+import { startServer } from "./server.ts";
 
 const USAGE = "Usage: npm start -- [--port N] [--persist DIR]";
 
 function readOptions(): { port: number; persist: string } {
   const { values } = parseOptions();
   if (!/^\d{1,5}$/.test(values.port) || Number(values.port) > 65_535) {
-    throw new StartError(`--port must be a number from 0 to 65535, not "${values.port}".\n${USAGE}`);
+    throw new Failure(`--port must be a number from 0 to 65535, not "${values.port}".\n${USAGE}`);
   }
   return { port: Number(values.port), persist: resolve(values.persist) };
 }
@@ -29,7 +30,7 @@ function parseOptions() {
       },
     });
   } catch (cause) {
-    throw new StartError(cause instanceof Error ? `${cause.message}\n${USAGE}` : USAGE);
+    throw new Failure(cause instanceof Error ? `${cause.message}\n${USAGE}` : USAGE);
   }
 }
 
@@ -51,7 +52,7 @@ async function main(): Promise<void> {
   });
   const ready = server.ready.then(() => console.log(`Dramatis is ready at ${server.url}`));
   const ended = server.ended.then((reason) => {
-    throw new StartError(`Dramatis has ended: ${reason}.`);
+    throw new Failure(`Dramatis has ended: ${reason}.`);
   });
   try {
     await Promise.race([ready.then(() => ended), ended, leaving]);
@@ -64,6 +65,6 @@ try {
   await main();
   process.exit(0);
 } catch (error) {
-  console.error(error instanceof StartError ? error.message : error);
+  console.error(error instanceof Failure ? error.message : error);
   process.exit(1);
 }

@@ -6,6 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
+import { Failure } from "./failure.ts";
 
 const PASSED = /^(?:(?:OPENAI|ANTHROPIC|GEMINI)_[A-Z0-9_]+|DRAMATIS_MODEL)$/;
 
@@ -39,7 +40,7 @@ export function formatVariables(variables: NodeJS.Dict<string>): string {
     .map(([name, value = ""]) => {
       const quote = ["'", "`", '"'].find((candidate) => !value.includes(candidate));
       if (quote === undefined || (quote === '"' && /\\[nr]/.test(value))) {
-        throw new Error(`The value of ${name} cannot be passed on: it has every kind of quote.`);
+        throw new Failure(`The value of ${name} cannot be passed on: it has every kind of quote.`);
       }
       return `${name}=${quote}${value.replaceAll("$", "\\$")}${quote}\n`;
     })

@@ -8,7 +8,7 @@
 import type { SqlDatabase } from "../ports/sql-database.ts";
 import { checkSqlValues, MAX_VALUE_BYTES } from "../ports/sql-values.ts";
 import { utf8Length } from "../shared/utf8.ts";
-import { dehydrateEvent, hydrateEvent } from "./events.ts";
+import { dehydrateEvent, hydrateEvent } from "./event-rows.ts";
 import { INLINE_BYTES, type LongText, type PackedText, packedBytes } from "./long-text.ts";
 import { EventAction, type LoadEventsOptions, type SessionEvent, type StoredEvent } from "./types.ts";
 

@@ -27,7 +27,7 @@ const EXISTS = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND na
 const INSERT = "INSERT INTO cf_agents_long_text (key, piece, text) VALUES (?, ?, ?)";
 const SELECT = "SELECT text FROM cf_agents_long_text WHERE key = ? ORDER BY piece";
 const DELETE = "DELETE FROM cf_agents_long_text WHERE key = ?";
-const DELETE_PREFIX = "DELETE FROM cf_agents_long_text WHERE key >= ?1 AND key < ?1 || char(0x10ffff)";
+const DELETE_PREFIX = "DELETE FROM cf_agents_long_text WHERE key >= ?1 AND instr(key, ?1) = 1";
 
 export class LongText {
   constructor(private readonly db: SqlDatabase) {}

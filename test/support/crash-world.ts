@@ -7,10 +7,10 @@
  */
 import { createModelGateway } from "../../src/adapters/gateway.ts";
 import { adapterFor } from "../../src/adapters/lookup.ts";
+import type { TurnView } from "../../src/agents/conversation/api.ts";
+import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
 import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
-import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
-import type { TurnView } from "../../src/agents/conversation/api.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
 import type { Frame } from "../../src/client/protocol.ts";
 import { type ConversationState as ClientState, initialState } from "../../src/client/state.ts";
@@ -23,13 +23,13 @@ import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import { type Provider, scriptedFetch } from "./chat-replies.ts";
 import { type Crossings, crossExecutor, crossGateway, crossKeyValue, crossSql } from "./crossings.ts";
 
 export interface WorldOptions {
   library: Library;
   persona: Persona;
-  /** The provider: the body of a request in, the payloads of its server-sent events out. */
-  provider(body: { messages: { role: string; content: string | null }[]; tools?: unknown[] }): string[];
+  provider: Provider;
   /** The user's messages, sent one after the other, each when the turn before is over. */
   messages: string[];
 }
@@ -59,7 +59,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
   const gateway = createModelGateway({
     secret: () => undefined,
     clock,
-    fetch: async (_url, init) => answer(options.provider(JSON.parse(String(init.body)))),
+    fetch: scriptedFetch(options.provider),
   });
 
   let client = initialState;
@@ -105,7 +105,13 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
     }
   }
 
-  function reconnect({ runtime, queries }: { runtime: ConversationRuntime; queries: ConversationQueries }): void {
+  function reconnect({
+    runtime,
+    queries,
+  }: {
+    runtime: ConversationRuntime;
+    queries: ConversationQueries;
+  }): void {
     for (let after = client.seq ?? 0, done = false; !done; ) {
       const slice = queries.replay(runtime.state, after);
       for (const frame of slice.frames) client = applyFrame(client, frame);
@@ -132,7 +138,12 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
   for (const [index, content] of options.messages.entries()) {
     for (let acknowledged = false; !acknowledged; ) {
       try {
-        const signal = { type: "conversation.user.message", id: `key-${index}`, caller: USER, data: { content } } as const;
+        const signal = {
+          type: "conversation.user.message",
+          id: `key-${index}`,
+          caller: USER,
+          data: { content },
+        } as const;
         await life.runtime.accept(signal);
         acknowledged = true;
       } catch (error) {
@@ -161,9 +172,4 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
 /** Lets every promise reaction that is ready run. */
 function breathe(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
-}
-
-function answer(payloads: string[]): Response {
-  const text = payloads.map((payload) => `data: ${payload}\n\n`).join("");
-  return new Response(text, { headers: { "content-type": "text/event-stream" } });
 }

@@ -12,13 +12,7 @@ const text = fc.string({ unit: "grapheme", maxLength: 40 });
 const call = fc.record({
   id: fc.string({ minLength: 1, maxLength: 60 }),
   name: fc.oneof(fc.constantFrom("calculator", "notes", "memory.write"), fc.string({ maxLength: 80 })),
-  arguments: fc.dictionary(
-    fc.string({ maxLength: 8 }),
-    fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<unknown>,
-    {
-      maxKeys: 4,
-    },
-  ),
+  arguments: fc.dictionary(fc.string({ maxLength: 8 }), json, { maxKeys: 4 }),
 });
 
 const speaker = fc.option(fc.string({ minLength: 1, maxLength: 20 }), { nil: undefined });

@@ -5,10 +5,10 @@ const paths = {
   send: "M12 19V5M6 11l6-6 6 6",
   down: "M12 5v14M6 13l6 6 6-6",
   chevron: "M9 6l6 6-6 6",
-  check: "M5 12.500l4.500 4.500L19 7.500",
+  check: "M5 12.5l4.5 4.5L19 7.5",
   cross: "M7 7l10 10M17 7L7 17",
-  retry: "M20 11a8 8 0 1 0-2.300 6M20 5v6h-6",
-  alert: "M12 8v5M12 16.500v.100M12 3.500l9 16H3z",
+  retry: "M20 11a8 8 0 1 0-2.3 6M20 5v6h-6",
+  alert: "M12 8v5M12 16.5v.1M12 3.5l9 16H3z",
   spinner: "M12 3a9 9 0 1 0 9 9",
 } as const;
 

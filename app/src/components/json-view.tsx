@@ -5,11 +5,7 @@ export function JsonView({ label, value }: { label: string; value: unknown }) {
   return (
     <figure>
       <figcaption className="mb-1 text-xs font-medium text-muted">{label}</figcaption>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard. */}
-      <pre
-        tabIndex={0}
-        className="max-h-72 overflow-auto rounded-lg bg-sunken p-2.5 font-mono text-xs leading-relaxed wrap-anywhere whitespace-pre-wrap"
-      >
+      <pre className="max-h-72 overflow-auto rounded-lg bg-sunken p-2.5 font-mono text-xs leading-relaxed wrap-anywhere whitespace-pre-wrap">
         {prettyJson(value)}
       </pre>
     </figure>

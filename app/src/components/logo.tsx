@@ -3,9 +3,9 @@ export function Logo() {
   return (
     <svg viewBox="0 0 32 32" className="size-6" aria-hidden="true">
       <rect width="32" height="32" rx="8" className="fill-accent" />
-      <path d="M7 8h11v6.500a5.500 5.500 0 0 1-11 0z" className="fill-on-accent" />
+      <path d="M7 8h11v6.5a5.5 5.5 0 0 1-11 0z" className="fill-on-accent" />
       <path
-        d="M20.500 14H25v6.500a5.500 5.500 0 0 1-11 0v-.100c3.700-.500 6.500-2.900 6.500-6.400z"
+        d="M20.5 14H25v6.5a5.5 5.5 0 0 1-11 0v-.1c3.700-.5 6.5-2.900 6.5-6.400z"
         className="fill-on-accent"
         opacity=".6"
       />

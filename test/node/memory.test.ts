@@ -1,0 +1,219 @@
+/** Sessions, events and contexts on Node, and what holds for any of them. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { dehydrateEvent, hydrateEvent } from "../../src/memory/event-rows.ts";
+import { EventStore } from "../../src/memory/event-store.ts";
+import { eventToMessage, messageToEvent } from "../../src/memory/events.ts";
+import { LongText } from "../../src/memory/long-text.ts";
+import { type ContextMessage, EventAction, type Facts, type SessionEvent } from "../../src/memory/types.ts";
+import { buildWorkingContext, pairedMessages } from "../../src/memory/working-context.ts";
+import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { fitsUtf8, splitUtf8, utf8Length } from "../../src/shared/utf8.ts";
+import { eventFunctionsContract } from "../support/event-functions-contract.ts";
+import { eventStoreContract } from "../support/event-store-contract.ts";
+
+describe("functions over events", () => eventFunctionsContract());
+
+describe("stores on node:sqlite", () => {
+  eventStoreContract(async (body) => {
+    const db = new NodeSqlDatabase();
+    try {
+      await body({ db, kv: new NodeKeyValue(db) });
+    } finally {
+      db.close();
+    }
+  });
+});
+
+const text = fc.string({ unit: "binary", maxLength: 60 });
+/** JSON as it comes back from its text: what `-0` and a member called `__proto__` turn into is JSON's matter. */
+const json = fc.jsonValue({ maxDepth: 3 }).map((value): unknown => JSON.parse(JSON.stringify(value)));
+// SAFETY: the members are JSON values by construction.
+const facts = fc.dictionary(fc.string({ maxLength: 10 }), json, {
+  noNullPrototype: true,
+}) as fc.Arbitrary<Facts>;
+const reserved = ["model", "isSuccess", "compactedEventCount"];
+const plainFacts = facts.filter(
+  (value) => Object.keys(value).length > 0 && !reserved.some((key) => key in value),
+);
+const optional = { requiredKeys: ["id", "sessionId", "seq", "content", "createdAt", "action"] as const };
+
+/** Any event that a session can hold. */
+function anyEvent(metadata: fc.Arbitrary<Facts>): fc.Arbitrary<SessionEvent> {
+  const base = {
+    id: fc.string({ minLength: 1, maxLength: 20 }),
+    sessionId: fc.constant("s"),
+    seq: fc.nat(),
+    content: text,
+    createdAt: fc.nat(2 ** 45),
+  };
+  const call = fc.record({ id: text, name: text, arguments: facts });
+  const withMetadata = <Event>(event: fc.Arbitrary<Event>): fc.Arbitrary<Event> =>
+    fc.tuple(event, fc.option(metadata, { nil: undefined })).map(([value, extra]) => ({
+      ...value,
+      ...(extra === undefined ? {} : { metadata: extra }),
+    }));
+  return withMetadata(
+    fc.oneof(
+      fc.record({ ...base, action: fc.constant(EventAction.USER_MESSAGE as const) }),
+      fc.record({ ...base, action: fc.constant(EventAction.SYSTEM_INSTRUCTION as const) }),
+      fc.record(
+        { ...base, action: fc.constant(EventAction.AGENT_MESSAGE as const), model: text },
+        { requiredKeys: [...optional.requiredKeys] },
+      ),
+      fc.record({
+        ...base,
+        action: fc.constant(EventAction.TOOL_CALL_REQUEST as const),
+        toolCalls: fc.array(call, { minLength: 1, maxLength: 3 }),
+      }),
+      fc.record({
+        ...base,
+        action: fc.constant(EventAction.TOOL_RESULT as const),
+        toolCallId: text,
+        toolName: text,
+        isSuccess: fc.boolean(),
+      }),
+      fc.record({
+        ...base,
+        action: fc.constant(EventAction.COMPACTION as const),
+        compactedEventCount: fc.nat(),
+      }),
+    ),
+  );
+}
+
+describe("what holds for any event", () => {
+  it("EVENT-1 the way into a row and back changes nothing", () => {
+    fc.assert(
+      fc.property(anyEvent(facts), (event) => {
+        expect(hydrateEvent(dehydrateEvent(event))).toEqual(event);
+      }),
+    );
+  });
+
+  it("EVENT-3 the way into a message and back changes nothing but the number", () => {
+    fc.assert(
+      fc.property(anyEvent(plainFacts), (event) => {
+        const message = eventToMessage(event);
+        fc.pre(message !== null);
+        const { id, createdAt } = event;
+        expect(messageToEvent("s", message, { id, createdAt })).toEqual({ ...event, seq: 0 });
+      }),
+    );
+  });
+
+  it("EVENTS-1 EVENTS-2 what is appended in any batches is loaded in order, exactly", () => {
+    const batches = fc.array(fc.array(anyEvent(facts), { maxLength: 8 }), { maxLength: 5 });
+    fc.assert(
+      fc.property(batches, (given) => {
+        const db = new NodeSqlDatabase();
+        const store = new EventStore(db, new LongText(db));
+        store.createTable();
+        let next = 0;
+        for (const batch of given) {
+          store.append("s", next, batch);
+          next += batch.length;
+        }
+        expect(store.load("s")).toEqual(given.flat().map((event, seq) => ({ ...event, seq })));
+        db.close();
+      }),
+    );
+  });
+});
+
+describe("what holds for any context", () => {
+  const id = fc.constantFrom("a", "b", "c");
+  const message: fc.Arbitrary<ContextMessage> = fc.oneof(
+    fc.record({
+      role: fc.constantFrom("user" as const, "assistant" as const, "system" as const),
+      content: text,
+    }),
+    fc.record({ role: fc.constant("tool" as const), content: text, toolCallId: id }),
+    fc.record({
+      role: fc.constant("assistant" as const),
+      content: text,
+      toolCalls: fc
+        .uniqueArray(id, { minLength: 1, maxLength: 2 })
+        .map((callIds) => callIds.map((callId) => ({ id: callId, name: "n", arguments: {} }))),
+    }),
+  );
+
+  it("CTX-1 each request is followed by exactly its results, and no result stands elsewhere", () => {
+    fc.assert(
+      fc.property(fc.array(message, { maxLength: 30 }), (messages) => {
+        const paired = pairedMessages(messages);
+        let due: string[] = [];
+        for (const { role, toolCallId, toolCalls } of paired) {
+          if (role === "tool") {
+            expect(due).toContain(toolCallId);
+            due = due.filter((callId) => callId !== toolCallId);
+          } else {
+            expect(due).toEqual([]);
+            due = (toolCalls ?? []).map((call) => call.id);
+          }
+        }
+        expect(due).toEqual([]);
+      }),
+    );
+  });
+
+  it("CTX-1 what has both halves in the right order is left as it is, and pairing twice changes nothing", () => {
+    fc.assert(
+      fc.property(fc.array(message, { maxLength: 30 }), (messages) => {
+        const paired = pairedMessages(messages);
+        expect(pairedMessages(paired)).toEqual(paired);
+        const others = ({ role, toolCalls }: ContextMessage) => role !== "tool" && toolCalls === undefined;
+        expect(paired.filter(others)).toEqual(messages.filter(others));
+      }),
+    );
+  });
+
+  it("CTX-2 no event below a compaction's count is sent, whatever the window", () => {
+    const shape = fc.array(fc.option(fc.nat(12), { freq: 4, nil: undefined }), { maxLength: 12 });
+    fc.assert(
+      fc.property(shape, fc.nat(12), (counts, from) => {
+        const events = counts.map((count, seq): SessionEvent => {
+          const base = { id: `${seq}`, sessionId: "s", seq, content: `${seq}`, createdAt: 0 };
+          return count === undefined
+            ? { ...base, action: EventAction.USER_MESSAGE }
+            : { ...base, action: EventAction.COMPACTION, compactedEventCount: count };
+        });
+        const window = events.slice(from);
+        const covered = Math.max(
+          0,
+          ...window.map((event) =>
+            event.action === EventAction.COMPACTION ? Math.min(event.compactedEventCount, event.seq) : 0,
+          ),
+        );
+        const sent = buildWorkingContext(window).messages.map(({ content }) => Number(content));
+        expect([...sent].sort((a, b) => a - b)).toEqual(
+          window.map(({ seq }) => seq).filter((seq) => seq >= covered),
+        );
+      }),
+    );
+  });
+});
+
+describe("sizes of text", () => {
+  it("counts bytes as UTF-8 does, and cuts text into pieces that fit and add up", () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: "binary", maxLength: 300 }),
+        fc.integer({ min: 4, max: 40 }),
+        (value, limit) => {
+          const bytes = new TextEncoder().encode(value).byteLength;
+          expect(utf8Length(value)).toBe(bytes);
+          expect(fitsUtf8(value, limit)).toBe(bytes <= limit);
+          const pieces = [...splitUtf8(value, limit)];
+          expect(pieces.join("")).toBe(value);
+          for (const piece of pieces) {
+            expect(piece).not.toBe("");
+            expect(utf8Length(piece)).toBeLessThanOrEqual(limit);
+            expect(piece.isWellFormed()).toBe(true);
+          }
+        },
+      ),
+    );
+  });
+});

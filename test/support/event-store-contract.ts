@@ -1,0 +1,255 @@
+/** What the stores of sessions and events must do, whichever database stands behind them. */
+import { expect, it } from "vitest";
+import { EventStore } from "../../src/memory/event-store.ts";
+import { LongText, MAX_TEXT_BYTES, packedBytes } from "../../src/memory/long-text.ts";
+import { EventAction, type SessionEvent } from "../../src/memory/types.ts";
+import { CostCounter, countingDatabase } from "../../src/ports/counting.ts";
+import type { SqlDatabase } from "../../src/ports/sql-database.ts";
+import { agent, everyAction, result, user } from "./events.ts";
+import type { WithPorts } from "./port-contract.ts";
+
+const MEGABYTE = 1_000_000;
+
+interface Stores {
+  db: SqlDatabase;
+  events: EventStore;
+  longText: LongText;
+  counter: CostCounter;
+}
+
+const users = (count: number, from = 0) => Array.from({ length: count }, (_, i) => user(`e${from + i}`));
+const ids = (events: readonly SessionEvent[]) => events.map(({ id }) => id);
+const seqs = (events: readonly SessionEvent[]) => events.map(({ seq }) => seq);
+
+/** Registers the tests. */
+export function eventStoreContract(withPorts: WithPorts): void {
+  const withStores = (body: (stores: Stores) => void) =>
+    withPorts((ports) => {
+      const counter = new CostCounter();
+      const { db } = countingDatabase(ports.db, ports.kv, counter);
+      const longText = new LongText(db);
+      const events = new EventStore(db, longText);
+      events.createTable();
+      events.createTable();
+      counter.reset();
+      body({ db, events, longText, counter });
+    });
+
+  it("M8 M9 M10 events come back as they were appended, with the numbers and the session they got", async () => {
+    await withStores(({ events }) => {
+      const given = everyAction().map((event) => ({ ...event, sessionId: "elsewhere", seq: 99 }));
+      events.append("mine", 5, given);
+      expect(events.load("mine")).toEqual(
+        given.map((event, index) => ({ ...event, sessionId: "mine", seq: 5 + index })),
+      );
+      expect(events.load("elsewhere")).toEqual([]);
+    });
+  });
+
+  it("EVENTS-1 a batch is one statement, an empty one is none, and a taken number appends nothing of it", async () => {
+    await withStores(({ events, counter }) => {
+      events.append("s", 0, users(300));
+      events.append("s", 300, []);
+      expect(counter.cost.statements).toBe(1);
+      expect(() => events.append("s", 298, users(5, 298))).toThrow("UNIQUE");
+      expect(seqs(events.load("s", { limit: 1 }))).toEqual([299]);
+    });
+  });
+
+  it("EVENTS-1 a batch above the limit of a value takes several statements, and still all or none", async () => {
+    await withStores(({ events, counter }) => {
+      const bulky = (count: number) =>
+        users(count).map((event) => ({ ...event, content: "x".repeat(300_000) }));
+      events.append("s", 0, bulky(20));
+      expect(counter.cost.statements).toBe(4);
+      expect(events.load("s")).toHaveLength(20);
+      expect(() => events.append("s", 1, bulky(20))).toThrow("UNIQUE");
+      const mixed = [
+        ...bulky(8),
+        result("long", "c", "y".repeat(2 * MEGABYTE)),
+        { ...user("bad"), content: "\ud800" },
+      ];
+      expect(() => events.append("s", 20, mixed)).toThrow(expect.objectContaining({ code: "INVALID_INPUT" }));
+      expect(seqs(events.load("s", { limit: 1 }))).toEqual([19]);
+    });
+  });
+
+  it("M6 loads the last 50 ascending by default, or the first, or those before a number", async () => {
+    await withStores(({ events }) => {
+      events.append("s", 0, users(120));
+      events.append("other", 0, users(3));
+      const range = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
+      expect(seqs(events.load("s"))).toEqual(range(70, 120));
+      expect(seqs(events.load("s", { limit: 3 }))).toEqual([117, 118, 119]);
+      expect(seqs(events.load("s", { limit: 3, tail: false }))).toEqual([0, 1, 2]);
+      expect(seqs(events.load("s", { tail: false }))).toEqual(range(0, 50));
+      expect(seqs(events.load("s", { limit: 2, before: 10 }))).toEqual([8, 9]);
+      expect(seqs(events.load("s", { limit: 20, before: 10, tail: false }))).toEqual(range(0, 10));
+      expect(events.load("s", { limit: 0 })).toEqual([]);
+      expect(events.load("nobody")).toEqual([]);
+    });
+  });
+
+  it("M6 loads by time, inclusive, and by actions", async () => {
+    await withStores(({ events }) => {
+      const timed = users(10).map((event, i) => ({
+        ...(i % 3 === 0 ? agent(event.id) : event),
+        createdAt: 1000 + i,
+      }));
+      events.append("s", 0, timed);
+      expect(seqs(events.load("s", { since: 1007 }))).toEqual([7, 8, 9]);
+      expect(seqs(events.load("s", { actions: [EventAction.AGENT_MESSAGE] }))).toEqual([0, 3, 6, 9]);
+      expect(
+        seqs(events.load("s", { actions: [EventAction.AGENT_MESSAGE], since: 1002, limit: 1, tail: false })),
+      ).toEqual([3]);
+      expect(
+        seqs(events.load("s", { actions: [EventAction.AGENT_MESSAGE, EventAction.USER_MESSAGE] })),
+      ).toHaveLength(10);
+      expect(events.load("s", { actions: [] })).toEqual([]);
+      expect(events.load("s", { actions: [EventAction.COMPACTION] })).toEqual([]);
+    });
+  });
+
+  it("M7 deletes the named events of the session only, however many are named", async () => {
+    await withStores(({ events }) => {
+      events.append("s", 0, users(2500));
+      events.append("t", 0, users(5));
+      events.delete("s", [...ids(users(2400)), "never there"]);
+      expect(events.load("s", { limit: 1000 })).toHaveLength(100);
+      expect(events.load("t")).toHaveLength(5);
+      events.delete("s", []);
+      events.delete("t", ["e1", "e3"]);
+      expect(ids(events.load("t"))).toEqual(["e0", "e2", "e4"]);
+    });
+  });
+
+  it("M3 deletes all events of one session, also of one whose name begins another's", async () => {
+    await withStores(({ events }) => {
+      for (const session of ["a", "a:", "a:0", "1:a"]) {
+        events.append(session, 0, [result("t", "c", session.repeat(2 * MEGABYTE)), user("u")]);
+      }
+      events.deleteSession("a");
+      expect(events.load("a")).toEqual([]);
+      for (const session of ["a:", "a:0", "1:a"]) {
+        expect(events.load(session, { maxBytes: 32 * MEGABYTE })).toMatchObject([
+          { content: session.repeat(2 * MEGABYTE) },
+          { content: "u" },
+        ]);
+      }
+    });
+  });
+
+  it("M21 EVENTS-2 long content and long metadata come back exactly and leave nothing behind", async () => {
+    await withStores(({ db, events }) => {
+      const mixed = `${"ä😀\0x".repeat(400_000)}`;
+      const long: SessionEvent[] = [
+        result("t1", "c1", mixed),
+        { ...user("u1", "short"), metadata: { notes: mixed } },
+        { ...user("u2", "é".repeat(700_000)), metadata: { notes: "n".repeat(700_000) } },
+        { ...user("u3", "\0".repeat(1_400_000)) },
+        user("u4"),
+      ];
+      events.append("s", 0, long);
+      const stored = events.load("s", { maxBytes: Number.MAX_SAFE_INTEGER });
+      expect(
+        stored
+          .map(({ content, metadata }) => ({ content, metadata }))
+          .every(({ content, metadata }, i) => {
+            return (
+              content === long[i]?.content && JSON.stringify(metadata) === JSON.stringify(long[i]?.metadata)
+            );
+          }),
+      ).toBe(true);
+      const rowSizes =
+        "SELECT max(octet_length(content) + octet_length(metadata)) AS bytes FROM cf_agents_events";
+      expect(db.all<{ bytes: number }>(rowSizes)[0]?.bytes).toBeLessThan(2 * MEGABYTE);
+      const pieces = "SELECT count(*) AS n, max(octet_length(text)) AS bytes FROM cf_agents_long_text";
+      const [found] = db.all<{ n: number; bytes: number }>(pieces);
+      expect(found?.n).toBeGreaterThan(4);
+      expect(found?.bytes).toBeLessThan(2 * MEGABYTE);
+      events.delete("s", ["t1", "u2"]);
+      expect(ids(events.load("s"))).toEqual(["u1", "u3", "u4"]);
+      events.deleteSession("s");
+      expect(db.all(pieces)).toEqual([{ n: 0, bytes: null }]);
+    });
+  });
+
+  it("M21 EVENTS-2 text at the limit is stored, above it nothing is", async () => {
+    await withStores(({ events }) => {
+      events.append("s", 0, [user("most", "x".repeat(MAX_TEXT_BYTES))]);
+      expect(events.load("s")[0]?.content.length).toBe(MAX_TEXT_BYTES);
+      const tooMuch = [user("fine"), user("more", "x".repeat(MAX_TEXT_BYTES + 1))];
+      expect(() => events.append("s", 1, tooMuch)).toThrow(expect.objectContaining({ code: "TOO_LARGE" }));
+      expect(events.load("s", { maxBytes: Number.MAX_SAFE_INTEGER })).toHaveLength(1);
+    });
+  });
+
+  it("M21 EVENTS-3 a window is bounded by bytes, counts what long text hides, and holds one event at least", async () => {
+    await withStores(({ events, counter }) => {
+      const megabytes = users(20).map((event) => ({ ...event, content: "x".repeat(MEGABYTE) }));
+      events.append("s", 0, megabytes);
+      events.append("s", 20, [result("t", "c", "y".repeat(3 * MEGABYTE))]);
+      expect(seqs(events.load("s"))).toEqual([15, 16, 17, 18, 19, 20]);
+      expect(seqs(events.load("s", { tail: false }))).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+      counter.reset();
+      expect(seqs(events.load("s", { before: 20, maxBytes: 2 * MEGABYTE }))).toEqual([18, 19]);
+      expect(counter.cost.statements).toBe(1);
+      expect(events.load("s", { maxBytes: 1 })).toMatchObject([
+        { seq: 20, content: "y".repeat(3 * MEGABYTE) },
+      ]);
+    });
+  });
+
+  it("LONG-1 LONG-2 short text stays as it is, at no cost; long text comes back from its pieces", async () => {
+    await withStores(({ longText, counter }) => {
+      const short = "é".repeat(750_000);
+      expect(longText.pack("k", short)).toBe(short);
+      expect(longText.unpack("k", short)).toBe(short);
+      expect(counter.cost.statements).toBe(0);
+      const long = `${short}!`;
+      const packed = longText.pack("k", long);
+      expect(packed).toBeInstanceOf(Uint8Array);
+      expect(packedBytes(packed)).toBe(1_500_001);
+      expect(longText.unpack("k", packed)).toBe(long);
+      expect(longText.unpack("k", longText.pack("k", "other".repeat(MEGABYTE)))).toBe(
+        "other".repeat(MEGABYTE),
+      );
+      expect(longText.unpack("k", longText.pack("k", "12345", 4))).toBe("12345");
+    });
+  });
+
+  it("LONG-1 says so when pieces are missing, and discards by key and by prefix", async () => {
+    await withStores(({ db, longText }) => {
+      longText.discard("never packed");
+      const long = "x".repeat(2 * MEGABYTE);
+      const keys = ["turn:1", "turn:10", "turn:\u{10ffff}", "other"];
+      const packed = keys.map((key) => [key, longText.pack(key, long)] as const);
+      longText.discard("turn:1");
+      longText.discardAll("nothing");
+      expect(db.all("SELECT DISTINCT key FROM cf_agents_long_text ORDER BY key")).toHaveLength(3);
+      longText.discardAll("turn:");
+      expect(db.all("SELECT DISTINCT key FROM cf_agents_long_text")).toEqual([{ key: "other" }]);
+      const outcome =
+        ([key, value]: (typeof packed)[number]) =>
+        () =>
+          longText.unpack(key, value);
+      for (const gone of packed.slice(0, 3)) expect(outcome(gone)).toThrow("not complete");
+    });
+  });
+
+  it("EVENTS-2 text that cannot be stored is refused wherever it stands", async () => {
+    await withStores(({ events }) => {
+      const lone = "\udfff";
+      const bad = [user("e", lone), user(lone), user("e", `${"x".repeat(2 * MEGABYTE)}${lone}`)];
+      for (const event of bad) {
+        expect(() => events.append("s", 0, [user("ok"), event])).toThrow(
+          expect.objectContaining({ code: "INVALID_INPUT" }),
+        );
+      }
+      expect(events.load("s")).toEqual([]);
+      const escaped = { ...user("e"), metadata: { text: lone } };
+      events.append("s", 0, [escaped]);
+      expect(events.load("s")).toMatchObject([{ metadata: { text: lone } }]);
+    });
+  });
+}

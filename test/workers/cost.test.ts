@@ -1,0 +1,261 @@
+/**
+ * The budget table of the design as counting tests (H5): statements and rows of a conversation's own work, counted at
+ * its ports on real Durable Object storage. The SDK's own statements and the wake-up job are not in these numbers.
+ */
+import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { createModelGateway } from "../../src/adapters/gateway.ts";
+import { adapterFor } from "../../src/adapters/lookup.ts";
+import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
+import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
+import { turnEvents } from "../../src/agents/conversation/turn-events.ts";
+import { localExecutor } from "../../src/agents/executor/client.ts";
+import type { Frame } from "../../src/client/protocol.ts";
+import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { CodeRegistry } from "../../src/library/registry.ts";
+import { resolveChain } from "../../src/library/resolve.ts";
+import type { VersionChain } from "../../src/library/types.ts";
+import { CostCounter } from "../../src/ports/counting.ts";
+import { countingStorage } from "../../src/ports/workers/counting-storage.ts";
+import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
+import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
+import { systemClock, systemIds } from "../../src/ports/workers/system.ts";
+import { callPayloads, repliesSoFar, scriptedFetch, textPayloads } from "../support/chat-replies.ts";
+
+const tool = (name: string, effect: "pure" | "once") =>
+  defineTool({
+    name,
+    description: "Doubles a number.",
+    input: z.object({ n: z.number() }),
+    effect,
+    execute: ({ n }) => ({ doubled: n * 2 }),
+  });
+const registry = new CodeRegistry([
+  defineLibrary("cost", { tools: [tool("double", "pure"), tool("charge", "once")] }),
+]);
+
+/** `call NAME N` makes N rounds of that tool; anything else is answered with 200 characters. */
+const provider = scriptedFetch((body) => {
+  const text = body.messages.findLast(({ role }) => role === "user")?.content ?? "";
+  const [, name, rounds] = /^call (\w+) (\d)$/.exec(text) ?? [];
+  if (name !== undefined && repliesSoFar(body) < Number(rounds)) return callPayloads("", [[name, { n: 1 }]]);
+  return textPayloads("a".repeat(200));
+});
+
+type Cost = CostCounter["cost"];
+
+/** A conversation over real storage, its ports counted. */
+class CountedConversation {
+  readonly counter = new CostCounter();
+  runtime: ConversationRuntime;
+  #ended = () => {};
+
+  constructor(
+    readonly storage: DurableObjectStorage,
+    private readonly chain: VersionChain,
+  ) {
+    this.runtime = this.#open();
+  }
+
+  /** A runtime that has yet to read its state, as after a wake. */
+  reopen(): void {
+    this.runtime = this.#open();
+  }
+
+  /** What creating the conversation costs. */
+  create(): Cost {
+    return this.#costOf(() => {
+      expect(this.runtime.exists).toBe(false);
+      this.runtime.create({
+        id: "conv_cost",
+        tenant: "test",
+        title: null,
+        agentId: "assistant",
+        projectId: "default",
+        participants: [{ type: "user", id: "ada" }],
+        chain: this.chain,
+        createdAt: systemClock.now(),
+      });
+    });
+  }
+
+  /** Runs a turn to its end; what it cost. */
+  async turn(content: string): Promise<Cost> {
+    const end = new Promise<void>((resolve) => {
+      this.#ended = resolve;
+    });
+    this.counter.reset();
+    await this.runtime.accept({
+      type: "conversation.user.message",
+      id: crypto.randomUUID(),
+      caller: { type: "user", userId: "ada" },
+      data: { content },
+    });
+    await end;
+    const { cost } = this.counter;
+    expect(this.runtime.store.turn(this.runtime.state.turns)?.status).toBe("completed");
+    return cost;
+  }
+
+  #costOf(work: () => void): Cost {
+    this.counter.reset();
+    work();
+    return this.counter.cost;
+  }
+
+  #open(): ConversationRuntime {
+    const counted = countingStorage(this.storage, this.counter);
+    return new ConversationRuntime({
+      database: new DurableSqlDatabase(counted),
+      keyValue: new DurableKeyValue(counted),
+      clock: systemClock,
+      ids: systemIds,
+      gateway: createModelGateway({ secret: () => undefined, fetch: provider, clock: systemClock }),
+      adapters: adapterFor,
+      executor: localExecutor(registry, systemClock),
+      gate: allowAll,
+      window: { open: async () => undefined },
+      publish: (frames: Frame[]) => {
+        if (frames.some(({ type }) => type === "turn.completed" || type === "turn.failed")) this.#ended();
+      },
+    });
+  }
+}
+
+/** A conversation nobody used before, inside a Durable Object. */
+async function inFreshConversation<Value>(
+  body: (conversation: CountedConversation) => Promise<Value>,
+): Promise<Value> {
+  const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
+  const toolIds = ["cost/double", "cost/charge"];
+  const persona = { identity: { systemPrompt: "Test." }, tools: { toolIds } };
+  const chain = await resolveChain(registry, persona, profile);
+  return runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), (_instance, { storage }) =>
+    body(new CountedConversation(storage, chain)),
+  );
+}
+
+/** Puts finished turns into the history through the conversation's own store, in bulk. */
+function seedHistory({ runtime, storage }: CountedConversation, messages: number): void {
+  const count = messages / 2;
+  const content = "x".repeat(200);
+  storage.transactionSync(() => {
+    for (let n = 1; n <= count; n++) {
+      const at = n * 1000;
+      const reply = { item: 1, text: content, finishReason: "stop" as const, at };
+      const turn = {
+        n,
+        stem: systemIds.ulid().slice(0, 19),
+        agentId: "assistant",
+        caller: { type: "user" as const, userId: "ada" },
+        input: content,
+        status: "completed" as const,
+        createdAt: at,
+        completedAt: at,
+        firstSeq: n * 6 - 4,
+        snapshot: (n - 1) * 2,
+        events: { from: (n - 1) * 2, count: 2 },
+        items: 2,
+        call: null,
+        replies: [reply],
+        operations: [],
+        recoveries: 0,
+        issues: {},
+      };
+      runtime.store.turns.put(turn);
+      runtime.store.events.append("assistant", turn.events.from, turnEvents(turn));
+      const entries = [
+        { type: "turn.started", turn: n },
+        { type: "message.user", turn: n, item: 0 },
+        { type: "message.started", turn: n, item: 1 },
+        { type: "message.completed", turn: n, item: 1 },
+        { type: "turn.completed", turn: n },
+        { type: "turn.finalized", turn: n },
+      ] as const;
+      runtime.store.journal.append(
+        { seq: turn.firstSeq, at, entries: [...entries] },
+        { turns: n, sessions: { assistant: n * 2 }, active: [] },
+      );
+    }
+  });
+}
+
+describe("H5 constant cost", () => {
+  test("H5 first use: at most 8 statements and 9 rows beyond the SDK's own", async () => {
+    const cost = await inFreshConversation(async (conversation) => conversation.create());
+    expect(cost.statements).toBeLessThanOrEqual(8);
+    expect(cost.rowsWritten).toBe(9);
+  });
+
+  test("H5 a plain turn in an open conversation: at most 8 statements and 8 rows", async () => {
+    const cost = await inFreshConversation(async (conversation) => {
+      conversation.create();
+      await conversation.turn("warm up");
+      return conversation.turn("hello");
+    });
+    expect(cost.statements).toBe(8);
+    expect(cost.rowsWritten).toBe(7);
+  });
+
+  test("H5 a turn with three rounds of a pure tool: at most 16 statements and 24 rows", async () => {
+    const cost = await inFreshConversation((conversation) => {
+      conversation.create();
+      return conversation.turn("call double 3");
+    });
+    expect(cost.statements).toBeLessThanOrEqual(16);
+    expect(cost.rowsWritten).toBeLessThanOrEqual(24);
+  });
+
+  test("H5 a turn with three rounds of a once tool commits before and after each: 20 statements, 25 rows", async () => {
+    const cost = await inFreshConversation((conversation) => {
+      conversation.create();
+      return conversation.turn("call charge 3");
+    });
+    expect(cost.statements).toBe(20);
+    expect(cost.rowsWritten).toBe(25);
+  });
+
+  test("H5 a turn costs the same at 10 and at 10 000 messages, and a wake reads what is active only", async () => {
+    const at = (messages: number) =>
+      inFreshConversation(async (conversation) => {
+        conversation.create();
+        seedHistory(conversation, messages);
+        conversation.reopen();
+        conversation.counter.reset();
+        expect(conversation.runtime.state.turns).toBe(messages / 2);
+        const wake = conversation.counter.cost;
+        return {
+          wake,
+          plain: await conversation.turn("hello"),
+          rounds: await conversation.turn("call double 3"),
+        };
+      });
+    const [few, some, many] = [await at(10), await at(100), await at(10_000)];
+    for (const { wake, plain, rounds } of [few, some, many]) {
+      expect(wake).toEqual({ statements: 2, rowsWritten: 0, rowsRead: 1 });
+      expect({ statements: plain.statements, rowsWritten: plain.rowsWritten }).toEqual({
+        statements: 8,
+        rowsWritten: 7,
+      });
+      expect(rounds.statements).toBe(few.rounds.statements);
+      expect(rounds.rowsWritten).toBe(few.rounds.rowsWritten);
+    }
+    // The window of 20 turns is full from 40 messages on; from there not even the rows read grow.
+    expect(many.plain.rowsRead).toBe(some.plain.rowsRead);
+    expect(many.rounds.rowsRead).toBe(some.rounds.rowsRead);
+  });
+
+  test("H5 a turn of two 200-character messages stores at most 1 500 bytes", async () => {
+    const bytes = await inFreshConversation(async (conversation) => {
+      conversation.create();
+      const turns = 300;
+      await conversation.turn("y".repeat(200));
+      const before = conversation.storage.sql.databaseSize;
+      for (let n = 0; n < turns; n++) await conversation.turn("y".repeat(200));
+      return (conversation.storage.sql.databaseSize - before) / turns;
+    });
+    expect(bytes).toBeLessThanOrEqual(1_500);
+  });
+});
