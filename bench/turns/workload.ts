@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 
-/** 200 characters, so that a plain turn stores two messages of about that size. */
+/** About 200 characters, so that a plain turn stores two messages of about that size. */
 export const PLAIN_TEXT =
   "Please remind me which of the harbour lights are lit before dusk, which ones wait for the keeper, and what " +
   "the log of last week says about the lamp on the northern pier that went out in the middle of a storm.";

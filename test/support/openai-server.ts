@@ -72,6 +72,15 @@ export interface OpenAIServerOptions {
   script?: (request: RecordedRequest) => Reply;
 }
 
+/** A gate for a script: `wait` resolves when `open` is called. */
+export function newGate(): { wait: Promise<void>; open: () => void } {
+  let open = () => {};
+  const wait = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { wait, open };
+}
+
 /** A reply of text, streamed in these chunks. */
 export function textReply(...chunks: string[]): Reply {
   return { kind: "stream", steps: [...chunks.map((text) => ({ text })), { finish: "stop" }] };

@@ -1,29 +1,28 @@
-/** Entry of the Worker that the tests on workerd run in: the application, and actors that exist only to be tested. */
+/** Entry of the Worker that the tests on workerd run in: the actors, and some that exist only to be tested. */
 import { DurableObject } from "cloudflare:workers";
-import { demoLibrary } from "../../examples/demo/library.ts";
+import { workersAIAdapter } from "../../src/adapters/workers-ai.ts";
 import { SessionAgent } from "../../src/agents/session-agent.ts";
-import { dramatis } from "../../src/dramatis.ts";
-import { localAuthorize } from "../../src/http/authorize.ts";
-import type { Principal } from "../../src/shared/principal.ts";
-import { testLibrary } from "./library.ts";
-
-const app = dramatis({
-  libraries: [demoLibrary, testLibrary],
-  agents: [{ id: "assistant", persona: "demo/assistant" }],
-  // Tests name their principal; requests that do not are the local one's.
-  authorize: async (request, env) => {
-    const principal = request.headers.get("x-test-principal");
-    // SAFETY: only tests reach this Worker.
-    return principal === null ? localAuthorize(request, env) : (JSON.parse(principal) as Principal);
-  },
-});
-
-export const { Conversation, Agent, Executor } = app;
 
 /** A bare Durable Object whose storage the port tests use from inside. */
 export class PortHost extends DurableObject {}
 
 /** A `SessionAgent` as an application would write it. */
-export class PlainSessionAgent extends SessionAgent {}
+export class PlainSessionAgent extends SessionAgent {
+  /** Answers with what a model would be sent, and keeps the turn. */
+  async handleUserMessage(sessionId: string, userMessage: string): Promise<string> {
+    const context = this.buildWorkingContext(sessionId, {
+      systemInstructions: ["You are a helpful assistant."],
+      limit: 10,
+    });
+    context.addMessage({ role: "user", content: userMessage });
+    const input = workersAIAdapter.toModelMessages(context.systemInstructions, context.messages);
+    const response = input.messages.map(({ role, content }) => `${role}: ${content}`).join("\n");
+    context.addMessage({ role: "assistant", content: response });
+    this.persistWorkingContext(sessionId, context);
+    return response;
+  }
+}
 
-export default app.handler;
+export default {
+  fetch: () => new Response("Not found", { status: 404 }),
+} satisfies ExportedHandler<Cloudflare.Env>;

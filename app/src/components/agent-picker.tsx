@@ -17,21 +17,21 @@ export function AgentPicker({ agents, value, onChange }: AgentPickerProps) {
         {agents.map((agent) => (
           <label
             key={agent.id}
-            className="flex items-start gap-3 rounded-xl border border-line bg-surface p-4 hover:border-accent has-checked:border-accent has-checked:bg-tint has-focus-visible:outline-2 has-focus-visible:outline-offset-2 has-focus-visible:outline-accent"
+            className="flex items-start gap-3 rounded-xl border border-line bg-surface p-4 hover:border-accent has-checked:border-accent has-checked:bg-tint"
           >
+            <Avatar name={agentName(agent)} />
+            <span className="min-w-0 flex-1">
+              <span className="block truncate font-medium">{agentName(agent)}</span>
+              <span className="line-clamp-2 text-sm text-muted">{agentDescription(agent)}</span>
+            </span>
             <input
               type="radio"
               name="agent"
               value={agent.id}
               checked={agent.id === value}
               onChange={() => onChange(agent.id)}
-              className="sr-only"
+              className="mt-1 size-4 shrink-0 accent-accent"
             />
-            <Avatar name={agentName(agent)} />
-            <span className="min-w-0">
-              <span className="block truncate font-medium">{agentName(agent)}</span>
-              <span className="line-clamp-2 text-sm text-muted">{agentDescription(agent)}</span>
-            </span>
           </label>
         ))}
       </div>

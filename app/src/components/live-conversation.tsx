@@ -4,7 +4,6 @@ import type { AgentIdentity } from "../../../src/agents/agent/api.ts";
 import { useConversation } from "../../../src/client/react/use-conversation.ts";
 import { takeFirstMessage } from "../first-message.ts";
 import { agentName, wordsOf } from "../format.ts";
-import { useAnnouncement } from "../hooks/use-announcement.ts";
 import { Composer } from "./composer.tsx";
 import { ConnectionIndicator } from "./connection-indicator.tsx";
 import { PageHeader } from "./page-header.tsx";
@@ -24,7 +23,6 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
   const agent = agents?.find((candidate) => candidate.id === view?.agentId);
   const name = agent === undefined ? wordsOf(view?.agentId ?? "") : agentName(agent);
   const title = view?.title ?? (view === null ? "" : "Untitled conversation");
-  const announcement = useAnnouncement(state.turns);
 
   useEffect(() => {
     const first = takeFirstMessage(id);
@@ -54,9 +52,6 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
         <ConnectionIndicator status={status} onReconnect={reconnect} />
       </PageHeader>
       <Timeline id={id} conversation={conversation} agentName={name} />
-      <p role="status" aria-live="polite" className="sr-only">
-        {announcement}
-      </p>
       <Composer
         onSend={say}
         note={status === "open" || view === null ? undefined : "What you send waits for the connection."}

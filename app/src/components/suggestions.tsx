@@ -10,7 +10,7 @@ export function Suggestions({ onPick }: { onPick: (text: string) => void }) {
   return (
     <section aria-label="Suggestions">
       <h3 className="mb-2 text-sm font-medium text-muted">Try one of these</h3>
-      <ul className="grid gap-2 sm:grid-cols-2">
+      <ul className="grid gap-3 sm:grid-cols-2">
         {suggestions.map(({ text, shows }) => (
           <li key={text}>
             <button

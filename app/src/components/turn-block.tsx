@@ -1,5 +1,9 @@
-/** One turn: what was asked, what was done about it, and what was answered. Rendered again only when it changes. */
-import { memo } from "react";
+/**
+ * One turn: what was asked, what was done about it, and what was answered. Rendered again only when it changes.
+ * A turn that happens while the page is open is read out as it goes, streamed text once it is complete; one that was
+ * loaded is not.
+ */
+import { memo, useState } from "react";
 import type { Content, TurnItem, TurnState } from "../../../src/client/index.ts";
 import { AgentMessage } from "./agent-message.tsx";
 import { Thinking } from "./thinking.tsx";
@@ -17,9 +21,10 @@ interface TurnBlockProps {
 
 export const TurnBlock = memo(function TurnBlock({ turn, agentName, onSay }: TurnBlockProps) {
   const active = turn.status === "active";
+  const [live] = useState(active);
   const question = questionOf(turn);
   return (
-    <section aria-label="Turn" data-turn={turn.id} className="space-y-4">
+    <section aria-live={live ? "polite" : "off"} data-turn={turn.id} className="space-y-4">
       {turn.items.map((item) => (
         <Item key={item.id} item={item} agentName={agentName} active={active} />
       ))}

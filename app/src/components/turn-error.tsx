@@ -13,10 +13,10 @@ export function TurnError({ error, onRetry }: TurnErrorProps) {
     <div
       data-testid="turn-error"
       data-retriable={error.retriable}
-      className="flex items-start gap-3 rounded-xl bg-danger-tint px-4 py-3 text-sm text-danger"
+      className="flex flex-wrap items-start gap-3 rounded-xl bg-danger-tint px-4 py-3 text-sm text-danger sm:flex-nowrap"
     >
       <Icon name="alert" className="mt-0.5" />
-      <div className="min-w-0 flex-1">
+      <div className="min-w-0 flex-1 basis-3/4 sm:basis-0">
         <p className="font-medium wrap-anywhere">{error.message}</p>
         <p className="mt-0.5">
           <span className="font-mono text-xs">{error.code}</span>
@@ -29,7 +29,7 @@ export function TurnError({ error, onRetry }: TurnErrorProps) {
         <button
           type="button"
           onClick={onRetry}
-          className="flex shrink-0 items-center gap-1.5 rounded-lg border border-current/30 px-3 py-1.5 font-medium hover:border-current"
+          className="ml-7 flex shrink-0 items-center gap-1.5 rounded-lg border border-current/30 px-3 py-1.5 font-medium hover:border-current sm:ml-0"
         >
           <Icon name="retry" />
           Try again

@@ -38,10 +38,7 @@ async function post(
   ports: GatewayPorts,
   signal: AbortSignal,
 ): Promise<Response> {
-  const url = `${profile.baseUrl ?? DEFAULT_BASE_URL}/chat/completions`;
-  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
-    throw new ModelFailure("validation", `"${profile.baseUrl}" is no HTTP address. ${check(profile)}`);
-  }
+  const url = `${baseUrlOf(profile)}/chat/completions`;
   const headers = {
     "content-type": "application/json",
     accept: "text/event-stream, application/json",
@@ -56,6 +53,19 @@ async function post(
     signal.throwIfAborted();
     throw new ModelFailure("network", `The model server could not be reached: ${reasonOf(error)}.`);
   }
+}
+
+function baseUrlOf({ baseUrl = DEFAULT_BASE_URL }: ModelProfile): string {
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+  const isPlain = url !== undefined && url.username + url.password + url.search + url.hash === "";
+  // What is refused is not repeated: it may hold a password.
+  if (!isPlain || !/^https?:$/.test(url.protocol)) {
+    throw new ModelFailure(
+      "validation",
+      "The profile's base URL must be an HTTP address without user, password or query.",
+    );
+  }
+  return baseUrl.replace(/\/+$/, "");
 }
 
 function authorization(profile: ModelProfile, ports: GatewayPorts): Record<string, string> {

@@ -238,7 +238,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     override onConnect(connection: Connection<ConnectionMemory>, { request }: ConnectionContext): void {
       const entrance = readEntrance(request);
-      if (entrance === null) return connection.close(4401, "UNAUTHENTICATED");
+      if (entrance === null) {
+        connection.close(4401, "UNAUTHENTICATED");
+        return;
+      }
       const from = new URL(request.url).searchParams.get("from");
       const position = from === null ? undefined : Number(from);
       openConnection(this.#connectionHost, connection, entrance.principal, position);

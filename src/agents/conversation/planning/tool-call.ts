@@ -61,11 +61,23 @@ export function failure(
 const MAX_VIOLATIONS = 5;
 
 function violations(schema: JsonObject, input: JsonObject): string[] {
-  // SAFETY: a definition's inputSchema was generated or checked as JSON Schema when it was published.
-  const { valid, errors } = new Validator(schema as Schema, "2020-12", false).validate(input);
+  const { valid, errors } = validatorOf(schema).validate(input);
   if (valid) return [];
   const leaves = errors.filter((error) => error.keyword !== "properties" && error.keyword !== "items");
   return (leaves.length > 0 ? leaves : errors)
     .slice(0, MAX_VIOLATIONS)
     .map((error) => `${error.instanceLocation.replace(/^#/, "") || "/"}: ${error.error}`);
+}
+
+/** Schemas are pinned, so one validator each serves for as long as the record is in memory. */
+const validators = new WeakMap<JsonObject, Validator>();
+
+function validatorOf(schema: JsonObject): Validator {
+  const known = validators.get(schema);
+  if (known !== undefined) return known;
+  // The library marks the schema it is given, and ours is not to be changed.
+  // SAFETY: a definition's inputSchema was generated or checked as JSON Schema when it was published.
+  const validator = new Validator(structuredClone(schema) as Schema, "2020-12", false);
+  validators.set(schema, validator);
+  return validator;
 }

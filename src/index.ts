@@ -1,0 +1,49 @@
+/** The package `dramatis`: the runtime of an application, the library builders, and the session primitives. */
+
+export type { ModelGateway, ModelProfile } from "./adapters/types.ts";
+export { type ModelFormatAdapter, workersAIAdapter } from "./adapters/workers-ai.ts";
+export type { AgentApi, AgentIdentity, CreateAgent } from "./agents/agent/api.ts";
+export type {
+  ConversationApi,
+  CreateConversation,
+  StartedTurn,
+  StartTurn,
+  SubscribeOptions,
+  TurnView,
+} from "./agents/conversation/api.ts";
+export type { Gate, GateContext } from "./agents/conversation/planning/gate.ts";
+export { SessionAgent } from "./agents/session-agent.ts";
+export { type DramatisEnv, type DramatisOptions, dramatis } from "./dramatis.ts";
+export type { Authorize } from "./http/authorize.ts";
+export {
+  defineLibrary,
+  defineModelProfile,
+  definePersona,
+  defineTool,
+  type Library,
+  type Tool,
+  type ToolContext,
+  type ToolOptions,
+} from "./library/define.ts";
+export { ToolError } from "./library/tool-error.ts";
+export type { DefinitionReference, Persona, ToolDefinition, ToolEffect } from "./library/types.ts";
+export { dehydrateEvent, eventToMessage, hydrateEvent, messageToEvent } from "./memory/events.ts";
+export {
+  type ContextBuilderOptions,
+  type ContextMessage,
+  EventAction,
+  type LoadEventsOptions,
+  type SessionEvent,
+  type StoredEvent,
+  type StoredSession,
+  type ToolCall,
+} from "./memory/types.ts";
+export { buildWorkingContext, WorkingContext } from "./memory/working-context.ts";
+export {
+  DramatisError,
+  type ErrorCode,
+  type ErrorData,
+  type InputIssue,
+  type Result,
+} from "./shared/errors.ts";
+export type { Principal, Role } from "./shared/principal.ts";

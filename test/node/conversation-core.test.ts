@@ -1,0 +1,483 @@
+/** The core of a conversation as properties: random signals in random order, checked after every commit. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { ModelError, ModelReply } from "../../src/adapters/types.ts";
+import { effectsOf } from "../../src/agents/conversation/dispatch/effects.ts";
+import { framesOf } from "../../src/agents/conversation/frames.ts";
+import {
+  MAX_ITEM_INDEX,
+  MAX_TURN_NUMBER,
+  messageId,
+  operationId,
+  parseItemId,
+  turnId,
+} from "../../src/agents/conversation/ids.ts";
+import { MAX_ACTIVE_TURNS, MAX_RECOVERIES, NOTICES } from "../../src/agents/conversation/limits.ts";
+import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
+import { plan } from "../../src/agents/conversation/planning/plan.ts";
+import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
+import { beginTransition, reduce } from "../../src/agents/conversation/reducer.ts";
+import type { Signal } from "../../src/agents/conversation/signals.ts";
+import {
+  type ConversationRecord,
+  type ConversationState,
+  pendingOperations,
+  type Turn,
+} from "../../src/agents/conversation/state.ts";
+import { ConversationStore } from "../../src/agents/conversation/store/conversation-store.ts";
+import { turnEvents, turnFromEvents, turnSummary } from "../../src/agents/conversation/turn-events.ts";
+import { movesOf } from "../../src/agents/conversation/views.ts";
+import type { Frame } from "../../src/client/protocol.ts";
+import type { ToolEffect } from "../../src/library/types.ts";
+import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+
+const STEM = "01ARZ3NDEKTSV4RRFFQ";
+const PIN = { version: 1, hash: "h" };
+
+const tool = (name: string, effect: ToolEffect) => ({
+  ...PIN,
+  library: "lib",
+  id: name,
+  definition: {
+    name,
+    description: name,
+    effect,
+    timeoutMs: 1000,
+    inputSchema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
+  },
+});
+
+function record(maxMovesPerTurn = 3): ConversationRecord {
+  return {
+    id: "conv_test",
+    tenant: "test",
+    title: null,
+    agentId: "tester",
+    projectId: "default",
+    participants: [{ type: "user", id: "ada" }],
+    createdAt: 1,
+    chain: {
+      persona: {
+        ...PIN,
+        id: "inline",
+        definition: { identity: { systemPrompt: "Test." }, tools: { constraints: { maxMovesPerTurn } } },
+      },
+      tools: [tool("pure", "pure"), tool("safe", "idempotent"), tool("once", "once")],
+      modelProfile: { ...PIN, id: "default", definition: { provider: "offline", modelId: "offline-1" } },
+    },
+  };
+}
+
+const user = (content: string): Signal => ({
+  type: "conversation.user.message",
+  caller: { type: "user", userId: "ada" },
+  data: { content },
+});
+
+/** What happens next, chosen without knowing the state; the driver makes a signal of it where it can. */
+const step = fc.oneof(
+  fc.record({
+    kind: fc.constant("message" as const),
+    content: fc.string({ minLength: 1, unit: "grapheme" }),
+  }),
+  fc.record({
+    kind: fc.constant("reply" as const),
+    pick: fc.nat(),
+    text: fc.string({ unit: "grapheme" }),
+    calls: fc.array(
+      fc.record({
+        name: fc.constantFrom("pure", "safe", "once", "unknown"),
+        id: fc.constantFrom("call_0", "call_1", "x"),
+        n: fc.option(fc.integer(), { nil: undefined }),
+        broken: fc.boolean(),
+      }),
+      { maxLength: 3 },
+    ),
+  }),
+  fc.record({
+    kind: fc.constant("failure" as const),
+    pick: fc.nat(),
+    retriable: fc.boolean(),
+    streamed: fc.boolean(),
+  }),
+  fc.record({
+    kind: fc.constant("result" as const),
+    pick: fc.nat(),
+    success: fc.boolean(),
+    value: fc.jsonValue(),
+  }),
+  fc.record({ kind: fc.constant("stale" as const), pick: fc.nat() }),
+  fc.record({ kind: fc.constant("recover" as const) }),
+);
+type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
+
+function pickFrom<Item>(items: readonly Item[], pick: number): Item | undefined {
+  return items[pick % Math.max(1, items.length)];
+}
+
+function signalOf(state: ConversationState, next: Step): Signal | null {
+  const turns = [...state.active.values()];
+  const calling = turns.filter(({ call }) => call !== null);
+  const waiting = turns.flatMap((turn) => pendingOperations(turn).map(({ item }) => ({ turn, item })));
+  switch (next.kind) {
+    case "message":
+      return turns.length < 4 ? user(next.content) : null;
+    case "reply": {
+      const turn = pickFrom(calling, next.pick);
+      if (turn?.call == null) return null;
+      const reply: ModelReply = {
+        text: next.text,
+        toolCalls: next.calls.map(({ name, id, n, broken }) => ({
+          id,
+          name,
+          arguments: n === undefined || broken ? {} : { n },
+          ...(broken ? { invalidArguments: "{" } : {}),
+        })),
+        finishReason: "stop",
+        usage: { inputTokens: 1, outputTokens: 2 },
+      };
+      return {
+        type: "conversation.llm.completed",
+        turn: turn.n,
+        item: turn.call.item,
+        attempt: turn.call.attempt,
+        reply,
+      };
+    }
+    case "failure": {
+      const turn = pickFrom(calling, next.pick);
+      if (turn?.call == null) return null;
+      const { retriable, streamed } = next;
+      const error: ModelError = { category: "transient", message: "down", retriable, provider: "offline" };
+      const { item, attempt } = turn.call;
+      return { type: "conversation.llm.failed", turn: turn.n, item, attempt, error, streamed };
+    }
+    case "result": {
+      const target = pickFrom(waiting, next.pick);
+      if (target === undefined) return null;
+      const id = target.turn.operations.find(({ item }) => item === target.item)?.toolCallId ?? "";
+      const outcome = next.success
+        ? // Through JSON, as every result that arrives has been.
+          { success: true, result: JSON.parse(JSON.stringify(next.value)) }
+        : { success: false, error: { code: "EXECUTION_FAILED" as const, message: "no", retriable: false } };
+      const result = { tool_call_id: id, ...outcome };
+      return { type: "conversation.tool.completed", turn: target.turn.n, item: target.item, result };
+    }
+    case "stale": {
+      const turn = (next.pick % 5) + 1;
+      const result = { tool_call_id: "x", success: true, result: "late" };
+      return { type: "conversation.tool.completed", turn, item: 4000, result };
+    }
+    case "recover":
+      return { type: "conversation.cmd.recover" };
+    default:
+      return next satisfies never;
+  }
+}
+
+function deepFreeze<Value>(value: Value): Value {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  Object.freeze(value);
+  for (const member of value instanceof Map ? value.values() : Object.values(value)) deepFreeze(member);
+  return value;
+}
+
+/** A conversation in Node, driven signal by signal; keeps what was published. */
+class Driver {
+  readonly store = store();
+  readonly live: Frame[] = [];
+  readonly finished: Turn[] = [];
+  state: ConversationState;
+  now = 1_000;
+
+  constructor(maxMoves = 3) {
+    this.state = deepFreeze(this.store.create(record(maxMoves)));
+  }
+
+  send(signal: Signal): void {
+    this.now += 1_000;
+    const input = { now: this.now, stem: STEM, gate: allowAll };
+    const decisions = plan(this.state, signal, input);
+    expect(plan(this.state, signal, input), "PLAN-1").toEqual(decisions);
+    const transition = reduce(beginTransition(this.state), decisions, this.now);
+    if (transition.entries.length === 0) return;
+    const { state, row } = this.store.commit(transition, this.now, () => undefined);
+    expect(row.seq, "JOURNAL-1").toBe(this.state.seq + 1);
+    this.state = deepFreeze(state);
+    this.live.push(...framesOf(row, 0, (n) => transition.touched.get(n)));
+    for (const turn of transition.touched.values()) if (turn.status !== "active") this.finished.push(turn);
+  }
+}
+
+function store(): ConversationStore {
+  const database = new NodeSqlDatabase();
+  return new ConversationStore(database, new NodeKeyValue(database));
+}
+
+describe("the core under random signals", () => {
+  const steps = fc.array(step, { minLength: 1, maxLength: 60 });
+
+  test("A71 PLAN-1 EFFECT-1 TURN-1 every active turn waits for exactly one effect, and what is finished stays so", () => {
+    fc.assert(
+      fc.property(steps, (script) => {
+        const driver = new Driver();
+        for (const next of script) {
+          const signal = signalOf(driver.state, next);
+          if (signal !== null) driver.send(signal);
+          const effects = effectsOf(driver.state);
+          expect(effects.map(({ turn }) => turn.n).sort()).toEqual([...driver.state.active.keys()].sort());
+        }
+        const ends = driver.finished.map(({ n }) => n);
+        expect(new Set(ends).size, "TURN-1").toBe(ends.length);
+        for (const n of ends) expect(driver.state.active.has(n)).toBe(false);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test("STORE-3 E7 what a wake reads equals what memory holds", () => {
+    fc.assert(
+      fc.property(steps, (script) => {
+        const driver = new Driver();
+        for (const next of script) {
+          const signal = signalOf(driver.state, next);
+          if (signal === null) continue;
+          driver.send(signal);
+          expect(driver.store.load()).toEqual(driver.state);
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test("EVENT-1 A29 A32 finished turns come back whole, with one user message and the last reply as the answer", () => {
+    fc.assert(
+      fc.property(steps, (script) => {
+        const driver = new Driver();
+        for (const next of script) {
+          const signal = signalOf(driver.state, next);
+          if (signal !== null) driver.send(signal);
+        }
+        for (const turn of driver.finished) {
+          expect(driver.store.turn(turn.n)).toEqual(turn);
+          if (turn.status !== "completed") continue;
+          expect(turnFromEvents(turnSummary(turn), turnEvents(turn))).toEqual(turn);
+          const users = turnEvents(turn).filter(({ action }) => action === "user_message");
+          expect(users).toHaveLength(1);
+          const moves = movesOf(turn);
+          expect(moves.map(({ sequence }) => sequence)).toEqual(moves.map((_, index) => index + 1));
+          expect(moves.at(-1)?.reasoning).toBe(turn.replies.at(-1)?.text);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test("WIRE-1 TURN-2 replayed frames equal the live ones from every position, and each message that starts ends", () => {
+    fc.assert(
+      fc.property(steps, fc.nat(), (script, position) => {
+        const driver = new Driver();
+        for (const next of script) {
+          const signal = signalOf(driver.state, next);
+          if (signal !== null) driver.send(signal);
+        }
+        const seqs = driver.live.map(({ seq }) => seq ?? 0);
+        expect([...seqs].sort((a, b) => a - b)).toEqual(seqs);
+        expect(new Set(seqs).size).toBe(seqs.length);
+        const from = position % (driver.state.seq + 1);
+        const replayed: Frame[] = [];
+        for (let after = from, done = false; !done; ) {
+          const slice = new ConversationQueries(driver.store).replay(driver.state, after);
+          replayed.push(...slice.frames);
+          after = slice.upTo;
+          done = slice.done;
+        }
+        expect(replayed).toEqual(driver.live.filter(({ seq }) => (seq ?? 0) > from));
+        for (const started of driver.live.filter(({ type }) => type === "message.started")) {
+          const ended = driver.live.some(
+            ({ type, messageId: id, turnId: turn }) =>
+              (type === "message.completed" && id === started.messageId) ||
+              (type === "turn.failed" && turn === started.turnId),
+          );
+          const active = [...driver.state.active.values()].some(
+            ({ stem, n }) => turnId(stem, n) === started.turnId,
+          );
+          expect(ended || active, "TURN-2").toBe(true);
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test("QUERY-2 pages of messages, followed to the end, are the transcript in journal order, both ways", () => {
+    fc.assert(
+      fc.property(steps, fc.integer({ min: 1, max: 7 }), (script, limit) => {
+        const driver = new Driver();
+        for (const next of script) {
+          const signal = signalOf(driver.state, next);
+          if (signal !== null) driver.send(signal);
+        }
+        const queries = new ConversationQueries(driver.store);
+        const all = (order: "asc" | "desc") => {
+          const ids: string[] = [];
+          let cursor: string | undefined;
+          do {
+            const page = queries.messages(driver.state, {
+              limit,
+              order,
+              ...(cursor === undefined ? {} : { cursor }),
+            });
+            expect(page.items.length).toBeLessThanOrEqual(limit);
+            ids.push(...page.items.map(({ id }) => id));
+            cursor = page.nextCursor;
+          } while (cursor !== undefined);
+          return ids;
+        };
+        const expected = driver.live
+          .filter(
+            ({ type, data }) =>
+              type === "message.user" || (type === "message.completed" && !("interim" in data)),
+          )
+          .map(({ messageId: id }) => id);
+        expect(all("asc")).toEqual(expected);
+        expect(all("desc")).toEqual(expected.reverse());
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+describe("limits of a turn", () => {
+  const reply = (turn: Turn, calls: { name: string; n: number }[], text = "thinking"): Signal => ({
+    type: "conversation.llm.completed",
+    turn: turn.n,
+    item: turn.call?.item ?? 0,
+    attempt: turn.call?.attempt ?? 0,
+    reply: {
+      text,
+      toolCalls: calls.map(({ name, n }, index) => ({ id: `call_${index}`, name, arguments: { n } })),
+      finishReason: "stop",
+    },
+  });
+  const first = (driver: Driver): Turn => {
+    const [turn] = driver.state.active.values();
+    if (turn === undefined) throw new Error("No turn is active.");
+    return turn;
+  };
+  const finishTools = (driver: Driver) => {
+    for (const { item, toolCallId } of pendingOperations(first(driver))) {
+      const result = { tool_call_id: toolCallId, success: true, result: 1 };
+      driver.send({ type: "conversation.tool.completed", turn: 1, item, result });
+    }
+  };
+
+  test("A33 out of moves, the last call gets no tools, and silence is answered by a notice", () => {
+    const driver = new Driver(2);
+    driver.send(user("go"));
+    for (let move = 0; move < 2; move++) {
+      expect(first(driver).call?.final).toBe(false);
+      driver.send(reply(first(driver), [{ name: "pure", n: move }]));
+      finishTools(driver);
+    }
+    expect(first(driver).call?.final).toBe(true);
+    driver.send(reply(first(driver), [{ name: "pure", n: 9 }], ""));
+    expect(driver.state.active.size).toBe(0);
+    expect(driver.finished[0]?.status).toBe("completed");
+    expect(driver.finished[0]?.replies.at(-1)?.text).toBe(NOTICES.movesExhausted);
+  });
+
+  test("A15 the model is asked again once every call of a reply has a result, in whatever order they come", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    driver.send(
+      reply(first(driver), [
+        { name: "once", n: 1 },
+        { name: "safe", n: 2 },
+        { name: "unknown", n: 3 },
+      ]),
+    );
+    const waiting = pendingOperations(first(driver)).reverse();
+    expect(waiting).toHaveLength(2);
+    for (const { item, toolCallId } of waiting) {
+      expect(first(driver).call).toBeNull();
+      const result = { tool_call_id: toolCallId, success: true, result: item };
+      driver.send({ type: "conversation.tool.completed", turn: 1, item, result });
+    }
+    expect(first(driver).call).not.toBeNull();
+    expect(first(driver).issues).toEqual({ toolFailures: 1 });
+  });
+
+  test("A73 the same result twice changes nothing", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    driver.send(
+      reply(first(driver), [
+        { name: "once", n: 1 },
+        { name: "safe", n: 2 },
+      ]),
+    );
+    const [operation] = pendingOperations(first(driver));
+    const result = { tool_call_id: operation?.toolCallId ?? "", success: true, result: 1 };
+    const signal: Signal = {
+      type: "conversation.tool.completed",
+      turn: 1,
+      item: operation?.item ?? 0,
+      result,
+    };
+    driver.send(signal);
+    const { state } = driver;
+    driver.send(signal);
+    expect(driver.state).toBe(state);
+  });
+
+  test("RECOVERY_EXHAUSTED after ten crashes, and never before", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    for (let crash = 0; crash < MAX_RECOVERIES; crash++) driver.send({ type: "conversation.cmd.recover" });
+    expect(first(driver).recoveries).toBe(MAX_RECOVERIES);
+    expect(first(driver).call?.attempt, "a crash uses up no attempt").toBe(1);
+    driver.send({ type: "conversation.cmd.recover" });
+    expect(driver.finished[0]?.error?.code).toBe("RECOVERY_EXHAUSTED");
+  });
+
+  test("TOO_MANY_TURNS leaves no trace", () => {
+    const driver = new Driver();
+    for (let n = 0; n < MAX_ACTIVE_TURNS; n++) driver.send(user("go"));
+    const { state } = driver;
+    expect(() => driver.send(user("one more"))).toThrow(expect.objectContaining({ code: "TOO_MANY_TURNS" }));
+    expect(driver.state).toBe(state);
+  });
+});
+
+describe("ID-1 ids", () => {
+  test("resolve to what they were made of", () => {
+    const stem = fc.stringMatching(/^[0-9A-HJKMNP-TV-Z]{19}$/);
+    const turn = fc.integer({ min: 1, max: MAX_TURN_NUMBER });
+    const item = fc.integer({ min: 0, max: MAX_ITEM_INDEX });
+    fc.assert(
+      fc.property(stem, turn, item, (s, n, i) => {
+        expect(parseItemId(messageId(s, n, i))).toEqual({ prefix: "msg", stem: s, turn: n, item: i });
+        expect(parseItemId(operationId(s, n, i))).toEqual({ prefix: "op", stem: s, turn: n, item: i });
+        expect(parseItemId(turnId(s, n))).toEqual({ prefix: "turn", stem: s, turn: n, item: 0 });
+      }),
+    );
+  });
+
+  test("other text is no id", () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        expect(parseItemId(text)).toBeNull();
+      }),
+    );
+    for (const text of [
+      "",
+      "turn_",
+      "turn_0",
+      "msg_01ARZ3NDEKTSV4RRFFQ69G5FAVX",
+      "conv_01ARZ3NDEKTSV4RRFFQ69G5FAV",
+    ]) {
+      expect(parseItemId(text)).toBeNull();
+    }
+  });
+});

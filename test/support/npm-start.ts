@@ -1,0 +1,57 @@
+/** `npm start` as a user runs it, for tests that need the whole runtime. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { processTree, waitUntilGone } from "./processes.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+
+export interface RunningStart {
+  /** `http://127.0.0.1:PORT`. */
+  url: string;
+  /** The process of npm itself. */
+  npm: ChildProcess;
+  /** Everything that it printed so far. */
+  output(): string;
+  /** Asks it to end, as Ctrl-C does, and waits until all of its processes have. */
+  stop(): Promise<void>;
+}
+
+/** Starts the runtime on a free port and waits until it says that it is ready. */
+export async function npmStart(
+  persist: string,
+  environment: Record<string, string> = {},
+): Promise<RunningStart> {
+  const { npm, output } = spawnStart(["--port", "0", "--persist", persist], environment);
+  const url = await new Promise<string>((resolve, reject) => {
+    npm.stdout?.on("data", () => {
+      const [, url] = /^Dramatis is ready at (\S+)$/m.exec(output()) ?? [];
+      if (url !== undefined) resolve(url);
+    });
+    npm.once("exit", () => reject(new Error(`npm start has ended:\n${output()}`)));
+  });
+  const stop = async () => {
+    const pids = processTree(npm.pid ?? 0).map(({ pid }) => pid);
+    npm.kill("SIGINT");
+    await waitUntilGone(pids);
+  };
+  return { url, npm, output, stop };
+}
+
+/** Runs `npm start` with these arguments to its end. */
+export async function failedStart(args: string[]): Promise<{ code: number | null; output: string }> {
+  const { npm, output } = spawnStart(args, {});
+  const [code] = (await once(npm, "close")) as [number | null];
+  return { code, output: output() };
+}
+
+function spawnStart(args: string[], environment: Record<string, string>) {
+  const npm = spawn("npm", ["start", "--", ...args], {
+    cwd: ROOT,
+    env: { ...process.env, ...environment },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const chunks: string[] = [];
+  for (const stream of [npm.stdout, npm.stderr]) stream.on("data", (chunk) => chunks.push(String(chunk)));
+  return { npm, output: () => chunks.join("") };
+}

@@ -1,0 +1,64 @@
+/** What runs on this machine, for tests that end processes: read from `/proc` where there is one, else from `ps`. */
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+
+export interface RunningProcess {
+  pid: number;
+  parent: number;
+  /** The command line, its parts joined by spaces. */
+  command: string;
+}
+
+/** Every descendant of a process, and the process itself; nearest first. */
+export function processTree(root: number): RunningProcess[] {
+  const all = runningProcesses();
+  const tree = all.filter(({ pid }) => pid === root);
+  for (const member of tree) tree.push(...all.filter(({ parent }) => parent === member.pid));
+  return tree;
+}
+
+/** The processes of `pids` that still run. */
+export function survivors(pids: readonly number[]): RunningProcess[] {
+  return runningProcesses().filter(({ pid }) => pids.includes(pid));
+}
+
+/** Waits until none of `pids` runs; after `patienceMs` it throws and names those that do. */
+export async function waitUntilGone(pids: readonly number[], patienceMs = 10_000): Promise<void> {
+  const deadline = Date.now() + patienceMs;
+  for (;;) {
+    const left = survivors(pids);
+    if (left.length === 0) return;
+    if (Date.now() > deadline) throw new Error(`Still running: ${JSON.stringify(left)}`);
+    await delay(20);
+  }
+}
+
+function runningProcesses(): RunningProcess[] {
+  return existsSync("/proc/self/stat") ? fromProc() : fromPs();
+}
+
+function fromProc(): RunningProcess[] {
+  return readdirSync("/proc").flatMap((entry) => {
+    if (!/^\d+$/.test(entry)) return [];
+    try {
+      const [, state, parent] =
+        /^\d+ \(.*\) (\S) (\d+)/s.exec(readFileSync(`/proc/${entry}/stat`, "utf8")) ?? [];
+      const command = readFileSync(`/proc/${entry}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+      // A zombie runs no more; it only waits to be counted.
+      return state === "Z" ? [] : [{ pid: Number(entry), parent: Number(parent), command }];
+    } catch {
+      return [];
+    }
+  });
+}
+
+function fromPs(): RunningProcess[] {
+  const lines = execFileSync("ps", ["-A", "-o", "pid=,ppid=,stat=,args="], { encoding: "utf8" }).split("\n");
+  return lines.flatMap((line) => {
+    const [, pid, parent, state = "", command = ""] = /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(.*)$/.exec(line) ?? [];
+    return pid === undefined || state.startsWith("Z")
+      ? []
+      : [{ pid: Number(pid), parent: Number(parent), command }];
+  });
+}

@@ -1,0 +1,479 @@
+/** Sessions in a real actor, called as other actors call it; and the stores and functions behind it on workerd. */
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { getAgentByName } from "agents";
+import { describe, expect, it } from "vitest";
+import { EventStore } from "../../src/memory/event-store.ts";
+import { messageToEvent } from "../../src/memory/events.ts";
+import { LongText } from "../../src/memory/long-text.ts";
+import { SessionStore } from "../../src/memory/session-store.ts";
+import { SqlSessionTable } from "../../src/memory/session-table.ts";
+import { EventAction, type SessionEvent } from "../../src/memory/types.ts";
+import { buildWorkingContext, type WorkingContext } from "../../src/memory/working-context.ts";
+import { CostCounter } from "../../src/ports/counting.ts";
+import { countingStorage } from "../../src/ports/workers/counting-storage.ts";
+import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
+import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
+import { systemClock, systemIds } from "../../src/ports/workers/system.ts";
+import { eventFunctionsContract } from "../support/event-functions-contract.ts";
+import { eventStoreContract } from "../support/event-store-contract.ts";
+import { agent, compaction, everyAction, request, result, user } from "../support/events.ts";
+import type { PlainSessionAgent } from "./worker.ts";
+
+const freshAgent = (name: string = crypto.randomUUID()) => getAgentByName(env.PlainSessionAgent, name);
+
+const users = (count: number) => Array.from({ length: count }, (_, i) => user(`e${i}`));
+const seqs = (events: readonly SessionEvent[]) => events.map(({ seq }) => seq);
+/** What a call was refused with. Awaited at once: an RPC promise that is only looked at counts as unhandled. */
+const failureOf = (call: () => Promise<unknown>): Promise<unknown> =>
+  call().then(
+    (value) => new Error(`not refused, but answered ${JSON.stringify(value)}`),
+    (error: unknown) => error,
+  );
+
+describe("functions over events on workerd", () => eventFunctionsContract());
+
+describe("stores on workerd", () => {
+  eventStoreContract((body) =>
+    runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), (_, { storage }) =>
+      body({ db: new DurableSqlDatabase(storage), kv: new DurableKeyValue(storage) }),
+    ),
+  );
+});
+
+describe("SessionAgent", () => {
+  it("M1 AGENT-1 both tables exist at construction, keyed as they are read, and survive being constructed again", async () => {
+    const stub = await freshAgent();
+    const columns = () =>
+      runInDurableObject(stub, (_, { storage }) => {
+        const of = (table: string) =>
+          storage.sql.exec(`SELECT name, pk FROM pragma_table_info('${table}')`).toArray();
+        return { sessions: of("cf_agents_sessions"), events: of("cf_agents_events") };
+      });
+    const { sessions, events } = await columns();
+    const names = (rows: typeof sessions) => rows.map(({ name }) => name);
+    expect(names(sessions)).toEqual(
+      expect.arrayContaining(["id", "agent_id", "created_at", "updated_at", "metadata"]),
+    );
+    expect(names(events)).toEqual(
+      expect.arrayContaining(["id", "session_id", "seq", "action", "content", "metadata", "created_at"]),
+    );
+    const key = events.filter(({ pk }) => pk !== 0).sort((a, b) => Number(a.pk) - Number(b.pk));
+    expect(names(key)).toEqual(["session_id", "seq"]);
+    const session = await stub.createSession();
+    await stub.appendEvents(session, users(2));
+    await evictDurableObject(stub);
+    expect(await stub.loadEvents(session)).toHaveLength(2);
+    expect(await columns()).toEqual({ sessions, events });
+  });
+
+  it("M2 M23 creates, gets and lists sessions: last updated first, metadata as JSON, times in whole milliseconds", async () => {
+    const stub = await freshAgent("agent-of-m2");
+    const before = Date.now();
+    const first = await stub.createSession({ topic: "ä", nested: { n: [1] } });
+    const second = await stub.createSession();
+    expect(await stub.getSession("sess_missing")).toBeNull();
+    const stored = await stub.getSession(first);
+    expect(stored).toEqual({
+      id: first,
+      agent_id: "agent-of-m2",
+      created_at: expect.any(Number),
+      updated_at: expect.any(Number),
+      metadata: '{"topic":"ä","nested":{"n":[1]}}',
+    });
+    for (const time of [stored?.created_at, stored?.updated_at]) {
+      expect(Number.isSafeInteger(time)).toBe(true);
+      expect(time).toBeGreaterThanOrEqual(before);
+    }
+    expect(await stub.getSession(second)).toMatchObject({ metadata: null });
+    const listed = async () => (await stub.listSessions()).map(({ id }) => id);
+    expect(await listed()).toEqual([second, first]);
+    await expect.poll(() => Date.now()).toBeGreaterThan(stored?.updated_at ?? 0);
+    await stub.appendEvents(first, users(1));
+    expect(await listed()).toEqual([first, second]);
+    const touched = await stub.getSession(first);
+    expect(touched?.updated_at).toBeGreaterThan(touched?.created_at ?? 0);
+  });
+
+  it("M3 SESSION-2 deletes a session with its events and leaves others alone", async () => {
+    const stub = await freshAgent();
+    const [kept, gone] = [await stub.createSession(), await stub.createSession()];
+    await stub.appendEvents(kept, users(3));
+    await stub.appendEvents(gone, users(3));
+    await stub.deleteSession(gone);
+    expect(await stub.getSession(gone)).toBeNull();
+    expect(await stub.loadEvents(gone)).toEqual([]);
+    expect(await stub.loadEvents(kept)).toHaveLength(3);
+    expect(await stub.listSessions()).toHaveLength(1);
+    await stub.deleteSession(gone);
+    expect(await failureOf(() => stub.appendEvents(gone, users(1)))).toMatchObject({ code: "NOT_FOUND" });
+  });
+
+  it("M3 SESSION-2 a delete that fails half-way deletes nothing", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    await stub.appendEvents(session, users(3));
+    await runInDurableObject(stub, (_, { storage }) => {
+      storage.sql.exec(`CREATE TRIGGER stuck BEFORE DELETE ON cf_agents_events WHEN old.seq = 1
+        BEGIN SELECT raise(ABORT, 'stuck'); END`);
+    });
+    expect(String(await failureOf(() => stub.deleteSession(session)))).toContain("stuck");
+    expect(await stub.getSession(session)).not.toBeNull();
+    expect(await stub.loadEvents(session)).toHaveLength(3);
+  });
+
+  it("M4 SESSION-1 numbers run from 0 without a gap, whatever the events say", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    await stub.appendEvents(
+      session,
+      users(3).map((event) => ({ ...event, seq: 40, sessionId: "elsewhere" })),
+    );
+    await stub.appendEvents(session, []);
+    await stub.appendEvents(session, users(2));
+    const events = await stub.loadEvents(session);
+    expect(seqs(events)).toEqual([0, 1, 2, 3, 4]);
+    expect(new Set(events.map(({ sessionId }) => sessionId))).toEqual(new Set([session]));
+  });
+
+  it("M4 an unknown session throws, and the error is readable on the other side", async () => {
+    const stub = await freshAgent();
+    for (const events of [users(1), []]) {
+      expect(await failureOf(() => stub.appendEvents("sess_missing", events))).toMatchObject({
+        name: "DramatisError",
+        code: "NOT_FOUND",
+        message: 'There is no session "sess_missing": create it with createSession() first.',
+      });
+    }
+  });
+
+  it("M4 SESSION-2 a batch with one event that cannot be stored appends nothing and uses no number", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    const batch = [...users(2), user("bad", "\ud800")];
+    expect(await failureOf(() => stub.appendEvents(session, batch))).toMatchObject({ code: "INVALID_INPUT" });
+    expect(await stub.loadEvents(session)).toEqual([]);
+    await stub.appendEvents(session, users(1));
+    expect(seqs(await stub.loadEvents(session))).toEqual([0]);
+  });
+
+  it("M5 SESSION-1 numbers are not given out again after the newest events were deleted, nor after a restart", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    await stub.appendEvents(session, users(3));
+    await stub.deleteEvents(session, ["e2"]);
+    await stub.appendEvents(session, [user("next")]);
+    expect(seqs(await stub.loadEvents(session))).toEqual([0, 1, 3]);
+    await stub.deleteEvents(session, ["e0", "e1", "next"]);
+    await evictDurableObject(stub);
+    await stub.appendEvents(session, [user("last")]);
+    expect(seqs(await stub.loadEvents(session))).toEqual([4]);
+  });
+
+  it("M6 loads the most recent 50 by default; tail, since and actions choose others", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    await stub.appendEvents(
+      session,
+      users(70).map((event, i) => ({ ...event, createdAt: i })),
+    );
+    expect(seqs(await stub.loadEvents(session))).toEqual(Array.from({ length: 50 }, (_, i) => i + 20));
+    expect(seqs(await stub.loadEvents(session, { limit: 2 }))).toEqual([68, 69]);
+    expect(seqs(await stub.loadEvents(session, { limit: 2, tail: false }))).toEqual([0, 1]);
+    expect(seqs(await stub.loadEvents(session, { since: 68 }))).toEqual([68, 69]);
+    expect(await stub.loadEvents(session, { actions: [EventAction.COMPACTION] })).toEqual([]);
+    expect(await stub.loadEvents("sess_missing")).toEqual([]);
+  });
+
+  it("M7 deletes only the named events of that session, also hundreds at once", async () => {
+    const stub = await freshAgent();
+    const [one, two] = [await stub.createSession(), await stub.createSession()];
+    for (const session of [one, two]) await stub.appendEvents(session, users(400));
+    await stub.deleteEvents(one, [...users(390).map(({ id }) => id), "never there"]);
+    expect(seqs(await stub.loadEvents(one))).toEqual([390, 391, 392, 393, 394, 395, 396, 397, 398, 399]);
+    expect(await stub.loadEvents(two, { limit: 1000 })).toHaveLength(400);
+  });
+
+  it("M8 M9 M10 every action survives the round trip through RPC and rows", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    await stub.appendEvents(session, everyAction());
+    expect(await stub.loadEvents(session)).toEqual(
+      everyAction().map((event) => ({ ...event, sessionId: session })),
+    );
+  });
+
+  it("M8 EVENT-2 a row of a later version is readable and never becomes a message", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    await stub.appendEvents(session, [user("q")]);
+    const sent = await runInDurableObject(stub, (instance, { storage }) => {
+      storage.sql.exec("UPDATE cf_agents_events SET action = 'root_override'");
+      return instance.buildWorkingContext(session).messages;
+    });
+    expect(sent).toEqual([]);
+    expect(await stub.loadEvents(session)).toMatchObject([
+      { action: "unknown", storedAction: "root_override", content: "q" },
+    ]);
+  });
+
+  it("M14 M16 a caller elsewhere builds a context from loaded events and sends its new messages back", async () => {
+    const stub = await getAgentByName<Cloudflare.Env, PlainSessionAgent>(
+      env.PlainSessionAgent,
+      crypto.randomUUID(),
+    );
+    const sessionId = await stub.createSession();
+    await stub.appendEvents(sessionId, [user("q1"), agent("a1")]);
+    const events = await stub.loadEvents(sessionId, { limit: 10 });
+    const context = buildWorkingContext(events, { systemInstructions: ["You are a helpful assistant."] });
+    context.addMessage({ role: "user", content: "q2" });
+    context.addMessage({ role: "assistant", content: "a2" });
+    await stub.appendEvents(
+      sessionId,
+      context.getNewMessages().map((message) => messageToEvent(sessionId, message)),
+    );
+    expect((await stub.loadEvents(sessionId)).map(({ action, content }) => [action, content])).toEqual([
+      ["user_message", "q1"],
+      ["agent_message", "a1"],
+      ["user_message", "q2"],
+      ["agent_message", "a2"],
+    ]);
+  });
+
+  it("M16 an actor's own turn persists its new messages with the turn", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    const first = await stub.handleUserMessage(session, "hello");
+    expect(first).toBe("system: You are a helpful assistant.\nuser: hello");
+    expect(await stub.handleUserMessage(session, "again")).toBe(
+      `system: You are a helpful assistant.\nuser: hello\nassistant: ${first}\nuser: again`,
+    );
+    expect(seqs(await stub.loadEvents(session))).toEqual([0, 1, 2, 3]);
+  });
+
+  it("M16 persisting twice does not duplicate, and what could not be persisted stays new", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    await stub.appendEvents(session, users(2));
+    await runInDurableObject(stub, (instance) => {
+      const context = instance.buildWorkingContext(session);
+      instance.persistWorkingContext(session, context);
+      context.addMessage({ role: "user", content: "new" });
+      expect(() => instance.persistWorkingContext("sess_missing", context)).toThrow("no session");
+      expect(context.getNewMessages()).toHaveLength(1);
+      instance.persistWorkingContext(session, context);
+      instance.persistWorkingContext(session, context);
+      context.addMessage({ role: "assistant", content: "answer" });
+      instance.persistWorkingContext(session, context);
+    });
+    expect((await stub.loadEvents(session)).map(({ content }) => content)).toEqual([
+      "e0",
+      "e1",
+      "new",
+      "answer",
+    ]);
+  });
+
+  it("M15 M20 M22 an actor's context takes a mapper, whole pairs only, and summaries for what they cover", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    await stub.appendEvents(session, [
+      user("q1"),
+      request("r", "c"),
+      result("t", "c"),
+      agent("a1"),
+      compaction("k", 1),
+      user("q2"),
+    ]);
+    const contentsOf = (options?: Parameters<PlainSessionAgent["buildWorkingContext"]>[1]) =>
+      runInDurableObject(stub, (instance) =>
+        instance.buildWorkingContext(session, options).messages.map(({ content }) => content),
+      );
+    expect(await contentsOf()).toEqual(["summary k", "", "t", "a1", "q2"]);
+    expect(await contentsOf({ limit: 4 })).toEqual(["summary k", "a1", "q2"]);
+    expect(
+      await contentsOf({
+        eventToMessage: ({ content }) => (content === "q2" ? { role: "user", content: "!" } : null),
+      }),
+    ).toEqual(["!"]);
+  });
+
+  it("M19 AGENT-2 every method answers with plain data over RPC; a context refuses to travel", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession({ a: 1 });
+    await stub.appendEvents(session, everyAction());
+    const answers = [
+      session,
+      await stub.getSession(session),
+      await stub.listSessions(),
+      await stub.loadEvents(session),
+    ];
+    for (const answer of answers) expect(JSON.parse(JSON.stringify(answer))).toEqual(answer);
+    expect(await stub.deleteEvents(session, ["u"])).toBeUndefined();
+    expect(await stub.appendEvents(session, [])).toBeUndefined();
+    expect(await stub.deleteSession(session)).toBeUndefined();
+    // SAFETY: the types rightly say that this result cannot be used.
+    const local = stub as unknown as { buildWorkingContext(id: string): Promise<unknown> };
+    expect(await failureOf(() => local.buildWorkingContext(session))).toMatchObject({
+      name: "DataCloneError",
+    });
+  });
+
+  it("M19 AGENT-2 bad input gets a typed refusal and changes nothing", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    const endless: Record<string, object> = {};
+    endless.self = endless;
+    const bad: [string, () => Promise<unknown>][] = [
+      [
+        "/events/1/content",
+        () => stub.appendEvents(session, [user("ok"), { ...user("x"), content: 1 } as never]),
+      ],
+      [
+        "/events/0/action",
+        () => stub.appendEvents(session, [{ ...user("x"), action: "unknown", storedAction: "y" }]),
+      ],
+      ["/events/0/createdAt", () => stub.appendEvents(session, [{ ...user("x"), createdAt: 1.5 }])],
+      [
+        "/events/0/metadata",
+        () => stub.appendEvents(session, [{ ...user("x"), metadata: { at: new Date() } }]),
+      ],
+      ["/events/0/metadata", () => stub.appendEvents(session, [{ ...user("x"), metadata: endless }])],
+      ["/events", () => stub.appendEvents(session, "events" as never)],
+      ["/options/limit", () => stub.loadEvents(session, { limit: -1 })],
+      ["/options/actions/0", () => stub.loadEvents(session, { actions: ["drop table" as never] })],
+      ["/sessionId", () => stub.loadEvents({} as never)],
+      ["/sessionId", () => stub.deleteSession("")],
+      ["/eventIds/0", () => stub.deleteEvents(session, [1 as never])],
+      ["/metadata", () => stub.createSession([] as never)],
+    ];
+    for (const [path, call] of bad) {
+      expect(await failureOf(call), path).toMatchObject({
+        name: "DramatisError",
+        code: "INVALID_INPUT",
+        options: { errors: [{ path }] },
+      });
+    }
+    expect(await stub.loadEvents(session)).toEqual([]);
+    expect(await stub.listSessions()).toHaveLength(1);
+    await stub.appendEvents(session, [{ ...user("ok"), metadata: undefined } as never]);
+    expect(await stub.loadEvents(session, { limit: undefined } as never)).toHaveLength(1);
+  });
+
+  it("M21 a tool result of 3 MB comes back exactly, the actor lives on, and windows stay small", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    const large = "0123456789äöü😀\0".repeat(150_000);
+    expect(new TextEncoder().encode(large).byteLength).toBeGreaterThan(3_000_000);
+    await stub.appendEvents(session, [user("q"), request("r", "c"), result("t", "c", large), agent("a")]);
+    await evictDurableObject(stub);
+    const events = await stub.loadEvents(session);
+    expect(events).toHaveLength(4);
+    expect(events[2]?.content === large).toBe(true);
+    expect(seqs(await stub.loadEvents(session, { maxBytes: 1_000_000 }))).toEqual([3]);
+    for (let i = 0; i < 5; i++) await stub.appendEvents(session, [result(`t${i}`, `c${i}`, large)]);
+    expect(seqs(await stub.loadEvents(session))).toEqual([7, 8]);
+    const rows = await runInDurableObject(stub, (_, { storage }) =>
+      storage.sql
+        .exec("SELECT max(octet_length(text)) AS bytes, count(*) AS n FROM cf_agents_long_text")
+        .one(),
+    );
+    expect(rows.n).toBe(18);
+    expect(rows.bytes).toBeLessThan(2_000_000);
+    await stub.deleteSession(session);
+    const left = await runInDurableObject(stub, (_, { storage }) =>
+      storage.sql.exec("SELECT count(*) AS n FROM cf_agents_long_text").one(),
+    );
+    expect(left).toEqual({ n: 0 });
+  });
+
+  it("M24 AGENT-1 destroying the actor leaves nothing behind", async () => {
+    const name = crypto.randomUUID();
+    const stub = await freshAgent(name);
+    const session = await stub.createSession();
+    await stub.appendEvents(session, [user("q"), result("t", "c", "x".repeat(3_000_000))]);
+    await stub.loadEvents(session, { maxBytes: 1 });
+    const left = await runInDurableObject(stub, async (instance, { storage }) => {
+      await instance.destroy();
+      return storage.sql.exec("SELECT name FROM sqlite_master WHERE name LIKE 'cf_agents_%'").toArray();
+    });
+    expect(left).toEqual([]);
+  });
+
+  it("AGENT-3 sub-agents have no door, and no client can write the SDK's state", async () => {
+    const stub = await freshAgent();
+    const inner = await stub.fetch("http://agent/sub/plain-session-agent/child");
+    expect(inner.status).toBe(404);
+    const answer = await stub.fetch("http://agent/", { headers: { upgrade: "websocket" } });
+    const socket = answer.webSocket;
+    expect(socket).not.toBeNull();
+    const refused = new Promise<unknown>((resolve) => {
+      socket?.addEventListener("message", ({ data }) => {
+        const frame: unknown = JSON.parse(String(data));
+        if (JSON.stringify(frame).includes("cf_agent_state_error")) resolve(frame);
+      });
+    });
+    socket?.accept();
+    socket?.send(JSON.stringify({ type: "cf_agent_state", state: { owned: true } }));
+    expect(await refused).toMatchObject({ error: expect.stringContaining("readonly") });
+    expect(await runInDurableObject(stub, ({ state }) => state)).toBeUndefined();
+    socket?.close();
+  });
+});
+
+describe("what sessions cost", () => {
+  it("EVENTS-1 one event is one row; a batch is one statement, and one more for the session's counter", async () => {
+    await runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), (_, { storage }) => {
+      const counter = new CostCounter();
+      const db = new DurableSqlDatabase(countingStorage(storage, counter));
+      const events = new EventStore(db, new LongText(db));
+      const sessions = new SqlSessionTable(db);
+      const store = new SessionStore({ db, sessions, events, clock: systemClock, ids: systemIds });
+      const costOf = (work: () => unknown) => {
+        counter.reset();
+        work();
+        return counter.cost;
+      };
+      expect(costOf(() => events.createTable())).toMatchObject({ statements: 1, rowsWritten: 2 });
+      expect(costOf(() => sessions.createTable())).toMatchObject({ statements: 1, rowsWritten: 2 });
+      expect(costOf(() => events.createTable())).toMatchObject({ statements: 1, rowsWritten: 0 });
+      const session = store.create("agent");
+      expect(costOf(() => events.append("held elsewhere", 0, users(1)))).toMatchObject({
+        statements: 1,
+        rowsWritten: 1,
+      });
+      expect(costOf(() => events.append("held elsewhere", 1, users(100)))).toMatchObject({
+        statements: 1,
+        rowsWritten: 100,
+      });
+      expect(costOf(() => store.append(session, users(1)))).toMatchObject({ statements: 2, rowsWritten: 2 });
+      expect(costOf(() => store.append(session, users(300)))).toMatchObject({
+        statements: 2,
+        rowsWritten: 301,
+      });
+      expect(costOf(() => store.load(session))).toEqual({ statements: 1, rowsWritten: 0, rowsRead: 50 });
+      expect(costOf(() => store.load(session, { limit: 5, tail: false }))).toEqual({
+        statements: 1,
+        rowsWritten: 0,
+        rowsRead: 5,
+      });
+    });
+  });
+
+  it("EVENTS-3 a bounded window reads no row beyond the one that exceeds it", async () => {
+    await runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), (_, { storage }) => {
+      const counter = new CostCounter();
+      const db = new DurableSqlDatabase(countingStorage(storage, counter));
+      const events = new EventStore(db, new LongText(db));
+      events.createTable();
+      events.append(
+        "s",
+        0,
+        users(40).map((event) => ({ ...event, content: "x".repeat(100_000) })),
+      );
+      counter.reset();
+      expect(seqs(events.load("s", { maxBytes: 350_000 }))).toEqual([37, 38, 39]);
+      expect(counter.cost.rowsRead).toBeLessThanOrEqual(5);
+    });
+  });
+});
