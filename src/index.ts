@@ -27,7 +27,8 @@ export {
 } from "./library/define.ts";
 export { ToolError } from "./library/tool-error.ts";
 export type { DefinitionReference, Persona, ToolDefinition, ToolEffect } from "./library/types.ts";
-export { dehydrateEvent, eventToMessage, hydrateEvent, messageToEvent } from "./memory/events.ts";
+export { dehydrateEvent, hydrateEvent } from "./memory/event-rows.ts";
+export { eventToMessage, messageToEvent } from "./memory/events.ts";
 export {
   type ContextBuilderOptions,
   type ContextMessage,

@@ -1,7 +1,6 @@
-/** Which page the address names: `/c/:id` is a conversation, everything else the beginning of one. */
+/** The address of the page as something to follow and to change. */
 import { useSyncExternalStore } from "react";
-
-export type Route = { page: "new" } | { page: "conversation"; id: string };
+import { type Route, routeOf } from "./route.ts";
 
 const listeners = new Set<() => void>();
 
@@ -14,24 +13,6 @@ export function useRoute(): Route {
 export function navigate(path: string): void {
   if (path !== window.location.pathname) window.history.pushState(null, "", path);
   for (const listener of listeners) listener();
-}
-
-export function conversationPath(id: string): string {
-  return `/c/${encodeURIComponent(id)}`;
-}
-
-export function routeOf(path: string): Route {
-  const match = /^\/c\/([^/]+)\/?$/.exec(path);
-  const id = decoded(match?.[1] ?? "");
-  return id === "" ? { page: "new" } : { page: "conversation", id };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return "";
-  }
 }
 
 function subscribe(listener: () => void): () => void {

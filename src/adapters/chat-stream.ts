@@ -89,6 +89,7 @@ export class ChatStream implements StreamDecoder {
   }
 
   #fail(reason: string | ModelError): ModelDelta[] {
+    if (this.#finish !== undefined) return [];
     this.#state = "failed";
     const error = typeof reason === "string" ? modelError(this.#provider, "transient", reason) : reason;
     return [{ type: "error", error }];

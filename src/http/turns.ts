@@ -24,17 +24,16 @@ export function turnRoutes(app: HttpRoutes): void {
     const conversation = await findConversation(actors, principal, context.req.param("id"));
     const body = validate(startSchema, await readJson(context.req.raw));
     const input = { ...body, content: parseContent(body.content) };
-    const { turnId, messageId, from } = unwrap(await conversation.startTurn(principal, input));
     const wanted = accepts(context, {
       header: "Accept",
       supports: ["application/json", "text/event-stream"],
       default: "application/json",
     });
     if (wanted === "text/event-stream") {
-      return events(context, async () =>
-        unwrap(await conversation.subscribe(principal, { turnId, from, encoding: "sse" })),
-      );
+      const { frames } = unwrap(await conversation.streamTurn(principal, input, "sse"));
+      return events(context, async () => frames);
     }
+    const { turnId, messageId } = unwrap(await conversation.startTurn(principal, input));
     return json({ turnId, messageId }, 202, `${context.req.path}/${turnId}`);
   });
 

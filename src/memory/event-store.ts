@@ -13,10 +13,10 @@ import { INLINE_BYTES, type LongText, type PackedText, packedBytes } from "./lon
 import { EventAction, type LoadEventsOptions, type SessionEvent, type StoredEvent } from "./types.ts";
 
 /** How many events a read gives when it names no limit. */
-export const DEFAULT_EVENT_LIMIT = 50;
+const DEFAULT_EVENT_LIMIT = 50;
 
 /** How many bytes of content and metadata a read gives when it names no bound. */
-export const DEFAULT_WINDOW_BYTES = 8 * 1024 * 1024;
+const DEFAULT_WINDOW_BYTES = 8 * 1024 * 1024;
 
 /** Events whose text has more UTF-16 units than this are stored one by one, in pieces where they must be. */
 const MAX_BATCHED_UNITS = INLINE_BYTES / 3;
@@ -134,11 +134,14 @@ export class EventStore {
   }
 
   private unpacked(row: EventRow): StoredEvent {
+    const { content, metadata } = row;
+    if (!(content instanceof Uint8Array || metadata instanceof Uint8Array))
+      return { ...row, content, metadata };
     const key = textKey(row.session_id, row.seq);
     return {
       ...row,
-      content: row.content === null ? null : this.longText.unpack(`${key}content`, row.content),
-      metadata: row.metadata === null ? null : this.longText.unpack(`${key}metadata`, row.metadata),
+      content: content === null ? null : this.longText.unpack(`${key}content`, content),
+      metadata: metadata === null ? null : this.longText.unpack(`${key}metadata`, metadata),
     };
   }
 }

@@ -14,7 +14,7 @@ import type { SessionTable } from "./session-table.ts";
 import type { Facts, LoadEventsOptions, SessionEvent, StoredSession } from "./types.ts";
 
 /** How many sessions a list gives at most. */
-export const MAX_LISTED_SESSIONS = 1000;
+const MAX_LISTED_SESSIONS = 1000;
 
 /** What a session store is made of. */
 export interface SessionStorage {
@@ -47,7 +47,7 @@ export class SessionStore {
     return this.storage.sessions.get(sessionId) ?? null;
   }
 
-  /** The sessions, last updated first, at most `MAX_LISTED_SESSIONS`. */
+  /** The sessions, last updated first, at most 1 000. */
   list(): StoredSession[] {
     return this.storage.sessions.list(MAX_LISTED_SESSIONS);
   }

@@ -48,6 +48,10 @@ export type SessionEvent =
       isSuccess: boolean;
     })
   | (EventBase & { action: EventAction.SYSTEM_INSTRUCTION })
+  /**
+   * A summary of what came before it. `compactedEventCount` counts from the start of the session, deleted events
+   * included: the events with a lower sequence number are no longer sent.
+   */
   | (EventBase & { action: EventAction.COMPACTION; compactedEventCount: number })
   /** A row whose action this version does not know: readable, and never sent to a model. */
   | (EventBase & { action: "unknown"; storedAction: string });
@@ -82,6 +86,7 @@ export interface ContextMessage {
   name?: string;
   toolCallId?: string;
   toolCalls?: ToolCall[];
+  /** Sent to no model. `isSuccess: false` on a tool's message marks a failure; `model` on an assistant's names its model. */
   metadata?: Facts;
 }
 
@@ -96,7 +101,7 @@ export interface LoadEventsOptions {
   tail?: boolean;
   /** Only events below this sequence number. */
   before?: number;
-  /** Stop before the rows read exceed this many bytes of content and metadata; at least one event is read. */
+  /** Stop before content and metadata exceed this many bytes; at least one event is read. 8 MiB when absent. */
   maxBytes?: number;
   /** Stop once this many user messages were read; only together with `tail`. */
   userMessages?: number;

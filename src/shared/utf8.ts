@@ -1,9 +1,21 @@
 /** Sizes of text as it is stored: SQLite keeps UTF-8, JavaScript counts UTF-16 units. */
 const encoder = new TextEncoder();
 
+/** Below this many UTF-16 units counting is faster than encoding. */
+const SHORT_TEXT = 1000;
+
 /** Number of bytes of `text` in UTF-8; a lone surrogate counts as the three bytes of its replacement. */
 export function utf8Length(text: string): number {
-  return encoder.encode(text).byteLength;
+  if (text.length >= SHORT_TEXT) return encoder.encode(text).byteLength;
+  let bytes = text.length;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit < 0x80) continue;
+    bytes += unit < 0x800 ? 1 : 2;
+    // A pair of surrogates is two units and four bytes: its first half was counted for both.
+    if (unit >= 0xd800 && unit < 0xdc00 && isLowSurrogate(text.charCodeAt(i + 1))) i += 1;
+  }
+  return bytes;
 }
 
 /** Whether `text` takes at most `limit` bytes in UTF-8; short text is decided without encoding it. */
@@ -21,4 +33,8 @@ export function* splitUtf8(text: string, limit: number): Generator<string> {
     yield text.slice(start, start + read);
     start += read;
   }
+}
+
+function isLowSurrogate(unit: number): boolean {
+  return unit >= 0xdc00 && unit < 0xe000;
 }

@@ -209,6 +209,26 @@ describe("a request to openai", () => {
     }
   });
 
+  test("OPENAI-1 ids and names in the history are fitted too, a result to its call", () => {
+    const ids = ["x".repeat(41), `${"x".repeat(41)}y`, "short"];
+    const messages: ContextMessage[] = [
+      {
+        role: "assistant",
+        content: "",
+        toolCalls: ids.map((id) => ({ id, name: "functions.look up", arguments: {} })),
+      },
+      ...ids.map((id): ContextMessage => ({ role: "tool", content: "ok", toolCallId: id })),
+    ];
+    const [asked, ...results] = messagesOf(openai.buildRequest(OPENAI, context({ messages })));
+    const called = callsOf(asked ?? {});
+    expect(called.map(({ id }) => id)).toEqual(results.map((result) => result.tool_call_id));
+    expect(new Set(called.map(({ id }) => id)).size).toBe(3);
+    for (const { id, function: tool } of called) {
+      expect(String(id).length).toBeLessThanOrEqual(40);
+      expect(tool).toMatchObject({ name: "functions_look_up" });
+    }
+  });
+
   test("OPENAI-1 a speaker's name is fitted to what the API takes", () => {
     const messages: ContextMessage[] = [{ role: "user", content: "hi", name: "José <admin>" }];
     expect(messagesOf(openai.buildRequest(OPENAI, context({ messages })))).toEqual([

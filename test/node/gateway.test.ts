@@ -226,12 +226,8 @@ describe("failures are one error delta", () => {
 
   test("an error body without end is read in part only", async () => {
     const number = server.requests.length;
-    server.reply({
-      kind: "body",
-      status: 500,
-      headers: {},
-      body: new Uint8Array(64 * 1024 * 1024).fill(120),
-    });
+    const steps = [{ raw: "x".repeat(20_000) }, { gate: new Promise(() => {}) }];
+    server.reply({ kind: "stream", status: 500, steps });
     expect(await errorOf()).toMatchObject({ category: "transient", status: 500 });
     await (await server.request(number)).closed;
   });

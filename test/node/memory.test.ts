@@ -196,7 +196,18 @@ describe("what holds for any context", () => {
 });
 
 describe("sizes of text", () => {
-  it("counts bytes as UTF-8 does, and cuts text into pieces that fit and add up", () => {
+  it("counts bytes as UTF-8 does, halves of characters included", () => {
+    const unit = fc.oneof(fc.nat(0x7f), fc.nat(0xffff), fc.integer({ min: 0xd800, max: 0xdfff }));
+    const anyText = fc.array(unit, { maxLength: 50 }).map((units) => String.fromCharCode(...units));
+    fc.assert(
+      fc.property(anyText, fc.constantFrom(1, 40), (value, times) => {
+        const repeated = value.repeat(times);
+        expect(utf8Length(repeated)).toBe(new TextEncoder().encode(repeated).byteLength);
+      }),
+    );
+  });
+
+  it("cuts text into pieces that fit and add up", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: "binary", maxLength: 300 }),

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { CostCounter, countingDatabase } from "../../src/ports/counting.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
@@ -32,6 +33,39 @@ describe("ports on node:sqlite", () => {
     } finally {
       rmSync(folder, { recursive: true });
     }
+  });
+});
+
+describe("countingDatabase", () => {
+  it("COST-1 COST-2 counts each call of a statement or a key, and the keys written", () => {
+    const inner = new NodeSqlDatabase();
+    const counter = new CostCounter();
+    const { db, kv } = countingDatabase(inner, new NodeKeyValue(inner), counter);
+    const costOf = (work: () => unknown) => {
+      counter.reset();
+      work();
+      return counter.cost;
+    };
+    expect(costOf(() => db.run("CREATE TABLE t (a)"))).toEqual({
+      statements: 1,
+      rowsWritten: 0,
+      rowsRead: 0,
+    });
+    expect(costOf(() => [db.all("SELECT * FROM t"), [...db.each("SELECT * FROM t")]])).toMatchObject({
+      statements: 2,
+    });
+    expect(costOf(() => db.transaction(() => kv.put("k", 1)))).toEqual({
+      statements: 1,
+      rowsWritten: 1,
+      rowsRead: 0,
+    });
+    expect(costOf(() => [kv.get("k"), kv.list("", 1)])).toEqual({
+      statements: 2,
+      rowsWritten: 0,
+      rowsRead: 0,
+    });
+    expect(costOf(() => kv.delete("k"))).toEqual({ statements: 1, rowsWritten: 1, rowsRead: 0 });
+    inner.close();
   });
 });
 

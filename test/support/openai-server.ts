@@ -27,7 +27,8 @@ export type Step =
   | { cut: true };
 
 export type Reply =
-  | { kind: "stream"; steps: Step[] }
+  /** `status` is 200 when absent. */
+  | { kind: "stream"; status?: number; steps: Step[] }
   | { kind: "body"; status: number; headers: Record<string, string>; body: string | Uint8Array }
   /** Never answers. */
   | { kind: "hang" };
@@ -180,7 +181,7 @@ async function answer(reply: Reply, number: number, response: ServerResponse): P
       response.end(reply.body);
       return;
     case "stream":
-      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.writeHead(reply.status ?? 200, { "content-type": "text/event-stream" });
       response.flushHeaders();
       for (const step of reply.steps) {
         if (response.destroyed) return;

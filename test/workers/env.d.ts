@@ -1,7 +1,16 @@
-/** Bindings of `test/wrangler.jsonc` that exist only in tests. */
+/** Bindings of `test/wrangler.jsonc` and `vitest.config.ts` that exist only in tests. */
 declare namespace Cloudflare {
   interface Env {
+    Conversation: DurableObjectNamespace;
+    Agent: DurableObjectNamespace;
     PortHost: DurableObjectNamespace<import("./worker.ts").PortHost>;
     PlainSessionAgent: DurableObjectNamespace<import("./worker.ts").PlainSessionAgent>;
+    /** The scripted provider, for a model profile. */
+    PROVIDER_URL: string;
+    /** Where tests and tools reach the scripted provider's own side. */
+    PROVIDER_CONTROL_URL: string;
+  }
+  interface GlobalProps {
+    mainModule: typeof import("./worker.ts");
   }
 }

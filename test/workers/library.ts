@@ -1,6 +1,13 @@
-/** The library that the tests on workerd use: tools whose every run is counted in the provider's own log. */
+/**
+ * The library that the tests on workerd use. Its model is the scripted provider, and a tool that is given a `key`
+ * reports each of its runs there.
+ */
+import { env } from "cloudflare:workers";
 import { z } from "zod";
-import { defineLibrary, definePersona, defineTool } from "../../src/library/define.ts";
+import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
+import { ToolError } from "../../src/library/tool-error.ts";
+import type { ToolEffect } from "../../src/library/types.ts";
+import { passGate, reportRun } from "./provider.ts";
 
 const double = defineTool({
   name: "double",
@@ -10,13 +17,96 @@ const double = defineTool({
   execute: ({ n }) => ({ doubled: n * 2 }),
 });
 
+/** A tool of this effect that says when it runs and, if it is told so, waits for a gate. */
+const counted = (name: string, effect: ToolEffect) =>
+  defineTool({
+    name,
+    description: `Counts its runs; ${effect}.`,
+    input: z.object({ key: z.string(), n: z.number().optional(), gate: z.string().optional() }),
+    effect,
+    async execute(input, { operationId, signal }) {
+      await reportRun(input.key, { tool: name, operationId, input });
+      if (input.gate !== undefined) await passGate(input.key, input.gate, signal);
+      return { tool: name, n: input.n ?? 0 };
+    },
+  });
+
+const fails = defineTool({
+  name: "fails",
+  description: "Fails as it is told.",
+  input: z.object({ key: z.string(), retriable: z.boolean() }),
+  effect: "idempotent",
+  async execute(input, { operationId }) {
+    await reportRun(input.key, { tool: "fails", operationId, input });
+    throw new ToolError("The shelf is empty.", { retriable: input.retriable });
+  },
+});
+
+const big = defineTool({
+  name: "big",
+  description: "Returns a text of this many characters.",
+  input: z.object({ size: z.int() }),
+  effect: "idempotent",
+  execute: ({ size }) => "x".repeat(size),
+});
+
+const steps = defineTool({
+  name: "steps",
+  description: "Reports its progress, and waits for a gate after it.",
+  input: z.object({ key: z.string(), gate: z.string() }),
+  effect: "once",
+  async execute({ key, gate }, { progress, signal }) {
+    progress({ done: 1, of: 2 });
+    await passGate(key, gate, signal);
+    progress({ done: 2, of: 2 });
+    return "done";
+  },
+});
+
+const counter = defineTool({
+  name: "counter",
+  description: "Counts up in the conversation's own memory.",
+  input: z.object({}),
+  effect: "once",
+  async execute(_, { state }) {
+    const before = await state.get("count");
+    const count = typeof before === "number" ? before + 1 : 1;
+    await state.put("count", count);
+    return { count };
+  },
+});
+
+const tools = [
+  double,
+  counted("look_up", "pure"),
+  counted("save", "idempotent"),
+  counted("charge", "once"),
+  fails,
+  big,
+  steps,
+  counter,
+];
+const toolIds = tools.map(({ id }) => id);
+const systemPrompt = "You are a test.";
+
 export const testLibrary = defineLibrary("test", {
-  personas: [
-    definePersona("plain", { identity: { systemPrompt: "You are a test." } }),
-    definePersona("doubler", {
-      identity: { systemPrompt: "You are a test." },
-      tools: { toolIds: ["double"] },
+  modelProfiles: [
+    defineModelProfile("scripted", { provider: "openai", modelId: "scripted", baseUrl: env.PROVIDER_URL }),
+    defineModelProfile("hasty", {
+      provider: "openai",
+      modelId: "scripted",
+      baseUrl: env.PROVIDER_URL,
+      executionConfig: { timeoutMs: 250 },
     }),
   ],
-  tools: [double],
+  personas: [
+    definePersona("plain", { identity: { systemPrompt, modelProfileId: "scripted" } }),
+    definePersona("handy", { identity: { systemPrompt, modelProfileId: "scripted" }, tools: { toolIds } }),
+    definePersona("brief", {
+      identity: { systemPrompt, modelProfileId: "scripted" },
+      tools: { toolIds, constraints: { maxMovesPerTurn: 2 } },
+    }),
+    definePersona("hasty", { identity: { systemPrompt, modelProfileId: "hasty" } }),
+  ],
+  tools,
 });

@@ -9,7 +9,7 @@ import { LongText } from "../../src/memory/long-text.ts";
 import { SessionStore } from "../../src/memory/session-store.ts";
 import { SqlSessionTable } from "../../src/memory/session-table.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/types.ts";
-import { buildWorkingContext, type WorkingContext } from "../../src/memory/working-context.ts";
+import { buildWorkingContext } from "../../src/memory/working-context.ts";
 import { CostCounter } from "../../src/ports/counting.ts";
 import { countingStorage } from "../../src/ports/workers/counting-storage.ts";
 import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
@@ -398,6 +398,9 @@ describe("SessionAgent", () => {
       return storage.sql.exec("SELECT name FROM sqlite_master WHERE name LIKE 'cf_agents_%'").toArray();
     });
     expect(left).toEqual([]);
+    // The destroyed object goes away by itself; the next of its name starts empty.
+    const sessions = async () => (await freshAgent(name)).listSessions();
+    await expect.poll(() => sessions().catch(String)).toEqual([]);
   });
 
   it("AGENT-3 sub-agents have no door, and no client can write the SDK's state", async () => {

@@ -1,6 +1,6 @@
 /** One conversation in the list. */
 import type { ConversationView } from "../../../src/client/index.ts";
-import { conversationPath } from "../router.ts";
+import { conversationPath } from "../route.ts";
 import { Link } from "./link.tsx";
 
 interface ConversationItemProps {

@@ -44,8 +44,12 @@ export function usePinnedScroll(firstKey: string | undefined): PinnedScroll {
     const element = scroller.current;
     const inner = content.current;
     if (element === null || inner === null) return;
+    let top = element.scrollTop;
     const onScroll = () => {
-      pinned.current = element.scrollHeight - element.scrollTop - element.clientHeight <= NEAR;
+      const near = element.scrollHeight - element.scrollTop - element.clientHeight <= NEAR;
+      // Entries may have grown since this scroll happened: only who moves up leaves the end.
+      if (near || element.scrollTop < top) pinned.current = near;
+      top = element.scrollTop;
       setAtEnd(pinned.current);
     };
     const observer = new ResizeObserver(() => {

@@ -107,8 +107,9 @@ export function dramatisSystem(env: DramatisEnv): System {
       const conversation = await findConversation(env, actor);
       if (first) unwrap(await conversation.create(principal, { id, agentId: AGENT }));
       const idempotencyKey = crypto.randomUUID();
-      const { turnId, from } = unwrap(await conversation.startTurn(principal, { content, idempotencyKey }));
-      const frames = unwrap(await conversation.subscribe(principal, { turnId, from, encoding: "ndjson" }));
+      const { frames } = unwrap(
+        await conversation.streamTurn(principal, { content, idempotencyKey }, "ndjson"),
+      );
       return answerOf(await new Response(frames).text());
     },
     seed: async (actor, messages) => (await findConversation(env, actor)).benchSeed(actor, messages),

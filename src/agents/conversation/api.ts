@@ -91,6 +91,12 @@ export interface ConversationApi {
   create(principal: Principal, input: CreateConversation): Promise<Result<ConversationView>>;
   view(principal: Principal): Promise<Result<ConversationView>>;
   startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>>;
+  /** As `startTurn`, with the turn's frames as a stream that ends with the turn. */
+  streamTurn(
+    principal: Principal,
+    input: StartTurn,
+    encoding: SubscribeOptions["encoding"],
+  ): Promise<Result<StartedTurn & { frames: ReadableStream<Uint8Array> }>>;
   /** Signals from outside, one or several, each in its envelope `{id?, type, data}`. */
   ingest(principal: Principal, signals: unknown): Promise<Result<StartedTurn[]>>;
   messages(principal: Principal, options?: PageOptions): Promise<Result<Page<MessageView>>>;

@@ -11,6 +11,7 @@ import { isJsonObject } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import { ephemeralFrame } from "./frames.ts";
+import type { OpeningSlice } from "./subscribers.ts";
 
 /** A frame from a client has at most this many UTF-16 units. */
 const MAX_FRAME_LENGTH = 2 * 1024 * 1024;
@@ -23,7 +24,7 @@ export interface ConnectionMemory {
 /** What a connection may ask of the conversation. */
 export interface ConnectionHost {
   /** The frames to begin with. */
-  opening(principal: Principal, from: number | undefined): Iterable<Frame[]>;
+  opening(principal: Principal, from: number | undefined): Iterable<OpeningSlice>;
   startTurn(principal: Principal, frame: Extract<ClientFrame, { type: "turn.start" }>): Promise<void>;
   now(): number;
 }
@@ -38,7 +39,7 @@ export function openConnection(
 ): void {
   client.setState({ principal });
   try {
-    for (const frames of host.opening(principal, from)) sendFrames(client, frames);
+    for (const { frames } of host.opening(principal, from)) sendFrames(client, frames);
   } catch (error) {
     const { code, message } = reported(error);
     sendFrames(client, [ephemeralFrame("error", { code, message }, {}, host.now())]);

@@ -4,7 +4,7 @@
  */
 import type { Connection, ConnectionContext, WSMessage } from "agents";
 import type { AdapterLookup, ModelGateway } from "../../adapters/types.ts";
-import { PROTOCOL_VERSION } from "../../client/protocol.ts";
+import { type Frame, PROTOCOL_VERSION } from "../../client/protocol.ts";
 import type { Directory } from "../../directory/directory.ts";
 import { readEntrance } from "../../http/sockets.ts";
 import { EventStore } from "../../memory/event-store.ts";
@@ -41,7 +41,7 @@ import { startTurnSchema, subscribeSchema } from "./schemas.ts";
 import { ConversationSessions, refused } from "./sessions.ts";
 import { normaliseSignal } from "./signals.ts";
 import { ConversationStore } from "./store/conversation-store.ts";
-import { frameStream, Subscribers } from "./subscribers.ts";
+import { frameStream, type Listener, type OpeningSlice, Subscribers } from "./subscribers.ts";
 import { conversationView } from "./views.ts";
 
 /** What an application gives its conversations, each made from the environment. */
@@ -136,15 +136,25 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     async startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>> {
+      return asResult(() => this.#accept(principal, input));
+    }
+
+    async streamTurn(principal: Principal, input: StartTurn, encoding: SubscribeOptions["encoding"]) {
       return asResult(async () => {
-        checkSpeaker(this.#runtime.state.record, principal);
-        const { idempotencyKey, ...data } = validate(startTurnSchema, input);
-        return this.#runtime.accept({
-          type: "conversation.user.message",
-          ...(idempotencyKey === undefined ? {} : { id: idempotencyKey }),
-          caller: { type: "user", userId: principal.subject },
-          data,
-        });
+        const frames: Frame[] = [];
+        const listener: Listener = (published) => frames.push(...published);
+        this.#subscribers.add(listener);
+        try {
+          const started = await this.#accept(principal, input);
+          const { turnId } = started;
+          // A turn that was accepted before has begun without us: its frames come from the journal.
+          const isNew = frames.some((frame) => frame.type === "turn.started" && frame.turnId === turnId);
+          const opening = isNew ? [{ frames, last: true }] : this.#opening(principal, started.from);
+          const stream = frameStream(this.#subscribers, opening[Symbol.iterator](), { turnId, encoding });
+          return { ...started, frames: stream };
+        } finally {
+          this.#subscribers.remove(listener);
+        }
       });
     }
 
@@ -179,20 +189,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return this.#read(principal, (state) => {
         const { turnId, encoding, from } = validate(subscribeSchema, options);
         const turn = turnId === undefined ? undefined : this.#queries.requireTurn(state, turnId);
-        const opening = this.#opening(
-          principal,
-          from ?? (turn === undefined ? undefined : turn.firstSeq - 1),
-        );
-        const slices = opening[Symbol.iterator]();
-        const next = () => {
-          const slice = slices.next();
-          return slice.done ? { frames: [], done: true } : { frames: slice.value, done: false };
-        };
-        return frameStream(
-          this.#subscribers,
-          { next },
-          { ...(turnId === undefined ? {} : { turnId }), encoding },
-        );
+        const position = from ?? (turn === undefined ? undefined : turn.firstSeq - 1);
+        return frameStream(this.#subscribers, this.#opening(principal, position), { turnId, encoding });
       });
     }
 
@@ -266,18 +264,35 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       });
     }
 
-    /** The frames a watcher begins with, slice by slice: a snapshot, or what came after `from` and the partial texts. */
-    *#opening(principal: Principal, from: number | undefined) {
+    async #accept(principal: Principal, input: StartTurn): Promise<StartedTurn> {
+      checkSpeaker(this.#runtime.state.record, principal);
+      const { idempotencyKey, ...data } = validate(startTurnSchema, input);
+      return this.#runtime.accept({
+        type: "conversation.user.message",
+        ...(idempotencyKey === undefined ? {} : { id: idempotencyKey }),
+        caller: { type: "user", userId: principal.subject },
+        data,
+      });
+    }
+
+    /**
+     * The frames a watcher begins with: a snapshot, or what came after `from` and the partial texts. Each slice is up to
+     * date when it is taken.
+     */
+    *#opening(principal: Principal, from: number | undefined): Generator<OpeningSlice, void> {
       checkReader(this.#runtime.state.record, principal);
-      let after = from;
-      for (let done = after === undefined; !done; ) {
-        const slice = this.#queries.replay(this.#runtime.state, after ?? 0);
-        after = Math.max(after ?? 0, slice.upTo);
-        done = slice.done;
-        yield slice.frames;
+      if (from === undefined) {
+        this.#runtime.deltas.flush();
+        yield { frames: [this.#snapshotFrame()], last: true };
+        return;
       }
-      this.#runtime.deltas.flush();
-      yield from === undefined ? [this.#snapshotFrame()] : this.#runtime.partialFrames();
+      for (let after = from, last = false; !last; ) {
+        this.#runtime.deltas.flush();
+        const slice = this.#queries.replay(this.#runtime.state, after);
+        after = Math.max(after, slice.upTo);
+        last = slice.done;
+        yield { frames: last ? [...slice.frames, ...this.#runtime.partialFrames()] : slice.frames, last };
+      }
     }
 
     #snapshotFrame() {

@@ -28,32 +28,33 @@ export class Subscribers {
   }
 }
 
-/** Where a stream gets what came before it. */
-export interface Backlog {
-  /** The next slice of frames; `done` on the last. Called as the reader takes them. */
-  next(): { frames: Frame[]; done: boolean };
+/** A part of what a watcher begins with. Whoever takes the last one must watch from then on, or it misses something. */
+export interface OpeningSlice {
+  frames: readonly Frame[];
+  last: boolean;
 }
 
-/** Frames as bytes: the backlog slice by slice as the reader takes it, then live until the end or the reader leaves. */
+type Controller = ReadableStreamDefaultController<Uint8Array>;
+
+/**
+ * Frames as bytes: the opening slice by slice as the reader takes it, then live until the end or the reader leaves.
+ * With a `turnId` only that turn's frames, to its last.
+ */
 export function frameStream(
   subscribers: Subscribers,
-  backlog: Backlog,
-  { turnId, encoding }: Pick<SubscribeOptions, "turnId" | "encoding">,
+  opening: Iterator<OpeningSlice, void>,
+  { turnId, encoding }: { turnId: string | undefined; encoding: SubscribeOptions["encoding"] },
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const encode = encoding === "sse" ? encodeSse : encodeNdjson;
-  let live = false;
   let listener: Listener | null = null;
   const leave = () => {
     if (listener !== null) subscribers.remove(listener);
     listener = null;
   };
   /** Whether the stream goes on. */
-  const send = (
-    controller: ReadableStreamDefaultController<Uint8Array>,
-    frames: readonly Frame[],
-  ): boolean => {
-    const own = frames.filter((frame) => turnId === undefined || frame.turnId === turnId);
+  const send = (controller: Controller, frames: readonly Frame[]): boolean => {
+    const own = turnId === undefined ? frames : frames.filter((frame) => frame.turnId === turnId);
     const end = turnId === undefined ? -1 : own.findIndex(endsTurn);
     const text = (end === -1 ? own : own.slice(0, end + 1)).map(encode).join("");
     if (text !== "") controller.enqueue(encoder.encode(text));
@@ -62,25 +63,25 @@ export function frameStream(
     controller.close();
     return false;
   };
+  const watch = (controller: Controller) => {
+    listener = (frames) => {
+      if (!send(controller, frames)) return;
+      if ((controller.desiredSize ?? 0) > -MAX_QUEUED_BYTES) return;
+      leave();
+      controller.error(new Error("The reader fell behind; resume from the last sequence number."));
+    };
+    subscribers.add(listener);
+  };
+  const fill = (controller: Controller) => {
+    while (listener === null && (controller.desiredSize ?? 0) > 0) {
+      const slice = opening.next();
+      if (slice.done) return;
+      if (!send(controller, slice.value.frames)) return;
+      if (slice.value.last) watch(controller);
+    }
+  };
   return new ReadableStream<Uint8Array>(
-    {
-      pull(controller) {
-        while (!live && (controller.desiredSize ?? 0) > 0) {
-          const { frames, done } = backlog.next();
-          if (!send(controller, frames)) return;
-          if (!done) continue;
-          live = true;
-          listener = (next) => {
-            if (!send(controller, next)) return;
-            if ((controller.desiredSize ?? 0) > -MAX_QUEUED_BYTES) return;
-            leave();
-            controller.error(new Error("The reader fell behind; resume from the last sequence number."));
-          };
-          subscribers.add(listener);
-        }
-      },
-      cancel: leave,
-    },
+    { start: fill, pull: fill, cancel: leave },
     { highWaterMark: 64 * 1024, size: (chunk) => chunk.byteLength },
   );
 }

@@ -1,0 +1,77 @@
+/** The console's pure parts: addresses, and texts for people. */
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { agentDescription, agentName, prettyJson, previewOf, titleFrom } from "../../app/src/format.ts";
+import { conversationPath, routeOf } from "../../app/src/route.ts";
+import type { AgentIdentity } from "../../src/agents/agent/api.ts";
+
+describe("addresses", () => {
+  it("a conversation's address names that conversation, whatever its id", () => {
+    fc.assert(
+      fc.property(fc.string({ minLength: 1, unit: "grapheme" }), (id) => {
+        expect(routeOf(conversationPath(id))).toEqual({ page: "conversation", id });
+      }),
+    );
+  });
+
+  it.each(["/", "/c/", "/c/a/b", "/elsewhere", "/c/%E0%A4%A"])(
+    "%s is the beginning of a conversation",
+    (path) => {
+      expect(routeOf(path)).toEqual({ page: "new" });
+    },
+  );
+});
+
+describe("titles", () => {
+  it.each([
+    ["  What is\n 12*(3+4)?  ", "What is 12*(3+4)?"],
+    ["word ".repeat(20), `${"word ".repeat(11)}word…`],
+    ["x".repeat(80), `${"x".repeat(60)}…`],
+  ])("of %j", (text, title) => {
+    expect(titleFrom(text)).toBe(title);
+  });
+});
+
+describe("values", () => {
+  it.each([
+    [{ expression: "1+1" }, "1+1"],
+    [{ a: 1, b: [2] }, '{"a":1,"b":[2]}'],
+    [{ nested: { a: 1 } }, '{"nested":{"a":1}}'],
+    [{}, ""],
+    [null, "null"],
+    [undefined, ""],
+    [7, "7"],
+  ])("%j on one line", (value, text) => {
+    expect(previewOf(value)).toBe(text);
+  });
+
+  it("shows text as text and the rest as indented JSON", () => {
+    expect(prettyJson("a\nb")).toBe("a\nb");
+    expect(prettyJson({ a: [1] })).toBe('{\n  "a": [\n    1\n  ]\n}');
+    expect(prettyJson(undefined)).toBe("");
+  });
+});
+
+describe("agents", () => {
+  const agent = (persona: AgentIdentity["persona"]): AgentIdentity => ({
+    id: "travel-guide",
+    tenant: "local",
+    persona,
+    projectIds: ["default"],
+    createdAt: "2026-03-01T10:00:00.000Z",
+    updatedAt: "2026-03-01T10:00:00.000Z",
+  });
+  const identity = { systemPrompt: "You know every road. You speak little." };
+
+  it("are named by their persona, or by their id", () => {
+    expect(agentName(agent({ name: "Ada", identity }))).toBe("Ada");
+    expect(agentName(agent({ identity }))).toBe("Travel guide");
+    expect(agentName(agent({ library: "demo", id: "guide" }))).toBe("Travel guide");
+  });
+
+  it("are described by their persona, their prompt, or where their persona is from", () => {
+    expect(agentDescription(agent({ description: "Knows roads.", identity }))).toBe("Knows roads.");
+    expect(agentDescription(agent({ identity }))).toBe("You know every road.");
+    expect(agentDescription(agent({ library: "demo", id: "guide", version: 2 }))).toBe("demo/guide");
+  });
+});

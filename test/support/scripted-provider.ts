@@ -1,0 +1,208 @@
+/**
+ * A provider on loopback for tests that run in another process: it answers by the script in the user's message
+ * (`provider-script.ts`). Its second port is for the tests themselves:
+ *
+ *   GET  /requests/KEY?count=N        the requests of a script, once there are N
+ *   POST /runs/KEY                    a tool reports that it runs
+ *   GET  /runs/KEY?count=N            the runs, once there are N
+ *   GET  /gates/KEY/NAME              waits until the gate is open
+ *   GET  /gates/KEY/NAME/waiting?count=N  waits until N have come to the gate
+ *   POST /gates/KEY/NAME              opens it
+ */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import {
+  errorReply,
+  type RecordedRequest,
+  type Reply,
+  type Step,
+  startOpenAIServer,
+} from "./openai-server.ts";
+import type {
+  AttemptScript,
+  RecordedBody,
+  RequestRecord,
+  RunRecord,
+  Script,
+  StepScript,
+} from "./provider-script.ts";
+
+export interface ScriptedProvider {
+  /** For a model profile. */
+  readonly baseUrl: string;
+  readonly controlUrl: string;
+  close(): Promise<void>;
+}
+
+/** A list that can be waited for. */
+class Log<Entry> {
+  readonly #entries: Entry[] = [];
+  readonly #waiting = new Set<() => void>();
+
+  add(entry: Entry): void {
+    this.#entries.push(entry);
+    for (const check of this.#waiting) check();
+  }
+
+  count(matches: (entry: Entry) => boolean): number {
+    return this.#entries.filter(matches).length;
+  }
+
+  /** All entries, once there are `count`. */
+  reach(count: number): Promise<readonly Entry[]> {
+    return new Promise((resolve) => {
+      const check = () => {
+        if (this.#entries.length < count) return;
+        this.#waiting.delete(check);
+        resolve(this.#entries);
+      };
+      this.#waiting.add(check);
+      check();
+    });
+  }
+}
+
+class Gate {
+  readonly arrivals = new Log<true>();
+  open = () => {};
+  readonly #opened = new Promise<void>((resolve) => {
+    this.open = resolve;
+  });
+
+  pass(): Promise<void> {
+    this.arrivals.add(true);
+    return this.#opened;
+  }
+}
+
+/** What is kept of one script. */
+class Play {
+  readonly requests = new Log<RequestRecord>();
+  readonly runs = new Log<RunRecord>();
+  readonly #gates = new Map<string, Gate>();
+
+  gate(name: string): Gate {
+    const gate = this.#gates.get(name) ?? new Gate();
+    this.#gates.set(name, gate);
+    return gate;
+  }
+}
+
+export async function startScriptedProvider(): Promise<ScriptedProvider> {
+  const plays = new Map<string, Play>();
+  const playOf = (key: string): Play => {
+    const play = plays.get(key) ?? new Play();
+    plays.set(key, play);
+    return play;
+  };
+  const models = await startOpenAIServer({ script: (request) => scriptedReply(request, playOf) });
+  const control = createServer((request, response) => {
+    answerControl(request, response, playOf).catch((error: unknown) => {
+      response.writeHead(500).end(String(error));
+    });
+  });
+  control.listen(0, "127.0.0.1");
+  await once(control, "listening");
+  const address = control.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  return {
+    baseUrl: models.baseUrl,
+    controlUrl: `http://127.0.0.1:${port}`,
+    async close() {
+      const closed = once(control, "close");
+      control.close();
+      control.closeAllConnections();
+      await Promise.all([closed, models.close()]);
+    },
+  };
+}
+
+function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play): Reply {
+  // SAFETY: only tests send requests here, and what they rely on in the body they assert.
+  const body = request.body as unknown as RecordedBody;
+  const start = body.messages.findLastIndex(({ role }) => role === "user");
+  const script = parseScript(body.messages[start]?.content);
+  if (script === null) return errorReply(400, { message: "The last user message is no script." });
+  const reply = body.messages.slice(start).filter(({ role }) => role === "assistant").length;
+  const play = playOf(script.key);
+  const attempt = play.requests.count((before) => before.reply === reply);
+  play.requests.add({ reply, attempt, body });
+  const isFinal = body.tools === undefined || body.tool_choice === "none";
+  const chosen = (isFinal ? script.final : undefined) ?? script.replies[reply] ?? script.replies.at(-1);
+  const attempts = chosen === undefined ? [] : "attempts" in chosen ? chosen.attempts : [chosen];
+  const answer = attempts[attempt] ?? attempts.at(-1);
+  return answer === undefined
+    ? errorReply(400, { message: "The script has no reply." })
+    : toReply(answer, play, reply);
+}
+
+function parseScript(content: string | null | undefined): Script | null {
+  try {
+    const script: Script = JSON.parse(content ?? "");
+    return typeof script.key === "string" && Array.isArray(script.replies) ? script : null;
+  } catch {
+    return null;
+  }
+}
+
+function toReply(answer: AttemptScript, play: Play, reply: number): Reply {
+  if (!Array.isArray(answer)) return errorReply(answer.status, { message: answer.message }, answer.headers);
+  let calls = 0;
+  const steps = answer.map((step) =>
+    toStep(step, play, () => ({ index: calls, id: `call_${reply}_${calls++}` })),
+  );
+  return { kind: "stream", steps: [...steps, { finish: calls > 0 ? "tool_calls" : "stop" }] };
+}
+
+function toStep(step: StepScript, play: Play, nextCall: () => { index: number; id: string }): Step {
+  if ("call" in step) {
+    const next = nextCall();
+    const input = typeof step.input === "string" ? step.input : JSON.stringify(step.input);
+    return { toolCall: { index: next.index, id: step.id ?? next.id, name: step.call, arguments: input } };
+  }
+  if (!("gate" in step)) return step;
+  const gate = play.gate(step.gate);
+  // The gate is passed when the stream gets there, not when the script is read.
+  return {
+    get gate() {
+      return gate.pass();
+    },
+  };
+}
+
+async function answerControl(
+  request: IncomingMessage,
+  response: ServerResponse,
+  playOf: (key: string) => Play,
+): Promise<void> {
+  const { pathname, searchParams } = new URL(request.url ?? "", "http://control");
+  const [, what, key = "", name = "", detail] = pathname.split("/").map(decodeURIComponent);
+  const play = playOf(key);
+  const count = Number(searchParams.get("count") ?? 0);
+  const json = (value: unknown) =>
+    response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(value));
+  switch (`${request.method} ${what}${detail === undefined ? "" : `/${detail}`}`) {
+    case "GET requests":
+      return void json(await play.requests.reach(count));
+    case "GET runs":
+      return void json(await play.runs.reach(count));
+    case "POST runs":
+      play.runs.add(await readJson(request));
+      return void json(null);
+    case "GET gates":
+      return void json(await play.gate(name).pass());
+    case "GET gates/waiting":
+      return void json((await play.gate(name).arrivals.reach(count)).length);
+    case "POST gates":
+      play.gate(name).open();
+      return void json(null);
+    default:
+      response.writeHead(404).end();
+  }
+}
+
+async function readJson(request: IncomingMessage) {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return JSON.parse(Buffer.concat(chunks).toString("utf8"));
+}

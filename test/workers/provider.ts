@@ -1,0 +1,56 @@
+/** The scripted provider's own side, as tests and their tools see it from inside workerd. */
+import { env } from "cloudflare:workers";
+import type { RequestRecord, RunRecord, Script } from "../support/provider-script.ts";
+
+async function control(method: "GET" | "POST", path: string, body?: unknown, signal?: AbortSignal) {
+  const response = await fetch(`${env.PROVIDER_CONTROL_URL}${path}`, {
+    method,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+  return response.json();
+}
+
+/** A tool's report that it runs. */
+export async function reportRun(key: string, run: RunRecord): Promise<void> {
+  await control("POST", `/runs/${key}`, run);
+}
+
+/** Waits until a test opens the gate. */
+export async function passGate(key: string, gate: string, signal: AbortSignal): Promise<void> {
+  await control("GET", `/gates/${key}/${gate}`, undefined, signal);
+}
+
+/** A script with a key of its own, and what the provider knows of it. */
+export class Play {
+  readonly key = crypto.randomUUID();
+  /** What to send as the user's message. */
+  readonly content: string;
+
+  constructor(script: Omit<Script, "key"> | ((key: string) => Omit<Script, "key">)) {
+    const rest = typeof script === "function" ? script(this.key) : script;
+    this.content = JSON.stringify({ key: this.key, ...rest } satisfies Script);
+  }
+
+  /** The requests so far, once there are `count`. */
+  async requests(count = 0): Promise<RequestRecord[]> {
+    // SAFETY: the provider answers what `provider-script.ts` declares.
+    return (await control("GET", `/requests/${this.key}?count=${count}`)) as RequestRecord[];
+  }
+
+  /** The runs of tools so far, once there are `count`. */
+  async runs(count = 0): Promise<RunRecord[]> {
+    // SAFETY: as above.
+    return (await control("GET", `/runs/${this.key}?count=${count}`)) as RunRecord[];
+  }
+
+  /** Resolves once the gate has been come to, `count` times in all. */
+  async reached(gate: string, count = 1): Promise<void> {
+    await control("GET", `/gates/${this.key}/${gate}/waiting?count=${count}`);
+  }
+
+  async open(gate: string): Promise<void> {
+    await control("POST", `/gates/${this.key}/${gate}`);
+  }
+}

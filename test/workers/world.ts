@@ -1,0 +1,314 @@
+/** What the tests on workerd do with the application: everything goes through its real doors. */
+import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { EventSourceParserStream } from "eventsource-parser/stream";
+import { expect } from "vitest";
+import type { JournalEntryView, TurnView } from "../../src/agents/conversation/api.ts";
+import type { ClientFrame, Content, Frame, FrameType, MessageView } from "../../src/client/protocol.ts";
+import { type ConversationState, initialState } from "../../src/client/state.ts";
+import { applyFrame } from "../../src/client/store.ts";
+import { parseFrame } from "../../src/client/wire.ts";
+import type { Persona } from "../../src/library/types.ts";
+import type { Principal } from "../../src/shared/principal.ts";
+import type { Script } from "../support/provider-script.ts";
+import { Play } from "./provider.ts";
+
+export const ADA: Principal = { subject: "ada", tenant: "test", roles: ["admin"] };
+
+/** A request to the Worker's front door. */
+export function request(path: string, init: RequestInit = {}, principal = ADA): Promise<Response> {
+  const headers = new Headers(init.headers);
+  headers.set("x-test-principal", JSON.stringify(principal));
+  return exports.default.fetch(new Request(`http://dramatis.test${path}`, { ...init, headers }));
+}
+
+/** A JSON body; fails the test unless the status is the expected one. */
+async function call<Body>(method: string, path: string, status: number, body?: unknown): Promise<Body> {
+  const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
+  const response = await request(path, init);
+  const text = await response.text();
+  expect(response.status, `${method} ${path}: ${text}`).toBe(status);
+  // SAFETY: what the API answers, as its own types say; tests assert the rest.
+  return JSON.parse(text) as Body;
+}
+
+/** Creates an agent; returns its id. */
+export async function createAgent(persona: string | Persona): Promise<string> {
+  const { id } = await call<{ id: string }>("POST", "/api/agents", 201, { persona });
+  return id;
+}
+
+export async function createConversation(agentId: string): Promise<TestConversation> {
+  const { id } = await call<{ id: string }>("POST", "/api/conversations", 201, { agentId });
+  return new TestConversation(id);
+}
+
+type Entrance = "conversations" | "agents/conversation";
+
+/** One conversation, from outside. */
+export class TestConversation {
+  readonly path: string;
+
+  constructor(readonly id: string) {
+    this.path = `/api/conversations/${id}`;
+  }
+
+  get stub(): DurableObjectStub {
+    return env.Conversation.getByName(`${ADA.tenant}:${this.id}`);
+  }
+
+  /** Sends a message; its turn is accepted when this resolves. */
+  async say(content: Content, more: { idempotencyKey?: string; replyToMessageId?: string } = {}) {
+    return call<{ turnId: string; messageId: string }>("POST", `${this.path}/turns`, 202, {
+      content,
+      ...more,
+    });
+  }
+
+  /** Starts a turn that the provider answers by a script. */
+  async play(script: Omit<Script, "key"> | ((key: string) => Omit<Script, "key">)) {
+    const play = new Play(script);
+    const { turnId } = await this.say(play.content);
+    return { play, turnId };
+  }
+
+  /** What `POST …/turns` answers to a body that is refused. */
+  async refused(body: object): Promise<{ status: number; code: string }> {
+    const response = await request(`${this.path}/turns`, { method: "POST", body: JSON.stringify(body) });
+    const { code } = await response.json<{ code: string }>();
+    return { status: response.status, code };
+  }
+
+  turn(turnId: string): Promise<TurnView> {
+    return call("GET", `${this.path}/turns/${turnId}`, 200);
+  }
+
+  async messages(): Promise<MessageView[]> {
+    const { messages } = await call<{ messages: MessageView[] }>("GET", `${this.path}/messages`, 200);
+    return messages;
+  }
+
+  async journal(): Promise<JournalEntryView[]> {
+    const { entries } = await call<{ entries: JournalEntryView[] }>(
+      "GET",
+      `${this.path}/journal?limit=200`,
+      200,
+    );
+    return entries;
+  }
+
+  async connect({
+    from,
+    entrance = "conversations",
+    query = "",
+  }: {
+    from?: number;
+    entrance?: Entrance;
+    query?: string;
+  } = {}) {
+    const position = from === undefined ? query : `?from=${from}`;
+    const response = await request(`/${entrance}/${this.id}${position}`, {
+      headers: { upgrade: "websocket" },
+    });
+    const socket = response.webSocket;
+    if (socket === null) throw new Error(`No WebSocket: ${response.status} ${await response.text()}`);
+    return new Client(socket);
+  }
+
+  /** The frames of a stream of server-sent events, one by one as they come. */
+  async events(path: string, init: RequestInit = {}): Promise<SseReader> {
+    const headers = { accept: "text/event-stream", ...init.headers };
+    const response = await request(`${this.path}${path}`, { ...init, headers });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toBe("text/event-stream");
+    if (response.body === null) throw new Error("The stream has no body.");
+    return new SseReader(response.body);
+  }
+
+  /** Takes the actor out of memory as the platform does with an idle one; its sockets hibernate. */
+  evict(): Promise<void> {
+    return evictDurableObject(this.stub);
+  }
+
+  /** Fires the actor's alarm now; whether there was one. */
+  wake(): Promise<boolean> {
+    return runDurableObjectAlarm(this.stub);
+  }
+
+  /** Awaits the turn's end on a connection of its own. */
+  async ended(turnId: string): Promise<TurnView> {
+    const client = await this.connect();
+    const isOver = ({ turns }: ConversationState) =>
+      turns.some(({ id, status }) => id === turnId && status !== "active");
+    await client.until(isOver);
+    client.close();
+    return this.turn(turnId);
+  }
+}
+
+/** Kills every actor where it stands, as a crash does; their sockets are lost. */
+export async function crash(): Promise<void> {
+  await abortAllDurableObjects();
+}
+
+export type FrameOf<Type extends FrameType> = Extract<Frame, { type: Type }>;
+
+/** A WebSocket client: the real reducer, and every message as it came. */
+export class Client {
+  readonly frames: Frame[] = [];
+  /** Messages that are no frames of ours: the SDK's own. */
+  readonly others: unknown[] = [];
+  state: ConversationState = initialState;
+  closed: { code: number } | null = null;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(private readonly socket: WebSocket) {
+    socket.addEventListener("message", ({ data }) => this.#take(data));
+    socket.addEventListener("close", ({ code }) => {
+      this.closed = { code };
+      this.#notify();
+    });
+    socket.accept();
+  }
+
+  /** The number of the last durable frame: where a later connection continues. */
+  get position(): number {
+    if (this.state.seq === null) throw new Error("The client has seen no durable frame.");
+    return this.state.seq;
+  }
+
+  send(frame: ClientFrame): void {
+    this.sendText(JSON.stringify(frame));
+  }
+
+  sendText(text: string | ArrayBuffer): void {
+    this.socket.send(text);
+  }
+
+  close(): void {
+    this.socket.close(1000);
+  }
+
+  /** Resolves once what the client shows fulfils the condition. */
+  until(condition: (state: ConversationState) => boolean): Promise<void> {
+    return this.#when(() => (condition(this.state) ? true : undefined)).then(() => undefined);
+  }
+
+  /** The `count`th frame of a type that matches, now or later. */
+  frame<Type extends FrameType>(
+    type: Type,
+    matches: (frame: FrameOf<Type>) => boolean = () => true,
+    count = 1,
+  ): Promise<FrameOf<Type>> {
+    return this.#when(() => this.framesOf(type).filter(matches)[count - 1]);
+  }
+
+  framesOf<Type extends FrameType>(type: Type): FrameOf<Type>[] {
+    // SAFETY: the filter leaves frames of this type only.
+    return this.frames.filter((frame) => frame.type === type) as FrameOf<Type>[];
+  }
+
+  whenClosed(): Promise<{ code: number }> {
+    return this.#when(() => this.closed ?? undefined);
+  }
+
+  /** Resolves once a message of the SDK's own protocol has come. */
+  other(matches: (message: unknown) => boolean): Promise<unknown> {
+    return this.#when(() => this.others.find(matches));
+  }
+
+  /** A ping and its answer: everything sent to this client before has arrived. */
+  async settled(): Promise<void> {
+    const before = this.framesOf("pong").length;
+    this.send({ type: "ping" });
+    await this.frame("pong", () => true, before + 1);
+  }
+
+  #take(data: unknown): void {
+    const frame = parseFrame(data);
+    if (frame === null) {
+      this.others.push(typeof data === "string" ? JSON.parse(data) : data);
+    } else {
+      this.frames.push(frame);
+      this.state = applyFrame(this.state, frame);
+    }
+    this.#notify();
+  }
+
+  #when<Value>(look: () => Value | undefined): Promise<Value> {
+    return new Promise((resolve, reject) => {
+      const check = () => {
+        const value = look();
+        if (value !== undefined) resolve(value);
+        else if (this.closed === null) return;
+        else reject(new Error(`The connection closed: ${this.closed.code}`));
+        this.#waiting.delete(check);
+      };
+      this.#waiting.add(check);
+      check();
+    });
+  }
+
+  #notify(): void {
+    for (const check of this.#waiting) check();
+  }
+}
+
+/** A stream of server-sent events, frame by frame. */
+export class SseReader {
+  readonly ids: (string | undefined)[] = [];
+  readonly frames: Frame[] = [];
+  readonly #reader: ReadableStreamDefaultReader<{
+    id?: string | undefined;
+    event?: string | undefined;
+    data: string;
+  }>;
+
+  constructor(body: ReadableStream<Uint8Array>) {
+    this.#reader = body
+      .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)
+      .pipeThrough(new EventSourceParserStream())
+      .getReader();
+  }
+
+  /** The next frame; `null` at the end. */
+  async next(): Promise<Frame | null> {
+    const { done, value } = await this.#reader.read();
+    if (done) return null;
+    expect(value.event).toBeUndefined();
+    const frame = parseFrame(value.data);
+    if (frame === null) throw new Error(`Not a frame: ${value.data}`);
+    this.ids.push(value.id);
+    this.frames.push(frame);
+    return frame;
+  }
+
+  /** Reads up to the first frame of a type. */
+  async upTo<Type extends FrameType>(type: Type): Promise<FrameOf<Type>> {
+    for (let frame = await this.next(); frame !== null; frame = await this.next()) {
+      // SAFETY: just compared.
+      if (frame.type === type) return frame as FrameOf<Type>;
+    }
+    throw new Error(`The stream ended without ${type}.`);
+  }
+
+  async rest(): Promise<Frame[]> {
+    while ((await this.next()) !== null);
+    return this.frames;
+  }
+
+  cancel(): Promise<void> {
+    return this.#reader.cancel();
+  }
+}
+
+/** Text of the partial of a message, `undefined` where there is none. */
+export function partialText({ turns }: ConversationState): string | undefined {
+  for (const { items } of turns) for (const item of items) if (item.type === "partial") return item.text;
+  return undefined;
+}
+
+/** Numbers of the durable frames, as they came. */
+export function seqsOf(frames: readonly Frame[]): number[] {
+  return frames.flatMap(({ seq }) => (seq === undefined ? [] : [seq]));
+}
