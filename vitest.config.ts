@@ -9,15 +9,24 @@ export default defineConfig({
       {
         plugins: [
           agents(),
-          cloudflareTest(async () => ({
+          cloudflareTest(({ inject }) => ({
             remoteBindings: false,
             wrangler: { configPath: "./test/wrangler.jsonc" },
             miniflare: {
               cf: false,
+              bindings: {
+                PROVIDER_URL: inject<string>("providerUrl"),
+                PROVIDER_CONTROL_URL: inject<string>("providerControlUrl"),
+              },
             },
           })),
         ],
-        test: { name: "workers", include: ["test/workers/**/*.test.ts"], testTimeout: 30_000 },
+        test: {
+          name: "workers",
+          include: ["test/workers/**/*.test.ts"],
+          globalSetup: ["test/support/provider-setup.ts"],
+          testTimeout: 30_000,
+        },
       },
       {
         test: {

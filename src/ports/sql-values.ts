@@ -39,16 +39,18 @@ export function refusePromise<Result>(result: Result): Result {
 }
 
 function checkSqlValue(value: unknown): void {
-  if (value === null) return;
-  if (typeof value === "string") return checkText(value);
-  if (typeof value === "number") return checkNumber(value);
-  if (!(value instanceof Uint8Array)) {
+  if (typeof value === "string") {
+    checkText(value);
+  } else if (typeof value === "number") {
+    checkNumber(value);
+  } else if (value instanceof Uint8Array) {
+    if (value.byteLength > MAX_VALUE_BYTES) throw tooLarge();
+  } else if (value !== null) {
     throw new DramatisError(
       "INVALID_INPUT",
       `A ${typeof value} cannot be bound to a statement: bind text, a number, bytes (Uint8Array) or null.`,
     );
   }
-  if (value.byteLength > MAX_VALUE_BYTES) throw tooLarge();
 }
 
 function checkText(text: string): void {

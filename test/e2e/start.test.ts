@@ -50,7 +50,7 @@ function rawStatus(url: string, headers: Record<string, string>): Promise<number
 }
 
 describe("a running start", () => {
-  const key = "sk-$HOME${PATH}'#\\n\"=";
+  const key = "sk-$HOME $(x)'#\\n\"=";
   const temporary = join(folder, "tmp");
   let start: RunningStart;
   let model: OpenAIServer;
@@ -110,7 +110,7 @@ describe("a running start", () => {
     process.kill(worker.pid, "SIGKILL");
     await waitUntilGone([worker.pid]);
     await expect
-      .poll(() => transcript(start.url, conversation).catch(String))
+      .poll(() => transcript(start.url, conversation).catch(String), { timeout: 20_000 })
       .toEqual(["Hi", "Hello there."]);
   });
 
@@ -123,8 +123,9 @@ describe("a running start", () => {
 });
 
 describe("START-1 whichever process is killed, the others end, and the next start has the state", () => {
-  const victims: [string, (process: RunningProcess) => boolean][] = [
+  const victims: [string, (process: RunningProcess) => boolean, NodeJS.Signals?][] = [
     ["npm", ({ command }) => command.startsWith("npm start")],
+    ["npm, politely", ({ command }) => command.startsWith("npm start"), "SIGTERM"],
     ["the start script", ({ command }) => command.includes("scripts/start.ts") && !command.startsWith("sh ")],
     ["the keeper", ({ command }) => command.includes("scripts/keeper.ts")],
     ["wrangler", ({ command }) => command.includes("wrangler-dist")],
@@ -132,7 +133,7 @@ describe("START-1 whichever process is killed, the others end, and the next star
   let conversation: string | undefined;
   const messages: string[] = [];
 
-  it.each(victims)("%s", async (_name, isVictim) => {
+  it.each(victims)("%s", async (_name, isVictim, signal = "SIGKILL") => {
     const start = await npmStart(persist);
     conversation ??= await createConversation(start.url);
     await say(start.url, conversation, `Message ${messages.length / 2}`);
@@ -144,7 +145,7 @@ describe("START-1 whichever process is killed, the others end, and the next star
     const tree = processTree(start.npm.pid ?? 0);
     const victim = tree.findLast(isVictim);
     if (victim === undefined) throw new Error(`Not found among ${JSON.stringify(tree)}`);
-    process.kill(victim.pid, "SIGKILL");
+    process.kill(victim.pid, signal);
     await waitUntilGone(tree.map(({ pid }) => pid));
   });
 });

@@ -232,6 +232,18 @@ describe("failures are one error delta", () => {
     await (await server.request(number)).closed;
   });
 
+  test.each([
+    ["reply", "application/json", 33],
+    ["event", "text/event-stream", 9],
+  ])("a %s without bounds is refused", async (_what, type, mebibytes) => {
+    const body = new Uint8Array(mebibytes * 1024 * 1024).fill(120);
+    body.set(new TextEncoder().encode("data: "));
+    server.reply({ kind: "body", status: 200, headers: { "content-type": type }, body });
+    const error = await errorOf();
+    expect(error).toMatchObject({ category: "validation", retriable: false });
+    expect(error.message).toMatch(/large/);
+  });
+
   test("a stream that is cut in the middle", async () => {
     server.reply({ kind: "stream", steps: [{ text: "Half of" }, { cut: true }] });
     const deltas = await deltasOf();

@@ -32,7 +32,8 @@ export async function npmStart(
   });
   const stop = async () => {
     const pids = processTree(npm.pid ?? 0).map(({ pid }) => pid);
-    npm.kill("SIGINT");
+    // A terminal interrupts every process of the foreground group.
+    process.kill(-(npm.pid ?? 0), "SIGINT");
     await waitUntilGone(pids);
   };
   return { url, npm, output, stop };
@@ -49,6 +50,7 @@ function spawnStart(args: string[], environment: Record<string, string>) {
   const npm = spawn("npm", ["start", "--", ...args], {
     cwd: ROOT,
     env: { ...process.env, ...environment },
+    detached: true,
     stdio: ["ignore", "pipe", "pipe"],
   });
   const chunks: string[] = [];

@@ -1,7 +1,23 @@
-/** Entry of the Worker that the tests on workerd run in: the actors, and some that exist only to be tested. */
+/** Entry of the Worker that the tests on workerd run in: the application, and actors that exist only to be tested. */
 import { DurableObject } from "cloudflare:workers";
 import { workersAIAdapter } from "../../src/adapters/workers-ai.ts";
 import { SessionAgent } from "../../src/agents/session-agent.ts";
+import { dramatis } from "../../src/dramatis.ts";
+import { localAuthorize } from "../../src/http/authorize.ts";
+import type { Principal } from "../../src/shared/principal.ts";
+import { testLibrary } from "./library.ts";
+
+const app = dramatis({
+  libraries: [testLibrary],
+  // Tests name their principal; a request that names none is the local one's.
+  authorize: async (request, env) => {
+    const principal = request.headers.get("x-test-principal");
+    // SAFETY: only tests reach this Worker.
+    return principal === null ? localAuthorize(request, env) : (JSON.parse(principal) as Principal);
+  },
+});
+
+export const { Conversation, Agent, Executor } = app;
 
 /** A bare Durable Object whose storage the port tests use from inside. */
 export class PortHost extends DurableObject {}
@@ -23,6 +39,4 @@ export class PlainSessionAgent extends SessionAgent {
   }
 }
 
-export default {
-  fetch: () => new Response("Not found", { status: 404 }),
-} satisfies ExportedHandler<Cloudflare.Env>;
+export default app.handler;

@@ -77,10 +77,10 @@ async function read(
   }
 }
 
-/** The most telling short description of a failed connection. */
+/** The most telling short description of a failed connection, without a full stop. */
 export function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { cause } = error;
-  if (cause instanceof Error) return "code" in cause ? String(cause.code) : cause.message;
-  return error.message;
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  if (!(cause instanceof Error)) return String(cause);
+  const text = "code" in cause && typeof cause.code === "string" ? cause.code : cause.message;
+  return text.replace(/\.+$/, "");
 }

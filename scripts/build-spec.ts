@@ -1,0 +1,57 @@
+/**
+ * Writes `docs/spec.md`: every numbered rule that a file of `src` states at its head, in the file's own words. A number
+ * that two files claim stops the build.
+ */
+import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const root = join(import.meta.dirname, "..");
+
+interface Rule {
+  number: string;
+  text: string;
+  file: string;
+}
+
+const rules = globSync("src/**/*.{ts,tsx}", { cwd: root })
+  .map((path) => path.replaceAll("\\", "/"))
+  .sort()
+  .flatMap((file) => rulesOf(file, readFileSync(join(root, file), "utf8")));
+refuseDuplicates(rules);
+writeFileSync(join(root, "docs/spec.md"), render(rules));
+
+/** The rules in the comment that a file begins with: a number, and its text over the indented lines that follow. */
+function rulesOf(file: string, source: string): Rule[] {
+  const header = /^\/\*\*([\s\S]*?)\*\//.exec(source)?.[1] ?? "";
+  const found: Rule[] = [];
+  for (const line of header.split("\n").map((text) => text.replace(/^\s*\* ?/, ""))) {
+    const [, number, text] = /^([A-Z]+(?:-[A-Z]+)*-\d+)\s{2,}(.+)$/.exec(line) ?? [];
+    if (number !== undefined && text !== undefined) {
+      found.push({ number, text, file });
+      continue;
+    }
+    const last = found.at(-1);
+    const continued = /^\s{2,}(\S.*)$/.exec(line)?.[1];
+    if (last !== undefined && continued !== undefined) last.text += ` ${continued}`;
+  }
+  return found;
+}
+
+function refuseDuplicates(all: readonly Rule[]): void {
+  const seen = new Map<string, string>();
+  for (const { number, file } of all) {
+    const other = seen.get(number);
+    if (other !== undefined) throw new Error(`${number} stands in ${other} and in ${file}. Number one of them anew.`);
+    seen.set(number, file);
+  }
+}
+
+function render(all: readonly Rule[]): string {
+  const files = Map.groupBy(all, ({ file }) => file);
+  const sections = [...files].map(([file, own]) => {
+    const rows = own.map(({ number, text }) => `- **${number}** ${text}`);
+    return `## [\`${file}\`](../${file})\n\n${rows.join("\n")}\n`;
+  });
+  return `# The rules\n\nWhat the code promises, number by number, in the words of the file that keeps the promise. A test that proves a rule
+carries its number in its title. This page is made from the sources by \`npm run docs\`.\n\n${sections.join("\n")}`;
+}
