@@ -12,39 +12,42 @@ import { DatabaseSync } from "node:sqlite";
 const GRACE_MS = 3_000;
 const [persist = ".", ...command] = process.argv.slice(2);
 
-/** An exclusive transaction that stays open: the operating system ends it with this process. */
-function lockState(): DatabaseSync | null {
-  const database = new DatabaseSync(join(persist, "lock.sqlite"), { timeout: GRACE_MS });
+/**
+ * The lock is an exclusive transaction that stays open: the operating system ends it with this process, however that
+ * ends. It must stay referenced, for the database is closed when it is collected.
+ */
+const lock = new DatabaseSync(join(persist, "lock.sqlite"), { timeout: GRACE_MS });
+let stopping = false;
+
+function isOurs(): boolean {
   try {
-    database.exec("BEGIN EXCLUSIVE");
-    return database;
+    lock.exec("BEGIN EXCLUSIVE");
+    return true;
   } catch {
-    return null;
+    return false;
   }
 }
 
+/** Says why, and ends the group with this process in it. */
 function end(reason: string): void {
   if (process.connected) process.send?.(reason);
+  if (lock.isOpen) lock.close();
   process.kill(-process.pid, "SIGKILL");
 }
 
-const lock = lockState();
-if (lock === null) {
-  end(`the state in ${persist} is in use by another Dramatis; end that one, or choose another --persist`);
-} else {
+function stop(): void {
+  if (stopping) return;
+  stopping = true;
+  process.kill(-process.pid, "SIGTERM");
+  setTimeout(() => end("it did not stop in time"), GRACE_MS);
+}
+
+if (isOurs()) {
   const wrangler = spawn(process.execPath, command, { stdio: ["ignore", "inherit", "inherit"] });
-  const stop = () => {
-    process.kill(-process.pid, "SIGTERM");
-    setTimeout(() => end("it did not stop in time"), GRACE_MS);
-  };
-  let stopping = false;
-  const stopOnce = () => {
-    if (stopping) return;
-    stopping = true;
-    stop();
-  };
-  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, stopOnce);
-  process.on("disconnect", stopOnce);
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, stop);
+  process.on("disconnect", stop);
   wrangler.once("exit", (code, signal) => end(`wrangler ended (${signal ?? `exit code ${code}`})`));
   wrangler.once("error", (error) => end(error.message));
+} else {
+  end(`the state in ${persist} is in use by another Dramatis; end that one, or choose another --persist`);
 }

@@ -23,6 +23,8 @@ export interface ServerOptions {
   port: number;
   /** Absolute path of the folder that holds all state. */
   persist: string;
+  /** Absolute path of the Worker's configuration; the runtime's own when absent. */
+  config?: string;
   /** What the Worker and wrangler print, without wrangler's small talk. */
   onLine(line: string, stream: "stdout" | "stderr"): void;
 }
@@ -42,7 +44,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const port = await freePort(options.port);
   mkdirSync(options.persist, { recursive: true });
   const variables = passVariables(ROOT, process.env);
-  const keeper = spawnKeeper(port, options.persist, variables.arguments);
+  const keeper = spawnKeeper(port, options, variables.arguments);
   const ended = new Promise<string>((resolve) => {
     keeper.once("message", (reason) => resolve(String(reason)));
     keeper.once("error", (error) => resolve(error.message));
@@ -71,10 +73,14 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   };
 }
 
-function spawnKeeper(port: number, persist: string, variables: string[]): ChildProcess {
+function spawnKeeper(
+  port: number,
+  { persist, config = join(ROOT, "wrangler.jsonc") }: ServerOptions,
+  variables: string[],
+): ChildProcess {
   const wrangler = [
     join(ROOT, "node_modules/wrangler/bin/wrangler.js"),
-    ...["dev", "--config", join(ROOT, "wrangler.jsonc"), "--ip", HOST, "--port", String(port)],
+    ...["dev", "--config", config, "--ip", HOST, "--port", String(port)],
     ...["--persist-to", persist, "--var", "DRAMATIS_LOCAL:1", "--show-interactive-dev-session=false"],
     ...variables,
   ];

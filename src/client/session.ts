@@ -92,7 +92,7 @@ export class ConversationSession {
   opened(transport: Transport): void {
     this.#transport = transport;
     this.#update({ ...this.#state, connection: "open" });
-    
+    for (const message of this.#unrecorded()) this.#transmit(message);
     this.#watchAcknowledgement();
   }
 

@@ -10,7 +10,7 @@ import type { ExecutionContext, ModelProfile } from "../adapters/types.ts";
 import type { ToolState } from "../agents/executor/types.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
-import { inputIssues, issuesText, parseInput } from "./issues.ts";
+import { inputIssues, issuesText, validate } from "../shared/validation.ts";
 import { idSchema, parseReference } from "./reference.ts";
 import {
   DEFAULT_TOOL_TIMEOUT_MS,
@@ -74,11 +74,14 @@ export interface Library {
 }
 
 export function definePersona(id: string, persona: Persona): Defined<Persona> {
-  return { id: checkedId(id), definition: parseInput(personaSchema, persona, `Persona "${id}"`) };
+  return { id: checkedId(id), definition: validate(personaSchema, persona, "", `Persona "${id}"`) };
 }
 
 export function defineModelProfile(id: string, profile: ModelProfile): Defined<ModelProfile> {
-  return { id: checkedId(id), definition: parseInput(modelProfileSchema, profile, `Model profile "${id}"`) };
+  return {
+    id: checkedId(id),
+    definition: validate(modelProfileSchema, profile, "", `Model profile "${id}"`),
+  };
 }
 
 /**
@@ -94,7 +97,7 @@ export function defineModelProfile(id: string, profile: ModelProfile): Defined<M
  */
 export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>): Tool {
   const { name, input, execute } = options;
-  const definition = parseInput(
+  const definition = validate(
     toolDefinitionSchema,
     {
       name,
@@ -103,6 +106,7 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>)
       effect: options.effect ?? "once",
       timeoutMs: options.timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS,
     },
+    "",
     `Tool "${name}"`,
   );
   return {
@@ -170,7 +174,7 @@ function refuseDuplicates(library: string, kind: string, defined: readonly { id:
 }
 
 function checkedId(id: string): string {
-  return parseInput(idSchema, id, `The id "${id}"`);
+  return validate(idSchema, id, "", `The id "${id}"`);
 }
 
 /** The JSON Schema of what a caller sends. Keywords that only restate the type are left out: each costs tokens. */

@@ -6,21 +6,24 @@
  */
 import type { ModelProfile } from "../adapters/types.ts";
 import { DramatisError } from "../shared/errors.ts";
+import { validate } from "../shared/validation.ts";
 import { contentHash } from "./hash.ts";
-import { parseInput } from "./issues.ts";
 import { completePersona } from "./persona.ts";
 import { parseReference, referenceSchema } from "./reference.ts";
 import type { Registry, Resolved } from "./registry.ts";
 import { personaSchema } from "./schemas.ts";
 import type { DefinitionReference, Persona, Pin, ToolDefinition, VersionChain } from "./types.ts";
 
-/** Checks what a caller gave as a persona, inline or by reference. `INVALID_INPUT` says which field is wrong. */
-export function parsePersonaSource(value: unknown): Persona | DefinitionReference {
+/**
+ * Checks what a caller gave as a persona, inline or by reference. `INVALID_INPUT` says which field is wrong; `base` is
+ * the JSON pointer that issues are reported under.
+ */
+export function parsePersonaSource(value: unknown, base = ""): Persona | DefinitionReference {
   const isReference =
     typeof value === "string" || (typeof value === "object" && value !== null && "library" in value);
   return isReference
-    ? parseInput(referenceSchema, value, "The persona's reference")
-    : parseInput(personaSchema, value, "The persona");
+    ? validate(referenceSchema, value, base, "The persona's reference")
+    : validate(personaSchema, value, base, "The persona");
 }
 
 /**

@@ -1,9 +1,9 @@
 /**
  * Sessions and their events together: what an actor's session methods do, in a few statements each.
  *
- * SESSION-1  Sequence numbers of a session start at 0, ascend without a gap and are never given out twice, not even
+ * SESSIONS-1  Sequence numbers of a session start at 0, ascend without a gap and are never given out twice, not even
  *            after the newest events were deleted.
- * SESSION-2  Appending to a session and deleting one happen as a whole or not at all.
+ * SESSIONS-2  Appending to a session and deleting one happen as a whole or not at all.
  */
 import type { Clock } from "../ports/clock.ts";
 import type { Ids } from "../ports/ids.ts";

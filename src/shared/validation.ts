@@ -13,18 +13,30 @@ export function jsonPointer(path: readonly PropertyKey[], base = ""): string {
   );
 }
 
-/** The value as the schema reads it. Throws `INVALID_INPUT`; issues are reported under the pointer `base`. */
+/**
+ * The value as the schema reads it; otherwise throws `INVALID_INPUT` that says what is wrong with `name`, and where:
+ * issues are reported under the JSON pointer `base`.
+ */
 export function validate<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
   base = "",
+  name = "The input",
 ): z.output<Schema> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const errors = parsed.error.issues.flatMap((issue) => toIssues(issue, base)).slice(0, MAX_ISSUES);
-  throw new DramatisError("INVALID_INPUT", "The input is not acceptable; see `errors` for each place.", {
-    errors,
-  });
+  const errors = inputIssues(parsed.error, base);
+  throw new DramatisError("INVALID_INPUT", `${name} is not valid: ${issuesText(errors)}`, { errors });
+}
+
+/** A failed parse as issues; the empty path means the value itself. */
+export function inputIssues(error: z.core.$ZodError, base = ""): InputIssue[] {
+  return error.issues.flatMap((issue) => toIssues(issue, base)).slice(0, MAX_ISSUES);
+}
+
+/** Issues as one line: `/limit: Invalid input …; /query: …`. */
+export function issuesText(issues: readonly InputIssue[]): string {
+  return issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
 }
 
 function toIssues(issue: z.core.$ZodIssue, base: string): InputIssue[] {

@@ -236,7 +236,7 @@ describe("the core under random signals", () => {
     );
   });
 
-  test("STORE-3 E7 what a wake reads equals what memory holds", () => {
+  test("COMMIT-3 E7 what a wake reads equals what memory holds", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = new Driver();
@@ -251,7 +251,7 @@ describe("the core under random signals", () => {
     );
   });
 
-  test("EVENT-1 A29 A32 finished turns come back whole, with one user message and the last reply as the answer", () => {
+  test("RECORD-1 A29 A32 finished turns come back whole, with one user message and the last reply as the answer", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = new Driver();

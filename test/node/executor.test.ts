@@ -48,7 +48,7 @@ describe("one call", () => {
     });
   });
 
-  test("A7 RUN-1 input that does not match is INVALID_INPUT, and the tool is never executed", async () => {
+  test("A7 TASK-1 input that does not match is INVALID_INPUT, and the tool is never executed", async () => {
     const { registry, trace } = testTools();
     const executor = localExecutor(registry, new VirtualClock());
     const good = callOf("add", { a: 1 });
@@ -74,7 +74,7 @@ describe("one call", () => {
     });
   });
 
-  test("RUN-2 a tool that does not listen is stopped when its time is up", async () => {
+  test("TASK-2 a tool that does not listen is stopped when its time is up", async () => {
     const { registry, trace } = testTools();
     const clock = new VirtualClock();
     const call = callOf("stubborn", {}, { timeoutMs: 5_000 });
@@ -130,7 +130,7 @@ describe("one call", () => {
       { code: "EXECUTION_FAILED", message: "The tool failed without a message.", retriable: false },
     ],
     ["long", { code: "EXECUTION_FAILED", message: "x".repeat(4_000), retriable: false }],
-  ])("RUN-3 what a tool throws (%s) is an error without a stack", async (how, error) => {
+  ])("TASK-3 what a tool throws (%s) is an error without a stack", async (how, error) => {
     expect(await errorOf(callOf("failing", { how }))).toEqual(error);
   });
 

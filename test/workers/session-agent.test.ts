@@ -95,7 +95,7 @@ describe("SessionAgent", () => {
     expect(touched?.updated_at).toBeGreaterThan(touched?.created_at ?? 0);
   });
 
-  it("M3 SESSION-2 deletes a session with its events and leaves others alone", async () => {
+  it("M3 SESSIONS-2 deletes a session with its events and leaves others alone", async () => {
     const stub = await freshAgent();
     const [kept, gone] = [await stub.createSession(), await stub.createSession()];
     await stub.appendEvents(kept, users(3));
@@ -109,7 +109,7 @@ describe("SessionAgent", () => {
     expect(await failureOf(() => stub.appendEvents(gone, users(1)))).toMatchObject({ code: "NOT_FOUND" });
   });
 
-  it("M3 SESSION-2 a delete that fails half-way deletes nothing", async () => {
+  it("M3 SESSIONS-2 a delete that fails half-way deletes nothing", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();
     await stub.appendEvents(session, users(3));
@@ -122,7 +122,7 @@ describe("SessionAgent", () => {
     expect(await stub.loadEvents(session)).toHaveLength(3);
   });
 
-  it("M4 SESSION-1 numbers run from 0 without a gap, whatever the events say", async () => {
+  it("M4 SESSIONS-1 numbers run from 0 without a gap, whatever the events say", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();
     await stub.appendEvents(
@@ -147,7 +147,7 @@ describe("SessionAgent", () => {
     }
   });
 
-  it("M4 SESSION-2 a batch with one event that cannot be stored appends nothing and uses no number", async () => {
+  it("M4 SESSIONS-2 a batch with one event that cannot be stored appends nothing and uses no number", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();
     const batch = [...users(2), user("bad", "\ud800")];
@@ -157,7 +157,7 @@ describe("SessionAgent", () => {
     expect(seqs(await stub.loadEvents(session))).toEqual([0]);
   });
 
-  it("M5 SESSION-1 numbers are not given out again after the newest events were deleted, nor after a restart", async () => {
+  it("M5 SESSIONS-1 numbers are not given out again after the newest events were deleted, nor after a restart", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();
     await stub.appendEvents(session, users(3));

@@ -140,7 +140,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     /** A persona as it is stored. Throws `INVALID_INPUT` if it does not parse or names what does not exist. */
     async #checkedPersona(value: unknown): Promise<AgentIdentity["persona"]> {
       try {
-        const source = parsePersonaSource(value);
+        const source = parsePersonaSource(value, "/persona");
         await this.#resolve(source);
         return typeof source === "string" ? parseReference(source) : source;
       } catch (error) {

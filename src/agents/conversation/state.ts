@@ -2,7 +2,7 @@
  * What a conversation holds in memory: its record, the counters of the newest journal row, and its active turns.
  * Everything here is plain data, replaced as a whole by the reducer and never changed in place.
  *
- * STATE-1  Nothing here grows with history: finished turns live in the store only.
+ * BOUND-1  Nothing here grows with history: finished turns live in the store only.
  */
 import type { FinishReason, TokenUsage } from "../../adapters/types.ts";
 import type { Content, TurnIssues } from "../../client/protocol.ts";

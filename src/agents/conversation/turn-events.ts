@@ -1,8 +1,8 @@
 /**
  * A completed turn as session events, and back. The events own the content then; the turn's row keeps the rest.
  *
- * EVENT-1  `turnFromEvents(turnSummary(t), turnEvents(t))` equals `t` for every completed turn `t`.
- * EVENT-2  A turn gives one user event, then per reply either one call request followed by one result per call, or one
+ * RECORD-1  `turnFromEvents(turnSummary(t), turnEvents(t))` equals `t` for every completed turn `t`.
+ * RECORD-2  A turn gives one user event, then per reply either one call request followed by one result per call, or one
  *          agent message.
  */
 import type { FinishReason, TokenUsage } from "../../adapters/types.ts";

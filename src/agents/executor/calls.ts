@@ -1,11 +1,11 @@
 /** What an executor accepts. One call that is not valid is answered by its result and stops no other. */
 import { z } from "zod";
 import type { ExecutionContext } from "../../adapters/types.ts";
-import { inputIssues, issuesText, parseInput } from "../../library/issues.ts";
 import { idSchema } from "../../library/reference.ts";
 import { MAX_TIMEOUT_MS } from "../../library/schemas.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
+import { inputIssues, issuesText, validate } from "../../shared/validation.ts";
 import { failedResult } from "./run-tool.ts";
 import type { ExecutorReport, ToolInvocation } from "./types.ts";
 
@@ -38,7 +38,7 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
 export function readCalls(batch: unknown): { calls: ToolInvocation[]; refused: ExecutorReport[] } {
   const calls: ToolInvocation[] = [];
   const refused: ExecutorReport[] = [];
-  for (const call of parseInput(addressedSchema, batch, "The batch of calls")) {
+  for (const call of validate(addressedSchema, batch, "", "The batch of calls")) {
     const parsed = invocationSchema.safeParse(call);
     if (parsed.success) {
       calls.push(parsed.data);

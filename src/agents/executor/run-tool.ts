@@ -1,10 +1,10 @@
 /**
  * Runs one tool call to its result. Whatever the tool does, there is exactly one result and no throw.
  *
- * RUN-1  Input that the tool's schema refuses never reaches its code.
- * RUN-2  A call ends when its time is up or it is cancelled, even if the tool goes on; what the tool answers or
+ * TASK-1  Input that the tool's schema refuses never reaches its code.
+ * TASK-2  A call ends when its time is up or it is cancelled, even if the tool goes on; what the tool answers or
  *        reports after that is dropped.
- * RUN-3  An error carries the tool's message and code, never a stack.
+ * TASK-3  An error carries the tool's message and code, never a stack.
  */
 
 import type { ExecutionContext } from "../../adapters/types.ts";

@@ -1,9 +1,9 @@
 /**
  * Everything a conversation keeps in its actor's database, and the one place that writes it.
  *
- * STORE-1  A transition is committed in one transaction: journal, turns, events and keys, or none of them.
- * STORE-2  A commit writes one row per fact: one journal row, one row per turn touched, one per event, one per key.
- * STORE-3  Waking reads the newest journal row, the record, and the rows of the active turns.
+ * COMMIT-1  A transition is committed in one transaction: journal, turns, events and keys, or none of them.
+ * COMMIT-2  A commit writes one row per fact: one journal row, one row per turn touched, one per event, one per key.
+ * COMMIT-3  Waking reads the newest journal row, the record, and the rows of the active turns.
  */
 import { EventStore } from "../../../memory/event-store.ts";
 import { LongText } from "../../../memory/long-text.ts";

@@ -1,0 +1,58 @@
+/** Calls of the gateway as tests make them. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { createModelGateway, type GatewayPorts, secretsOf } from "../../src/adapters/index.ts";
+import type { ModelDelta, ModelError, ModelProfile } from "../../src/adapters/types.ts";
+import type { Clock } from "../../src/ports/clock.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
+
+export const KEY = "test-key-0123456789abcdef";
+
+/** What the clock shows. */
+export const NOW = Date.UTC(2026, 0, 1);
+
+/** Stands still, but really sleeps. */
+export const clock: Clock = {
+  now: () => NOW,
+  sleep: async (milliseconds, signal) => {
+    await sleep(milliseconds, undefined, signal === undefined ? {} : { signal });
+  },
+};
+
+export interface Call {
+  profile?: Partial<ModelProfile>;
+  body?: JsonObject;
+  ports?: Partial<GatewayPorts>;
+  signal?: AbortSignal;
+}
+
+const CONTEXT = { tenant: "t", projectId: "p", agentId: "a", conversationId: "c", turnId: "u" };
+
+/** One call; by default of `openai` with a key. */
+export function stream(call: Call): AsyncIterable<ModelDelta> {
+  const profile: ModelProfile = { provider: "openai", modelId: "gpt-test", ...call.profile };
+  const body = call.body ?? { model: profile.modelId, messages: [], stream: true };
+  const secret = secretsOf({ OPENAI_API_KEY: KEY });
+  const gateway = createModelGateway({ secret, fetch, clock, ...call.ports });
+  return gateway.stream({ profile, body, context: CONTEXT }, call.signal ?? new AbortController().signal);
+}
+
+export async function deltasOf(call: Call): Promise<ModelDelta[]> {
+  const deltas: ModelDelta[] = [];
+  for await (const delta of stream(call)) deltas.push(delta);
+  return deltas;
+}
+
+/** The one error of a call. Throws if there is none, if anything follows it, or if it shows the key. */
+export async function errorOf(call: Call): Promise<ModelError> {
+  const deltas = await deltasOf(call);
+  const last = deltas.at(-1);
+  const ends = deltas.filter(({ type }) => type === "error" || type === "finish");
+  if (last?.type !== "error" || ends.length !== 1)
+    throw new Error(`not one error: ${JSON.stringify(deltas)}`);
+  if (last.error.message.includes(KEY)) throw new Error("the error shows the key");
+  return last.error;
+}
+
+export function textOf(deltas: readonly ModelDelta[]): string {
+  return deltas.flatMap((delta) => (delta.type === "text" ? [delta.text] : [])).join("");
+}

@@ -1,0 +1,58 @@
+/** Somebody who watches a conversation through the published client, and remembers all that was received and shown. */
+import {
+  type ConversationConnection,
+  type ConversationState,
+  connectConversation,
+  type Frame,
+  textOf,
+  visibleMessages,
+} from "../../src/client/index.ts";
+
+export class Watcher implements Disposable {
+  /** The address of each attempt to connect. */
+  readonly addresses: URL[] = [];
+  /** Every frame, in the order of arrival. */
+  readonly frames: Frame[] = [];
+  /** What the agent's messages were after each change. */
+  readonly shown: string[][] = [];
+  readonly #connection: ConversationConnection;
+
+  constructor(host: string, conversationId: string) {
+    const { addresses, frames } = this;
+    class RecordingWebSocket extends WebSocket {
+      constructor(url: string, protocols?: string | string[]) {
+        super(url, protocols);
+        addresses.push(new URL(url));
+        this.addEventListener("message", ({ data }) => frames.push(JSON.parse(String(data))));
+      }
+    }
+    this.#connection = connectConversation({ host, id: conversationId, WebSocket: RecordingWebSocket });
+    this.#connection.subscribe(() => {
+      const texts = agentTexts(this.#connection.getSnapshot());
+      if (texts.join() !== this.shown.at(-1)?.join()) this.shown.push(texts);
+    });
+  }
+
+  /** Resolves with the first state, from now on, that fulfils the condition. */
+  until(condition: (state: ConversationState) => boolean): Promise<ConversationState> {
+    return new Promise((resolve) => {
+      const look = () => {
+        const state = this.#connection.getSnapshot();
+        if (!condition(state)) return;
+        stop();
+        resolve(state);
+      };
+      const stop = this.#connection.subscribe(look);
+      look();
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.#connection.close();
+  }
+}
+
+/** What the agent has said, and what it is saying, in a state. */
+export function agentTexts(state: ConversationState): string[] {
+  return visibleMessages(state).flatMap(({ role, content }) => (role === "agent" ? [textOf(content)] : []));
+}
