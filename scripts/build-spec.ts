@@ -41,7 +41,8 @@ function refuseDuplicates(all: readonly Rule[]): void {
   const seen = new Map<string, string>();
   for (const { number, file } of all) {
     const other = seen.get(number);
-    if (other !== undefined) throw new Error(`${number} stands in ${other} and in ${file}. Number one of them anew.`);
+    if (other !== undefined)
+      throw new Error(`${number} stands in ${other} and in ${file}. Number one of them anew.`);
     seen.set(number, file);
   }
 }

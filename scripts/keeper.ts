@@ -4,10 +4,12 @@
  *
  * KEEP-1  Nothing of the group outlives the keeper's parent.
  * KEEP-2  Two servers never have one state folder open: the second ends at once and says so.
+ * KEEP-3  What was passed on to the Worker in a file (`variables.ts`) is gone when the group is.
  */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { PASSED_FILE, removePassed } from "./variables.ts";
 
 const GRACE_MS = 3_000;
 const [persist = ".", ...command] = process.argv.slice(2);
@@ -17,6 +19,7 @@ const [persist = ".", ...command] = process.argv.slice(2);
  * ends. It must stay referenced, for the database is closed when it is collected.
  */
 const lock = new DatabaseSync(join(persist, "lock.sqlite"), { timeout: GRACE_MS });
+process.on("exit", () => lock.close());
 let stopping = false;
 
 function isOurs(): boolean {
@@ -31,7 +34,7 @@ function isOurs(): boolean {
 /** Says why, and ends the group with this process in it. */
 function end(reason: string): void {
   if (process.connected) process.send?.(reason);
-  if (lock.isOpen) lock.close();
+  removePassed(process.env[PASSED_FILE]);
   process.kill(-process.pid, "SIGKILL");
 }
 

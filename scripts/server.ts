@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { Failure } from "./failure.ts";
-import { passVariables } from "./variables.ts";
+import { PASSED_FILE, passVariables, removePassed } from "./variables.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const HOST = "127.0.0.1";
@@ -43,15 +43,15 @@ export interface Server {
 export async function startServer(options: ServerOptions): Promise<Server> {
   const port = await freePort(options.port);
   mkdirSync(options.persist, { recursive: true });
-  const variables = passVariables(ROOT, process.env);
-  const keeper = spawnKeeper(port, options, variables.arguments);
+  const passed = passVariables(ROOT, process.env);
+  const keeper = spawnKeeper(port, options, passed);
   const ended = new Promise<string>((resolve) => {
     keeper.once("message", (reason) => resolve(String(reason)));
     keeper.once("error", (error) => resolve(error.message));
     keeper.once("exit", () => {
       // Whatever ended the keeper, its group ends with it.
       killGroup(keeper);
-      variables.remove();
+      removePassed(passed);
       resolve("its processes were killed");
     });
   });
@@ -76,13 +76,13 @@ export async function startServer(options: ServerOptions): Promise<Server> {
 function spawnKeeper(
   port: number,
   { persist, config = join(ROOT, "wrangler.jsonc") }: ServerOptions,
-  variables: string[],
+  passed: string | undefined,
 ): ChildProcess {
   const wrangler = [
     join(ROOT, "node_modules/wrangler/bin/wrangler.js"),
     ...["dev", "--config", config, "--ip", HOST, "--port", String(port)],
     ...["--persist-to", persist, "--var", "DRAMATIS_LOCAL:1", "--show-interactive-dev-session=false"],
-    ...variables,
+    ...(passed === undefined ? [] : ["--env-file", passed]),
   ];
   return spawn(process.execPath, [join(ROOT, "scripts/keeper.ts"), persist, ...wrangler], {
     cwd: ROOT,
@@ -91,6 +91,7 @@ function spawnKeeper(
     stdio: ["ignore", "pipe", "pipe", "ipc"],
     env: {
       ...process.env,
+      ...(passed === undefined ? {} : { [PASSED_FILE]: passed }),
       CLOUDFLARE_CF_FETCH_ENABLED: "false",
       WRANGLER_HIDE_BANNER: "true",
       WRANGLER_REGISTRY_PATH: join(persist, "registry"),

@@ -2,36 +2,36 @@
  * Hands the shell's model settings to the Worker. They stand in a file that only its owner can read and that is gone
  * when the server is; a command line would show them to everybody.
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
 import { Failure } from "./failure.ts";
 
 const PASSED = /^(?:(?:OPENAI|ANTHROPIC|GEMINI)_[A-Z0-9_]+|DRAMATIS_MODEL)$/;
 
-export interface PassedVariables {
-  /** What wrangler has to be told. */
-  arguments: string[];
-  /** Removes the file. */
-  remove(): void;
-}
+/** The environment variable that tells the keeper of the file. */
+export const PASSED_FILE = "DRAMATIS_PASSED_FILE";
 
 /**
- * The settings of `environment`, and with them those of `.dev.vars` in `root`, because wrangler reads that by itself only
- * when it is given no other file. The shell's come first.
+ * Writes the file, alone in a folder of its own, and returns its path; nothing if the shell sets nothing. It has the
+ * settings of `environment` and, where those are silent, of `.dev.vars` in `root`: wrangler reads that by itself only
+ * when it is given no other file.
  */
-export function passVariables(root: string, environment: NodeJS.ProcessEnv): PassedVariables {
+export function passVariables(root: string, environment: NodeJS.ProcessEnv): string | undefined {
   const shell = Object.entries(environment).filter(([name]) => PASSED.test(name));
-  if (shell.length === 0) return { arguments: [], remove: () => {} };
-  const folder = mkdtempSync(join(tmpdir(), "dramatis-"));
-  const file = join(folder, "variables.env");
+  if (shell.length === 0) return undefined;
+  const file = join(mkdtempSync(join(tmpdir(), "dramatis-")), "variables.env");
   const variables = { ...readVariables(root), ...Object.fromEntries(shell) };
   writeFileSync(file, formatVariables(variables), { mode: 0o600 });
-  return {
-    arguments: ["--env-file", file],
-    remove: () => rmSync(folder, { recursive: true, force: true }),
-  };
+  return file;
+}
+
+/** Removes what `passVariables` wrote; twice is once. */
+export function removePassed(file: string | undefined): void {
+  if (file === undefined) return;
+  rmSync(file, { force: true });
+  if (existsSync(dirname(file))) rmdirSync(dirname(file));
 }
 
 /** Variables as text that wrangler reads back unchanged: it expands `$` unless escaped, and knows three quotes. */

@@ -34,6 +34,6 @@ async function* framesOf(response: Response, signal: AbortSignal | undefined): A
   } catch (cause) {
     throw signal?.aborted === true ? cause : streamInterrupted(cause);
   } finally {
-    
+    await reader.cancel().catch(() => undefined);
   }
 }

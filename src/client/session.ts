@@ -2,10 +2,10 @@
  * The live side of one conversation, without a socket of its own: it holds the state, sends messages until they are
  * recorded, and knows where a lost connection continues. Whoever owns the socket tells it what happens to it.
  *
- * SESSION-1  A message keeps its client id and is sent again after each opening, in order, until it is recorded,
+ * SEND-1  A message keeps its client id and is sent again after each opening, in order, until it is recorded,
  *            rejected or discarded; the id makes the repetition harmless.
- * SESSION-2  A connection continues after the last durable frame that was applied.
- * SESSION-3  A message that stays unrecorded on an open connection means the connection is dead: it is replaced.
+ * SEND-2  A connection continues after the last durable frame that was applied.
+ * SEND-3  A message that stays unrecorded on an open connection means the connection is dead: it is replaced.
  */
 import { addHistory, type HistoryPage } from "./history.ts";
 import { addPending, dropPending } from "./pending.ts";

@@ -1,8 +1,8 @@
 /**
  * What a client knows of one conversation: a plain immutable value, and the views that user interfaces read from it.
  *
- * STATE-1  What a frame did not touch keeps its identity, so a rendered item changes only when its object does.
- * STATE-2  A turn's items stand in the order in which they first appeared; a finished message takes its partial's place.
+ * VIEW-1  What a frame did not touch keeps its identity, so a rendered item changes only when its object does.
+ * VIEW-2  A turn's items stand in the order in which they first appeared; a finished message takes its partial's place.
  */
 import type {
   Content,

@@ -1,18 +1,18 @@
 /**
  * The reducer of a conversation as a client sees it: one frame in, the next state out. Pure, without clock or I/O.
  *
- * STORE-1  A durable frame counts once: one whose `seq` is not above the state's changes nothing.
- * STORE-2  A partial text is always a beginning of what was streamed; the completed message replaces it whole.
- * STORE-3  Interim text becomes a thought of its turn and never a message.
- * STORE-4  A message this client sent leaves `pending` only when it is recorded, or discarded by its sender.
- * STORE-5  A frame of a type this version does not know moves `seq` on and changes nothing else.
+ * CLIENT-1  A durable frame counts once: one whose `seq` is not above the state's changes nothing.
+ * CLIENT-2  A partial text is always a beginning of what was streamed; the completed message replaces it whole.
+ * CLIENT-3  Interim text becomes a thought of its turn and never a message; without any text it is nothing.
+ * CLIENT-4  A message this client sent leaves `pending` only when it is recorded, or discarded by its sender.
+ * CLIENT-5  A frame of a type this version does not know moves `seq` on and changes nothing else.
  */
 
 import { rejectPending } from "./pending.ts";
 import type { Frame, MessageView } from "./protocol.ts";
 import { fromSnapshot } from "./snapshot.ts";
 import type { ConversationState, OperationState, TurnItem, TurnState } from "./state.ts";
-import { changeItem, changeTurn, endTurn, mergeDelta, progressed, putItem } from "./turns.ts";
+import { changeItem, changeTurn, dropItem, endTurn, mergeDelta, progressed, putItem } from "./turns.ts";
 
 /** The state after a frame. */
 export function applyFrame(state: ConversationState, frame: Frame): ConversationState {
@@ -154,7 +154,11 @@ function completeMessage(state: ConversationState, frame: FrameOf<"message.compl
   if (id === undefined || turnId === undefined) return state;
   const { agentId, content, interim } = frame.data;
   if (interim === true) {
-    return inTurn(state, frame, (turn) => putItem(progressed(turn), { type: "thought", id, text: content }));
+    return inTurn(state, frame, (turn) =>
+      content.trim() === ""
+        ? dropItem(progressed(turn), id)
+        : putItem(progressed(turn), { type: "thought", id, text: content }),
+    );
   }
   return addMessage(state, frame, { id, turnId, role: "agent", content, createdAt, agentId });
 }

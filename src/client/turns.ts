@@ -37,6 +37,11 @@ export function changeItem(turn: TurnState, id: string, change: (item: TurnItem)
   return after === before ? turn : { ...turn, items: turn.items.with(index, after) };
 }
 
+/** The turn without the item of this id. */
+export function dropItem(turn: TurnState, id: string): TurnState {
+  return { ...turn, items: turn.items.filter((item) => item.id !== id) };
+}
+
 /** The turn at its end: a partial text that never became a message is gone, as it is after a reload. */
 export function endTurn(turn: TurnState, outcome: Partial<TurnState>): TurnState {
   return {

@@ -4,4 +4,6 @@ export interface Clock {
   now(): number;
   /** Resolves after `milliseconds`; rejects with the signal's reason if it aborts first. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
+  /** Calls back once after `milliseconds`, unless the function it returns was called before. */
+  timer(milliseconds: number, callback: () => void): () => void;
 }

@@ -11,7 +11,15 @@ import { processTree, type RunningProcess, waitUntilGone } from "../support/proc
 const folder = mkdtempSync(join(tmpdir(), "dramatis-start-"));
 const persist = join(folder, "state");
 
+const temporary = join(folder, "tmp");
+
+beforeAll(() => mkdirSync(temporary));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Folders with settings that were passed on to a Worker. */
+function passedOn(): string[] {
+  return readdirSync(temporary).filter((name) => name.startsWith("dramatis-"));
+}
 
 async function createConversation(url: string): Promise<string> {
   const response = await fetch(`${url}/api/conversations`, {
@@ -50,13 +58,11 @@ function rawStatus(url: string, headers: Record<string, string>): Promise<number
 }
 
 describe("a running start", () => {
-  const key = "sk-$HOME $(x)'#\\n\"=";
-  const temporary = join(folder, "tmp");
+  const key = "sk-$HOME$(x)'#\\n\"=";
   let start: RunningStart;
   let model: OpenAIServer;
 
   beforeAll(async () => {
-    mkdirSync(temporary);
     model = await startOpenAIServer({ script: () => textReply("Hello ", "there.") });
     start = await npmStart(persist, {
       OPENAI_API_KEY: key,
@@ -80,7 +86,7 @@ describe("a running start", () => {
     for (const { command } of processTree(start.npm.pid ?? 0)) expect(command).not.toContain("sk-");
   });
 
-  it("refuses a port that is taken and a state folder that is open, and says what to do", async () => {
+  it("KEEP-2 refuses a port that is taken and a state folder that is open, and says what to do", async () => {
     const { port } = new URL(start.url);
     const samePort = await failedStart(["--port", port, "--persist", join(folder, "other")]);
     expect(samePort).toMatchObject({ code: 1, output: expect.stringContaining(`Port ${port} is taken`) });
@@ -115,15 +121,14 @@ describe("a running start", () => {
   });
 
   it("START-1 ends completely when it is interrupted, and removes what it passed on", async () => {
-    const passed = () => readdirSync(temporary).filter((name) => name.startsWith("dramatis-"));
-    expect(passed()).toHaveLength(1);
+    expect(passedOn()).toHaveLength(1);
     await start.stop();
     await model.close();
-    expect(passed()).toEqual([]);
+    expect(passedOn()).toEqual([]);
   });
 });
 
-describe("START-1 whichever process is killed, the others end, and the next start has the state", () => {
+describe("START-1 KEEP-1 KEEP-3 whichever process is killed, the others end, and the next start has the state", () => {
   const victims: [string, (process: RunningProcess) => boolean, NodeJS.Signals?][] = [
     ["npm", ({ command }) => command.startsWith("npm start")],
     ["npm, politely", ({ command }) => command.startsWith("npm start"), "SIGTERM"],
@@ -135,7 +140,7 @@ describe("START-1 whichever process is killed, the others end, and the next star
   const messages: string[] = [];
 
   it.each(victims)("%s", async (_name, isVictim, signal = "SIGKILL") => {
-    const start = await npmStart(persist);
+    const start = await npmStart(persist, { DRAMATIS_MODEL: "offline/offline-1", TMPDIR: temporary });
     conversation ??= await createConversation(start.url);
     await say(start.url, conversation, `Message ${messages.length / 2}`);
     const before = await transcript(start.url, conversation);
@@ -148,5 +153,6 @@ describe("START-1 whichever process is killed, the others end, and the next star
     if (victim === undefined) throw new Error(`Not found among ${JSON.stringify(tree)}`);
     process.kill(victim.pid, signal);
     await waitUntilGone(tree.map(({ pid }) => pid));
+    expect(passedOn()).toEqual([]);
   });
 });

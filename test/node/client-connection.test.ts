@@ -85,7 +85,7 @@ describe("connectConversation", () => {
     expect((await state(({ connection: status }) => status === "open")).messages).toHaveLength(1);
   });
 
-  it("SESSION-1: sends what was said before it opened, and again after a loss, under one id", async () => {
+  it("SEND-1: sends what was said before it opened, and again after a loss, under one id", async () => {
     connect();
     const id = connection.send("Hello");
     const first = await server.connection();
@@ -101,7 +101,7 @@ describe("connectConversation", () => {
     expect(messages).toMatchObject([{ clientId: id }]);
   });
 
-  it("SESSION-3: replaces a connection that leaves a message unrecorded", async () => {
+  it("SEND-3: replaces a connection that leaves a message unrecorded", async () => {
     connect({ acknowledgeWithin: 50 });
     const first = await opened();
     const id = connection.send("Is anybody there?");
@@ -185,7 +185,7 @@ describe("session", () => {
 
   type Event = "say" | "cut" | "connect" | "deliver" | "answer";
 
-  it("SESSION-1, SESSION-2: whatever is lost, each message is recorded once and the transcript is the server's", () => {
+  it("SEND-1, SEND-2: whatever is lost, each message is recorded once and the transcript is the server's", () => {
     const events = fc.array(fc.constantFrom<Event>("say", "cut", "connect", "deliver", "answer"), {
       maxLength: 60,
     });

@@ -117,7 +117,7 @@ describe("frames", () => {
     expect(isAnswering(done)).toBe(false);
   });
 
-  it("STORE-3: interim text is a thought of the turn and no message", () => {
+  it("CLIENT-3: interim text is a thought of the turn and no message", () => {
     const state = run([
       empty,
       started,
@@ -137,6 +137,24 @@ describe("frames", () => {
     expect(items(state).at(-1)).toEqual({ type: "thought", id: "m2", text: "Let me calculate." });
     expect(state.messages.map(({ id }) => id)).toEqual(["m1"]);
     expect(visibleMessages(state)).toHaveLength(1);
+  });
+
+  it("CLIENT-3: interim text that is empty leaves nothing behind", () => {
+    const state = run([
+      empty,
+      started,
+      answerStarted,
+      {
+        v: 1,
+        seq: 4,
+        type: "message.completed",
+        turnId: "t1",
+        messageId: "m2",
+        time,
+        data: { agentId: "guide", content: " ", interim: true },
+      },
+    ]);
+    expect(items(state)).toEqual([]);
   });
 
   it("follows a tool through progress to its result, and another to its failure", () => {
@@ -240,14 +258,14 @@ describe("frames", () => {
     expect(state.turns[0]?.issues).toEqual({ memoryExtractionFailed: true });
   });
 
-  it("STORE-5: a type it does not know moves seq on and changes nothing else", () => {
+  it("CLIENT-5: a type it does not know moves seq on and changes nothing else", () => {
     const state = run([empty, started]);
     // SAFETY: a newer server's frame, which the types of this version cannot name.
     const unknown = { v: 1, seq: 9, type: "participant.joined", time, data: {} } as unknown as Frame;
     expect(applyFrame(state, unknown)).toEqual({ ...state, seq: 9 });
   });
 
-  it("STATE-1: a delta changes its own turn's object and no other", () => {
+  it("VIEW-1: a delta changes its own turn's object and no other", () => {
     const other: Frame = { ...started, seq: 3, turnId: "t0" };
     const before = run([empty, started, question, other, { ...answerStarted, seq: 4 }]);
     const after = applyFrame(before, delta(0, "He"));
@@ -301,7 +319,7 @@ describe("deltas", () => {
     expect(applyFrame(done, delta(5, " again"))).toBe(done);
   });
 
-  it("STORE-2: lost, doubled and reordered deltas leave a beginning of the text, and completion the whole", () => {
+  it("CLIENT-2: lost, doubled and reordered deltas leave a beginning of the text, and completion the whole", () => {
     const perturbed = fc
       .array(fc.string({ minLength: 1, maxLength: 6, unit: "grapheme" }), { minLength: 1, maxLength: 12 })
       .chain((chunks) => {
@@ -334,14 +352,14 @@ describe("deltas", () => {
 describe("messages of this client", () => {
   const pending = addPending(run([empty]), { clientId: "c1", content: "Hello?", createdAt: time });
 
-  it("STORE-4: is pending until it is recorded, and keeps its key", () => {
+  it("CLIENT-4: is pending until it is recorded, and keeps its key", () => {
     expect(visibleMessages(pending)).toMatchObject([{ key: "c1", status: "sending", content: "Hello?" }]);
     const recorded = run([started, question], pending);
     expect(recorded.pending).toEqual([]);
     expect(visibleMessages(recorded)).toMatchObject([{ key: "c1", id: "m1", status: "sent" }]);
   });
 
-  it("STORE-4: a message of another client leaves it pending", () => {
+  it("CLIENT-4: a message of another client leaves it pending", () => {
     const other = run(
       [started, { ...question, data: { clientId: "c2", content: "Other" } } as Frame],
       pending,
@@ -350,7 +368,7 @@ describe("messages of this client", () => {
     expect(other.messages).toHaveLength(1);
   });
 
-  it("STORE-4: a snapshot that holds it records it", () => {
+  it("CLIENT-4: a snapshot that holds it records it", () => {
     const message: MessageView = {
       id: "m1",
       turnId: "t1",
@@ -399,11 +417,16 @@ describe("history", () => {
   const ids = (state: ConversationState) => state.messages.map(({ id }) => id);
 
   it("puts a page before what is loaded, without what is loaded already or newer", () => {
-    const page = [message(6, 6), message(7, 6), message(10, 10), message(12, 12)];
+    const page = [message(6, 6), message(7, 6), message(10, 10), message(9, 9), message(12, 12)];
     const state = addHistory(loaded, { messages: page, turns: [] });
     expect(ids(state)).toEqual(["m6", "m7", "m10", "m11"]);
     expect(state.turns.map(({ id }) => id)).toEqual(["t6", "t10"]);
     expect(addHistory(state, { messages: page, turns: [] })).toBe(state);
+  });
+
+  it("adds nothing of a page that is newer than all that is loaded", () => {
+    expect(addHistory(loaded, { messages: [message(12, 12)], turns: [] })).toBe(loaded);
+    expect(addHistory(initialState, { messages: [message(1, 1)], turns: [] })).toBe(initialState);
   });
 
   it("restores a turn's tools, thoughts and failure from its moves", () => {
@@ -479,7 +502,7 @@ describe("generated conversations", () => {
     fc.record({ wire: fc.constant(wire), cut: fc.nat(wire.length), cut2: fc.nat(wire.length) }),
   );
 
-  it("STORE-1: a durable frame applied again is the same state", () => {
+  it("CLIENT-1: a durable frame applied again is the same state", () => {
     fc.assert(
       fc.property(conversationScript, (wire) => {
         let state = run([empty]);

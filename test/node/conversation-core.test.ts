@@ -17,6 +17,7 @@ import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
 import { plan } from "../../src/agents/conversation/planning/plan.ts";
 import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
 import { beginTransition, reduce } from "../../src/agents/conversation/reducer.ts";
+import { SessionWindow } from "../../src/agents/conversation/session-window.ts";
 import type { Signal } from "../../src/agents/conversation/signals.ts";
 import {
   type ConversationRecord,
@@ -342,6 +343,34 @@ describe("the core under random signals", () => {
           .map(({ messageId: id }) => id);
         expect(all("asc")).toEqual(expected);
         expect(all("desc")).toEqual(expected.reverse());
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+describe("the window of the session", () => {
+  const steps = fc.array(step, { minLength: 1, maxLength: 80 });
+
+  test("WINDOW-1 CONTEXT-1 what memory gives equals what the store gives, and begins with a user's message", () => {
+    fc.assert(
+      fc.property(steps, fc.integer({ min: 1, max: 4 }), (script, recentTurnsLimit) => {
+        const driver = new Driver();
+        const kept = new SessionWindow(driver.store.events);
+        const persona = { ...driver.state.record.chain.persona.definition, memory: { recentTurnsLimit } };
+        for (const next of script) {
+          const signal = signalOf(driver.state, next);
+          if (signal === null) continue;
+          const finished = driver.finished.length;
+          driver.send(signal);
+          for (const turn of driver.finished.slice(finished)) kept.ended(turn, persona);
+          for (const turn of driver.state.active.values()) {
+            const fresh = new SessionWindow(driver.store.events).messagesFor(turn, persona);
+            expect(kept.messagesFor(turn, persona)).toEqual(fresh);
+            expect(fresh.filter(({ role }) => role === "user").length).toBeLessThanOrEqual(recentTurnsLimit);
+            if (fresh.length > 0) expect(fresh[0]?.role).toBe("user");
+          }
+        }
       }),
       { numRuns: 100 },
     );

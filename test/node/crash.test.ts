@@ -150,15 +150,15 @@ beforeEach(() => {
 
 afterEach(() => {
   const unexpected = errors.mock.calls.filter(
-    ([error]) => !(error instanceof Error && error.name === "Crash"),
+    ([error]) => !(error instanceof Error && ["Crash", "Fault"].includes(error.name)),
   );
   expect(unexpected, "errors other than the crash itself").toEqual([]);
 });
 
 describe.each(SCENARIOS)("H1 crash at every boundary: $title", (scenario) => {
-  async function run(points: number[]) {
+  async function run(points: number[], faults: number[] = []) {
     const runs: Runs = new Map();
-    const crossings = new Crossings(points);
+    const crossings = new Crossings(points, faults);
     const world = await runWorld(options(scenario, runs), crossings);
     return { world, runs, crossings };
   }
@@ -186,6 +186,20 @@ describe.each(SCENARIOS)("H1 crash at every boundary: $title", (scenario) => {
     if (hasOnce) expect(unknown, "runs with an unknown outcome").toBeGreaterThan(0);
     else expect(unknown).toBe(0);
     console.info(`${scenario.title}: ${points} crash points, ${unknown} of them with an unknown outcome`);
+  });
+
+  test("RUN-4 a commit that fails and leaves the actor alive is made good, and no tool runs again for it", async () => {
+    const golden = await run([]);
+    const commits = golden.crossings.names.flatMap((name, index) =>
+      name === "sql.transaction" ? [index * 2] : [],
+    );
+    expect(commits.length).toBeGreaterThan(1);
+    for (const commit of commits) {
+      const { world, runs } = await run([], [commit]);
+      expect(world.lives).toBe(1);
+      expect(transcript(world), `fault at point ${commit}`).toEqual(transcript(golden.world));
+      for (const { count } of runs.values()) expect(count).toBe(1);
+    }
   });
 
   test("two and three crashes, a spread of pairs and triples", async () => {

@@ -1,7 +1,7 @@
 /** The gateway's transports without HTTP: the AI binding, and the offline model. */
 import { describe, expect, test } from "vitest";
+import type { GatewayPorts } from "../../src/adapters/index.ts";
 import { type AiBinding, adapterFor, collectReply } from "../../src/adapters/index.ts";
-import type { Clock } from "../../src/ports/clock.ts";
 import { type Call, clock, deltasOf, errorOf, stream, textOf } from "../support/gateway-calls.ts";
 import { newGate } from "../support/openai-server.ts";
 
@@ -116,12 +116,12 @@ describe("offline", () => {
 
   test("paces a slow answer by the clock, and can be canceled in a pause", async () => {
     const slept: number[] = [];
-    const counting: Clock = { now: clock.now, sleep: async (ms) => void slept.push(ms) };
+    const counting: GatewayPorts["clock"] = { now: clock.now, sleep: async (ms) => void slept.push(ms) };
     await deltasOf({ ...offline("!slow 5 200"), ports: { clock: counting } });
     expect(slept).toEqual([200, 200, 200, 200, 200]);
 
     const controller = new AbortController();
-    const stuck: Clock = {
+    const stuck: GatewayPorts["clock"] = {
       now: clock.now,
       sleep: (_ms, signal) =>
         new Promise((_resolve, reject) => {

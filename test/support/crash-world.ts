@@ -24,7 +24,7 @@ import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import { type Provider, scriptedFetch } from "./chat-replies.ts";
-import { type Crossings, crossExecutor, crossGateway, crossKeyValue, crossSql } from "./crossings.ts";
+import { type Crossings, crossExecutor, crossGateway, crossKeyValue, crossSql, Fault } from "./crossings.ts";
 
 export interface WorldOptions {
   library: Library;
@@ -147,6 +147,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
         await life.runtime.accept(signal);
         acknowledged = true;
       } catch (error) {
+        if (error instanceof Fault) continue;
         if (!crossings.isCrash(error)) throw error;
         life = await rebirth();
       }

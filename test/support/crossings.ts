@@ -11,6 +11,11 @@ class Crash extends Error {
   override readonly name = "Crash";
 }
 
+/** A port that fails for once. */
+export class Fault extends Error {
+  override readonly name = "Fault";
+}
+
 /** One life of the actor. */
 export interface Life {
   readonly alive: boolean;
@@ -25,8 +30,14 @@ export class Crossings {
   #point = 0;
   #life: { alive: boolean } = { alive: true };
 
-  /** `points` are the numbers at which to crash, ascending: 2k before crossing k, 2k + 1 after it. */
-  constructor(private readonly points: readonly number[] = []) {}
+  /**
+   * `points` are the numbers at which to crash, ascending: 2k before crossing k, 2k + 1 after it. At `faults` the port
+   * fails, and the actor lives on.
+   */
+  constructor(
+    private readonly points: readonly number[] = [],
+    private readonly faults: readonly number[] = [],
+  ) {}
 
   arm(): void {
     this.#armed = true;
@@ -72,6 +83,7 @@ export class Crossings {
 
   #pass(life: { alive: boolean }): void {
     const point = this.#point++;
+    if (this.faults.includes(point)) throw new Fault(`at point ${point}`);
     if (!this.points.includes(point)) return;
     life.alive = false;
     throw new Crash(`at point ${point}`);

@@ -2,7 +2,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createModelGateway, type GatewayPorts, secretsOf } from "../../src/adapters/index.ts";
 import type { ModelDelta, ModelError, ModelProfile } from "../../src/adapters/types.ts";
-import type { Clock } from "../../src/ports/clock.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 
 export const KEY = "test-key-0123456789abcdef";
@@ -11,7 +10,7 @@ export const KEY = "test-key-0123456789abcdef";
 export const NOW = Date.UTC(2026, 0, 1);
 
 /** Stands still, but really sleeps. */
-export const clock: Clock = {
+export const clock: GatewayPorts["clock"] = {
   now: () => NOW,
   sleep: async (milliseconds, signal) => {
     await sleep(milliseconds, undefined, signal === undefined ? {} : { signal });

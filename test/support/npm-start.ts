@@ -17,12 +17,13 @@ export interface RunningStart {
   stop(): Promise<void>;
 }
 
-/** Starts the runtime on a free port and waits until it says that it is ready. */
+/** Starts the runtime, on a free port where none is given, and waits until it says that it is ready. */
 export async function npmStart(
   persist: string,
   environment: Record<string, string> = {},
+  port = 0,
 ): Promise<RunningStart> {
-  const { npm, output } = spawnStart(["--port", "0", "--persist", persist], environment);
+  const { npm, output } = spawnStart(["--port", String(port), "--persist", persist], environment);
   const url = await new Promise<string>((resolve, reject) => {
     npm.stdout?.on("data", () => {
       const [, url] = /^Dramatis is ready at (\S+)$/m.exec(output()) ?? [];

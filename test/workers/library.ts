@@ -50,18 +50,20 @@ const big = defineTool({
   execute: ({ size }) => "x".repeat(size),
 });
 
-const steps = defineTool({
-  name: "steps",
-  description: "Reports its progress, and waits for a gate after it.",
-  input: z.object({ key: z.string(), gate: z.string() }),
-  effect: "once",
-  async execute({ key, gate }, { progress, signal }) {
-    progress({ done: 1, of: 2 });
-    await passGate(key, gate, signal);
-    progress({ done: 2, of: 2 });
-    return "done";
-  },
-});
+/** A tool that reports its progress, and waits for a gate in between. */
+const stepping = (name: string, effect: ToolEffect) =>
+  defineTool({
+    name,
+    description: `Goes in two steps; ${effect}.`,
+    input: z.object({ key: z.string(), gate: z.string() }),
+    effect,
+    async execute({ key, gate }, { progress, signal }) {
+      progress({ done: 1, of: 2 });
+      await passGate(key, gate, signal);
+      progress({ done: 2, of: 2 });
+      return "done";
+    },
+  });
 
 const counter = defineTool({
   name: "counter",
@@ -83,7 +85,8 @@ const tools = [
   counted("charge", "once"),
   fails,
   big,
-  steps,
+  stepping("march", "once"),
+  stepping("browse", "pure"),
   counter,
 ];
 const toolIds = tools.map(({ id }) => id);

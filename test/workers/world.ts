@@ -40,14 +40,50 @@ export async function createAgent(persona: string | Persona): Promise<string> {
 
 export async function createConversation(agentId: string): Promise<TestConversation> {
   const { id } = await call<{ id: string }>("POST", "/api/conversations", 201, { agentId });
-  return new TestConversation(id);
+  const conversation = new TestConversation(id);
+  unchecked.push(conversation);
+  return conversation;
 }
 
-type Entrance = "conversations" | "agents/conversation";
+/** Conversations that `checkInvariants` has still to look at. */
+const unchecked: TestConversation[] = [];
+
+/** What holds in every conversation that was created since the last check (A29, TURN-1, JOURNAL-1, WIRE-1). */
+export async function checkInvariants(): Promise<void> {
+  for (const conversation of unchecked.splice(0)) {
+    const journal = await conversation.journal();
+    expect(journal.map(({ seq }) => seq)).toEqual(journal.map((_, index) => index + 1));
+    const messages = await conversation.messages();
+    for (const turnId of new Set(journal.flatMap((entry) => entry.turnId ?? []))) {
+      const roles = messages.filter((message) => message.turnId === turnId).map(({ role }) => role);
+      expect(roles, "A29: a turn has one user message, then agent messages").toEqual([
+        "user",
+        ...roles.slice(1).fill("agent"),
+      ]);
+      const ends = journal.filter(
+        (entry) => entry.turnId === turnId && /^turn\.(completed|failed)$/.test(entry.type),
+      );
+      expect(ends.length, "a turn ends at most once").toBeLessThanOrEqual(1);
+    }
+    for (const { frames, misplaced } of conversation.clients) {
+      const seqs = seqsOf(frames);
+      expect(seqs, "WIRE-1: numbers ascend strictly").toEqual([...new Set(seqs)].sort((a, b) => a - b));
+      expect(misplaced, "DELTA-1: a delta continues where the one before ended").toEqual([]);
+    }
+  }
+}
+
+interface ConnectOptions {
+  from?: number;
+  entrance?: "conversations" | "agents/conversation";
+  query?: string;
+  principal?: Principal;
+}
 
 /** One conversation, from outside. */
 export class TestConversation {
   readonly path: string;
+  readonly clients: Client[] = [];
 
   constructor(readonly id: string) {
     this.path = `/api/conversations/${id}`;
@@ -83,36 +119,46 @@ export class TestConversation {
     return call("GET", `${this.path}/turns/${turnId}`, 200);
   }
 
-  async messages(): Promise<MessageView[]> {
-    const { messages } = await call<{ messages: MessageView[] }>("GET", `${this.path}/messages`, 200);
-    return messages;
+  messages(): Promise<MessageView[]> {
+    return this.#all<MessageView>("messages", "messages");
   }
 
-  async journal(): Promise<JournalEntryView[]> {
-    const { entries } = await call<{ entries: JournalEntryView[] }>(
-      "GET",
-      `${this.path}/journal?limit=200`,
-      200,
-    );
-    return entries;
+  journal(): Promise<JournalEntryView[]> {
+    return this.#all<JournalEntryView>("journal", "entries");
+  }
+
+  /** All pages of a list. */
+  async #all<Item>(resource: string, member: string): Promise<Item[]> {
+    const items: Item[] = [];
+    for (let cursor: string | undefined = ""; cursor !== undefined; ) {
+      const query: string = cursor === "" ? "" : `&cursor=${cursor}`;
+      const path = `${this.path}/${resource}?limit=200${query}`;
+      const { nextCursor, ...page } = await call<{ nextCursor?: string; [member: string]: unknown }>(
+        "GET",
+        path,
+        200,
+      );
+      // SAFETY: the API names the member after the resource.
+      items.push(...(page[member] as Item[]));
+      cursor = nextCursor;
+    }
+    return items;
   }
 
   async connect({
     from,
     entrance = "conversations",
     query = "",
-  }: {
-    from?: number;
-    entrance?: Entrance;
-    query?: string;
-  } = {}) {
+    principal = ADA,
+  }: ConnectOptions = {}): Promise<Client> {
     const position = from === undefined ? query : `?from=${from}`;
-    const response = await request(`/${entrance}/${this.id}${position}`, {
-      headers: { upgrade: "websocket" },
-    });
+    const headers = { upgrade: "websocket" };
+    const response = await request(`/${entrance}/${this.id}${position}`, { headers }, principal);
     const socket = response.webSocket;
     if (socket === null) throw new Error(`No WebSocket: ${response.status} ${await response.text()}`);
-    return new Client(socket);
+    const client = new Client(socket);
+    this.clients.push(client);
+    return client;
   }
 
   /** The frames of a stream of server-sent events, one by one as they come. */
@@ -160,6 +206,8 @@ export class Client {
   readonly others: unknown[] = [];
   state: ConversationState = initialState;
   closed: { code: number } | null = null;
+  /** Deltas that neither begin a text nor continue it. */
+  readonly misplaced: Frame[] = [];
   readonly #waiting = new Set<() => void>();
 
   constructor(private readonly socket: WebSocket) {
@@ -230,6 +278,10 @@ export class Client {
       this.others.push(typeof data === "string" ? JSON.parse(data) : data);
     } else {
       this.frames.push(frame);
+      if (frame.type === "message.delta" && frame.data.offset > 0) {
+        if (frame.data.offset !== partialText(this.state, frame.messageId)?.length)
+          this.misplaced.push(frame);
+      }
       this.state = applyFrame(this.state, frame);
     }
     this.#notify();
@@ -302,9 +354,11 @@ export class SseReader {
   }
 }
 
-/** Text of the partial of a message, `undefined` where there is none. */
-export function partialText({ turns }: ConversationState): string | undefined {
-  for (const { items } of turns) for (const item of items) if (item.type === "partial") return item.text;
+/** The text so far of a message in progress (the first, if none is named); `undefined` where there is none. */
+export function partialText({ turns }: ConversationState, messageId?: string): string | undefined {
+  for (const item of turns.flatMap(({ items }) => items)) {
+    if (item.type === "partial" && (messageId ?? item.id) === item.id) return item.text;
+  }
   return undefined;
 }
 

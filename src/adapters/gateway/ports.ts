@@ -11,7 +11,7 @@ export interface GatewayPorts {
   /** The value of a secret that a model profile names; `secretsOf(env)` is the usual one. */
   secret: (name: string) => string | undefined;
   fetch: (url: string, init: RequestInit) => Promise<Response>;
-  clock: Clock;
+  clock: Pick<Clock, "now" | "sleep">;
   /** Absent where the Worker has no AI binding. */
   ai?: AiBinding;
 }

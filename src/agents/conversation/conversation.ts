@@ -75,7 +75,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         return this.#runtime.busy ? HEARTBEAT_MS : null;
       },
       registration: () => {
-        this.ctx.waitUntil(this.#register());
+        this.ctx.waitUntil(this.#registerAgain());
         return null;
       },
     });
@@ -126,7 +126,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const part = unwrap(await agent.persona());
         const record = conversationRecord(principal, checked, part, systemClock.now());
         this.#runtime.create(record);
-        await this.#register();
+        await this.#register(agent);
         return conversationView(record, 0);
       });
     }
@@ -303,12 +303,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     /** Tells the agent and the directory of this conversation; what does not answer is told again later. */
-    async #register(): Promise<void> {
+    async #register(agent: AgentApi): Promise<void> {
       const { record } = this.#runtime.state;
       const told = await Promise.allSettled([
-        services
-          .agent(this.env, record.tenant, record.agentId)
-          .then((agent) => agent.addConversation(record.id)),
+        agent.addConversation(record.id).then(unwrap),
         services.directory(this.env)?.putConversation(record.tenant, conversationView(record, 0)),
       ]);
       const failures = told.filter((outcome) => outcome.status === "rejected");
@@ -316,6 +314,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       for (const failure of failures)
         console.error("The conversation could not be registered:", failure.reason);
       await this.#wakeups.arm("registration", REGISTRATION_RETRY_MS);
+    }
+
+    async #registerAgain(): Promise<void> {
+      const { tenant, agentId } = this.#runtime.state.record;
+      await this.#register(await services.agent(this.env, tenant, agentId));
     }
   };
 }

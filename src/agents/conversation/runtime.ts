@@ -5,14 +5,14 @@
  * RUN-1  Durable before visible: frames are published, and effects begin, only after the commit returned.
  * RUN-2  Memory is replaced only by what was committed; a failed commit changes nothing.
  * RUN-3  Effects are reconciled with the state after every commit and on every wake, so one that was lost starts again.
- * RUN-4  A reply that calls only `pure` tools may be committed together with their results, at most `PURE_WINDOW_MS`
+ * RUN-4  The outcome of an effect whose commit failed is kept and committed later; the effect does not run again.
+ * RUN-5  A reply that calls only `pure` tools may be committed together with their results, at most `PURE_WINDOW_MS`
  *        later; a crash in between repeats the model call.
  */
 
 import type { AdapterLookup, ExecutionContext, ModelGateway } from "../../adapters/types.ts";
 import type { Content, Frame } from "../../client/protocol.ts";
-import { recentTurnsLimit } from "../../library/persona.ts";
-import type { ContextMessage } from "../../memory/types.ts";
+import type { Persona } from "../../library/types.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
@@ -29,11 +29,11 @@ import { performToolBatch } from "./dispatch/tool-batch.ts";
 import { ephemeralFrame, framesOf } from "./frames.ts";
 import { messageId, stemOf, turnId } from "./ids.ts";
 import { PURE_WINDOW_MS } from "./limits.ts";
-import { historyMessages } from "./planning/context.ts";
 import type { Gate } from "./planning/gate.ts";
 import { plan } from "./planning/plan.ts";
 import type { Transition } from "./reduce-turn.ts";
 import { beginTransition, reduce } from "./reducer.ts";
+import { SessionWindow } from "./session-window.ts";
 import type { EffectSignal, Signal, UserMessage } from "./signals.ts";
 import type { ConversationRecord, ConversationState, Turn } from "./state.ts";
 import { ConversationStore } from "./store/conversation-store.ts";
@@ -62,22 +62,19 @@ export interface ConversationPorts {
   publish: (frames: Frame[]) => void;
 }
 
-/** Bytes of session history that one context reads at most. */
-const MAX_WINDOW_BYTES = 1024 * 1024;
-/** Session events per turn that a window allows for; beyond, old turns fall out of it. */
-const EVENTS_PER_TURN = 10;
-
 export class ConversationRuntime {
   readonly store: ConversationStore;
   readonly toolState: ToolStateStore;
   readonly deltas: DeltaBuffer;
   readonly #running = new Map<string, AbortController>();
-  /** The window of each cycle in progress: its later calls need not read it again. */
-  readonly #histories = new Map<number, ContextMessage[]>();
+  readonly #window: SessionWindow;
+  /** Outcomes of effects that the store refused. */
+  readonly #unsaved: EffectSignal[] = [];
   #state: ConversationState | null = null;
 
   constructor(private readonly ports: ConversationPorts) {
     this.store = new ConversationStore(ports.database, ports.keyValue);
+    this.#window = new SessionWindow(this.store.events);
     this.toolState = new ToolStateStore(ports.keyValue);
     this.deltas = new DeltaBuffer(ports.clock, ports.publish);
   }
@@ -105,9 +102,11 @@ export class ConversationRuntime {
     if (this.busy) await this.ports.window.open();
   }
 
-  /** Starts every effect that the state calls for and that is not running. */
+  /** Commits what could not be committed before, then starts every effect that the state calls for and that is not running. */
   reconcile(): void {
     if (!this.exists) return;
+    const unsaved = this.#unsaved.splice(0);
+    if (unsaved.length > 0) this.#report(unsaved);
     for (const effect of effectsOf(this.state)) this.#start(effect);
   }
 
@@ -183,7 +182,7 @@ export class ConversationRuntime {
       framesOf(row, 0, (n) => transition.touched.get(n)),
     );
     for (const turn of transition.touched.values()) {
-      if (turn.status !== "active") this.#histories.delete(turn.n);
+      if (turn.status !== "active") this.#window.ended(turn, this.#persona);
       for (const effect of effectOfTurn(turn)) this.#start(effect);
     }
     return armed;
@@ -205,8 +204,19 @@ export class ConversationRuntime {
     for (let item = 0; item < turn.items; item++) this.deltas.drop(messageId(turn.stem, turn.n, item));
   }
 
+  /** Commits what effects report. What cannot be committed is kept for the next heartbeat: its effect must not run again. */
+  #report(signals: readonly EffectSignal[]): void {
+    try {
+      this.#apply(signals);
+    } catch (error) {
+      console.error(error);
+      this.#unsaved.push(...signals);
+    }
+  }
+
   #start(effect: Effect): void {
-    if (this.#running.has(effect.key)) return;
+    const isUnsaved = this.#unsaved.some(({ turn }) => turn === effect.turn.n);
+    if (isUnsaved || this.#running.has(effect.key)) return;
     const controller = new AbortController();
     this.#running.set(effect.key, controller);
     const work =
@@ -222,16 +232,15 @@ export class ConversationRuntime {
       record: this.state.record,
       turn,
       call,
-      history: () => this.#historyOf(turn),
+      history: () => this.#window.messagesFor(turn, this.#persona),
       context: this.#contextOf(turn),
       onText: (text: string) => this.deltas.append(turnId(turn.stem, turn.n), id, text),
     };
     const outcome = await performModelCall(this.ports, input, signal);
-    const withResults = await this.#runPureTools(outcome, signal);
-    this.#apply(withResults);
+    this.#report(await this.#runPureTools(outcome, signal));
   }
 
-  /** RUN-4: runs the tools of a reply that calls only pure ones, and adds the results that come in time. */
+  /** RUN-5: runs the tools of a reply that calls only pure ones, and adds the results that come in time. */
   async #runPureTools(outcome: EffectSignal, signal: AbortSignal): Promise<EffectSignal[]> {
     if (outcome.type !== "conversation.llm.completed" || outcome.reply.toolCalls.length === 0)
       return [outcome];
@@ -245,26 +254,32 @@ export class ConversationRuntime {
     const early: EffectSignal[] = [];
     let committed = false;
     this.#running.set(effect.key, new AbortController());
-    const timer = new AbortController();
     const batch = performToolBatch(
       this.ports.executor,
       this.#batchInput(turn, effect.operations, (result) => {
-        if (committed) this.#apply([result]);
+        if (committed) this.#report([result]);
         else early.push(result);
       }),
       signal,
-    ).finally(() => {
-      this.#running.delete(effect.key);
-      timer.abort();
-    });
-    const window = this.ports.clock.sleep(PURE_WINDOW_MS, timer.signal).catch(() => undefined);
-    await Promise.race([batch, window]);
+    ).finally(() => this.#running.delete(effect.key));
+    await this.#atMost(PURE_WINDOW_MS, batch);
     committed = true;
     return [outcome, ...early];
   }
 
+  /** Resolves when `work` has ended, or after `milliseconds`. */
+  #atMost(milliseconds: number, work: Promise<void>): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.ports.clock.timer(milliseconds, resolve);
+      void work.finally(() => {
+        cancel();
+        resolve();
+      });
+    });
+  }
+
   #runTools(turn: Turn, operations: Turn["operations"], signal: AbortSignal): Promise<void> {
-    const input = this.#batchInput(turn, [...operations], (result) => this.#apply([result]));
+    const input = this.#batchInput(turn, [...operations], (result) => this.#report([result]));
     return performToolBatch(this.ports.executor, input, signal);
   }
 
@@ -286,19 +301,8 @@ export class ConversationRuntime {
     };
   }
 
-  #historyOf(turn: Turn): ContextMessage[] {
-    const known = this.#histories.get(turn.n);
-    if (known !== undefined) return known;
-    const turns = recentTurnsLimit(this.state.record.chain.persona.definition);
-    const events = this.store.events.load(turn.agentId, {
-      before: turn.snapshot,
-      userMessages: turns,
-      limit: turns * EVENTS_PER_TURN,
-      maxBytes: MAX_WINDOW_BYTES,
-    });
-    const history = historyMessages(events);
-    this.#histories.set(turn.n, history);
-    return history;
+  get #persona(): Persona {
+    return this.state.record.chain.persona.definition;
   }
 
   #contextOf(turn: Turn): ExecutionContext {

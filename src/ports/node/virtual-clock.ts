@@ -26,20 +26,25 @@ export class VirtualClock implements Clock {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       const onAbort = () => {
-        this.sleepers.splice(this.sleepers.indexOf(sleeper), 1);
+        cancel();
         reject(signal?.reason);
       };
-      const sleeper: Sleeper = {
-        due: this.time + Math.max(0, milliseconds),
-        wake: () => {
-          signal?.removeEventListener("abort", onAbort);
-          resolve();
-        },
-      };
+      const cancel = this.timer(milliseconds, () => {
+        signal?.removeEventListener("abort", onAbort);
+        resolve();
+      });
       signal?.addEventListener("abort", onAbort, { once: true });
-      const later = this.sleepers.findIndex((other) => other.due > sleeper.due);
-      this.sleepers.splice(later === -1 ? this.sleepers.length : later, 0, sleeper);
     });
+  }
+
+  timer(milliseconds: number, callback: () => void): () => void {
+    const sleeper: Sleeper = { due: this.time + Math.max(0, milliseconds), wake: callback };
+    const later = this.sleepers.findIndex((other) => other.due > sleeper.due);
+    this.sleepers.splice(later === -1 ? this.sleepers.length : later, 0, sleeper);
+    return () => {
+      const index = this.sleepers.indexOf(sleeper);
+      if (index !== -1) this.sleepers.splice(index, 1);
+    };
   }
 
   /** How many sleep now. */

@@ -19,6 +19,10 @@ export const systemClock: Clock = {
       signal?.addEventListener("abort", onAbort, { once: true });
     });
   },
+  timer(milliseconds, callback) {
+    const timer = setTimeout(callback, milliseconds);
+    return () => clearTimeout(timer);
+  },
 };
 
 /** Identifiers of one isolate ascend even within a millisecond. */

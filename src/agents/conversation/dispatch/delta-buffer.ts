@@ -20,7 +20,7 @@ interface Live {
 
 export class DeltaBuffer {
   readonly #live = new Map<string, Live>();
-  #timer: AbortController | null = null;
+  #cancelTimer: (() => void) | null = null;
 
   constructor(
     private readonly clock: Clock,
@@ -36,8 +36,8 @@ export class DeltaBuffer {
 
   /** Sends what is waiting. */
   flush(): void {
-    this.#timer?.abort();
-    this.#timer = null;
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
     const frames: Frame[] = [];
     for (const [messageId, live] of this.#live) {
       const end = wholeLength(live.text);
@@ -65,13 +65,7 @@ export class DeltaBuffer {
   }
 
   #arm(): void {
-    if (this.#timer !== null) return;
-    const timer = new AbortController();
-    this.#timer = timer;
-    this.clock.sleep(INTERVAL_MS, timer.signal).then(
-      () => this.flush(),
-      () => undefined,
-    );
+    this.#cancelTimer ??= this.clock.timer(INTERVAL_MS, () => this.flush());
   }
 }
 

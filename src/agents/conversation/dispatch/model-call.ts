@@ -79,17 +79,15 @@ export async function performModelCall(
 /** A signal that aborts with `outer`, or with a `TimeoutError` after `milliseconds`. */
 function startDeadline(clock: Clock, milliseconds: number, outer: AbortSignal) {
   const controller = new AbortController();
-  const timer = new AbortController();
-  const stop = () => {
-    timer.abort();
-    outer.removeEventListener("abort", forward);
-  };
   const forward = () => controller.abort(outer.reason);
   outer.addEventListener("abort", forward, { once: true });
-  clock.sleep(milliseconds, timer.signal).then(
-    () => controller.abort(new DOMException(`No reply within ${milliseconds} ms.`, "TimeoutError")),
-    () => undefined,
+  const cancel = clock.timer(milliseconds, () =>
+    controller.abort(new DOMException(`No reply within ${milliseconds} ms.`, "TimeoutError")),
   );
+  const stop = () => {
+    cancel();
+    outer.removeEventListener("abort", forward);
+  };
   return { signal: controller.signal, stop };
 }
 

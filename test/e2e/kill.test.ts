@@ -1,0 +1,230 @@
+/**
+ * H1 on the real process: `kill -9` in the middle of text and of tools. A model server in this process decides what has
+ * happened before the kill, and counts every call of a model or a tool.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { type Server, startServer } from "../../scripts/server.ts";
+import { createClient, type DramatisClient } from "../../src/client/index.ts";
+import { npmStart, type RunningStart } from "../support/npm-start.ts";
+import {
+  jsonReply,
+  type OpenAIServer,
+  type Reply,
+  startOpenAIServer,
+  textReply,
+  toolReply,
+} from "../support/openai-server.ts";
+import { processTree, waitUntilGone } from "../support/processes.ts";
+import { agentTexts, Watcher } from "../support/watcher.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "dramatis-kill-"));
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Kills the process that runs the Worker, and with it every actor; wrangler starts it again. */
+async function killWorker(root: number): Promise<void> {
+  const workers = processTree(root).filter(({ command }) => /workerd serve.*--inspector-addr/.test(command));
+  expect(workers).toHaveLength(1);
+  await killAll(workers.map(({ pid }) => pid));
+}
+
+async function killAll(pids: readonly number[]): Promise<void> {
+  for (const pid of pids) process.kill(pid, "SIGKILL");
+  await waitUntilGone(pids);
+}
+
+async function transcript(client: DramatisClient, id: string): Promise<unknown[]> {
+  const { messages } = await client.messages.list(id);
+  return messages.map(({ role, content }) => ({ role, content }));
+}
+
+describe("in the middle of text", () => {
+  const content = "How does it begin?";
+  const chunks = ["It was ", "a dark ", "and stormy ", "night."];
+  const beginning = "It was a dark ";
+  const answer = "It was a dark and stormy night.";
+  const stuck: Reply = {
+    kind: "stream",
+    steps: [...chunks.slice(0, 2).map((text) => ({ text })), { gate: new Promise(() => {}) }],
+  };
+  const persist = join(folder, "text");
+  let model: OpenAIServer;
+  let start: RunningStart;
+  let client: DramatisClient;
+
+  beforeAll(async () => {
+    model = await startOpenAIServer({ script: () => textReply(...chunks) });
+    start = await npmStart(persist, { OPENAI_BASE_URL: model.baseUrl });
+    client = createClient({ baseUrl: start.url });
+  });
+
+  afterAll(async () => {
+    await start.stop();
+    await model.close();
+  });
+
+  async function newConversation(): Promise<string> {
+    return (await client.conversations.create({ agentId: "assistant" })).id;
+  }
+
+  /** What a conversation holds after a run in which nothing went wrong. */
+  async function undisturbedTranscript(): Promise<unknown[]> {
+    const id = await newConversation();
+    for await (const _ of client.streamTurn(id, { content }));
+    return transcript(client, id);
+  }
+
+  const resetsOf = (watcher: Watcher) => watcher.frames.filter(({ type }) => type === "message.reset");
+
+  /** Resolves when the beginning stands there, after so many losses. */
+  async function sawBeginning(watcher: Watcher, losses: number): Promise<void> {
+    await watcher.until(
+      (state) => resetsOf(watcher).length === losses && agentTexts(state).join() === beginning,
+    );
+  }
+
+  /** That the watcher came back with `from`, was told of each loss, and never saw a text doubled. */
+  async function expectSeamless(watcher: Watcher, losses: number): Promise<void> {
+    await watcher.until(({ turns }) => turns.at(-1)?.status === "completed");
+    const resumed = watcher.addresses.slice(1).map(({ searchParams }) => Number(searchParams.get("from")));
+    expect(resumed.length).toBeGreaterThanOrEqual(losses);
+    expect(resumed.every((from) => from > 0)).toBe(true);
+    expect(watcher.frames.filter(({ type }) => type === "snapshot")).toHaveLength(1);
+    expect(resetsOf(watcher).map(({ data }) => data)).toEqual(Array(losses).fill({ reason: "interrupted" }));
+    const numbers = watcher.frames.flatMap(({ seq }) => seq ?? []);
+    expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
+    for (const texts of watcher.shown) {
+      expect(texts.length).toBeLessThanOrEqual(1);
+      expect(answer.startsWith(texts.join())).toBe(true);
+    }
+    expect(watcher.shown.at(-1)).toEqual([answer]);
+  }
+
+  it("twice: the turn ends as if nothing had happened, and a watcher sees no text doubled", async () => {
+    const golden = await undisturbedTranscript();
+    const id = await newConversation();
+    using watcher = new Watcher(start.url, id);
+    await watcher.until(({ conversation }) => conversation !== null);
+
+    const message = { content, idempotencyKey: "the-first" };
+    const before = model.requests.length;
+    model.reply(stuck, stuck);
+    const started = await client.turns.start(id, message);
+    await sawBeginning(watcher, 0);
+    await killWorker(start.npm.pid ?? 0);
+    const again = () => client.turns.start(id, message).catch(({ code }) => code);
+    await expect.poll(again, { timeout: 20_000 }).toEqual(started);
+    await sawBeginning(watcher, 1);
+    await killWorker(start.npm.pid ?? 0);
+
+    await expectSeamless(watcher, 2);
+    expect(await again()).toEqual(started);
+    expect(await transcript(client, id)).toEqual(golden);
+    expect(model.requests).toHaveLength(before + 3);
+  });
+
+  it("every process at once: the next start ends the turns, also one that nobody asks for", async () => {
+    const golden = await undisturbedTranscript();
+    const watched = await newConversation();
+    const forgotten = await newConversation();
+    using watcher = new Watcher(start.url, watched);
+    await watcher.until(({ conversation }) => conversation !== null);
+
+    const before = model.requests.length;
+    model.reply(stuck, stuck);
+    await client.turns.start(forgotten, { content });
+    const started = await client.turns.start(watched, { content, idempotencyKey: "the-second" });
+    await sawBeginning(watcher, 0);
+    await killAll(processTree(start.npm.pid ?? 0).map(({ pid }) => pid));
+    start = await npmStart(persist, { OPENAI_BASE_URL: model.baseUrl }, Number(new URL(start.url).port));
+
+    await expectSeamless(watcher, 1);
+    expect(await client.turns.start(watched, { content, idempotencyKey: "the-second" })).toEqual(started);
+    expect(await transcript(client, watched)).toEqual(golden);
+
+    await (await model.request(before + 3)).closed;
+    await expect.poll(() => transcript(client, forgotten)).toEqual(golden);
+    expect(model.requests).toHaveLength(before + 4);
+  });
+});
+
+describe("in the middle of tools", () => {
+  const answer = "You are expected at eight.";
+  let model: OpenAIServer;
+  let server: Server;
+  let client: DramatisClient;
+
+  beforeAll(async () => {
+    model = await startOpenAIServer({ script: ({ path, body }) => shop(path, body.messages ?? []) });
+    vi.stubEnv("OPENAI_BASE_URL", model.baseUrl);
+    server = await startServer({
+      port: 0,
+      persist: join(folder, "tools"),
+      config: join(import.meta.dirname, "wrangler.jsonc"),
+      onLine: () => {},
+    });
+    await server.ready;
+    client = createClient({ baseUrl: server.url });
+  });
+
+  afterAll(async () => {
+    vi.unstubAllEnvs();
+    await server.stop();
+    await model.close();
+  });
+
+  /** A model that calls both tools and then answers, and the outside that the tools act on. */
+  function shop(path: string, messages: { role: string }[]): Reply {
+    if (path === "/v1/chat/completions") {
+      if (messages.some(({ role }) => role === "tool")) return textReply(answer);
+      const call = (name: string) => ({ id: name, name, arguments: { url: `${model.baseUrl}/${name}` } });
+      return toolReply(call("charge"), call("reserve"));
+    }
+    return jsonReply({ done: path });
+  }
+
+  const visits = (name: string) => model.requests.filter(({ path }) => path === `/v1/${name}`);
+
+  it("with nobody there: a once tool is not run again, an idempotent one is, as the same operation", async () => {
+    const undisturbed = await client.conversations.create({ agentId: "clerk" });
+    for await (const _ of client.streamTurn(undisturbed.id, { content: "A table, please." }));
+    const before = model.requests.length;
+    expect(before).toBe(4);
+
+    const { id } = await client.conversations.create({ agentId: "clerk" });
+    const message = { content: "A table, please.", idempotencyKey: "a-table" };
+    model.reply(shop("/v1/chat/completions", []), { kind: "hang" }, { kind: "hang" });
+    const started = await client.turns.start(id, message);
+    await Promise.all([model.request(before + 1), model.request(before + 2)]);
+    const keeper = processTree(process.pid).find(({ command }) => command.includes(join(folder, "tools")));
+    await killWorker(keeper?.pid ?? 0);
+
+    const last = await model.request(before + 4);
+    await last.closed;
+    expect(visits("charge")).toHaveLength(2);
+    const [, , ...results] = last.body.messages?.slice(-4) ?? [];
+    expect(results).toMatchObject([
+      { role: "tool", tool_call_id: "charge", content: expect.stringContaining("Outcome unknown") },
+      { role: "tool", tool_call_id: "reserve", content: expect.stringContaining("/v1/reserve") },
+    ]);
+    const [, first, second] = visits("reserve").map(({ headers }) => headers["idempotency-key"]);
+    expect(first).toMatch(/^op_/);
+    expect(second).toBe(first);
+
+    await expect.poll(async () => (await client.turns.get(id, started.turnId)).status).toBe("completed");
+    expect(await transcript(client, id)).toEqual(await transcript(client, undisturbed.id));
+    expect(await client.turns.start(id, message)).toEqual(started);
+    const { moves } = await client.turns.get(id, started.turnId);
+    expect(moves.map(({ toolCall, toolResult }) => [toolCall?.name, toolResult?.success])).toEqual([
+      ["charge", false],
+      ["reserve", true],
+      [undefined, undefined],
+    ]);
+    expect(visits("charge")).toHaveLength(2);
+    expect(visits("reserve")).toHaveLength(3);
+    expect(visits("chat/completions")).toHaveLength(4);
+  });
+});

