@@ -5,20 +5,21 @@
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-const root = join(import.meta.dirname, "..");
-
 interface Rule {
   number: string;
   text: string;
   file: string;
 }
 
-const rules = globSync("src/**/*.{ts,tsx}", { cwd: root })
-  .map((path) => path.replaceAll("\\", "/"))
-  .sort()
-  .flatMap((file) => rulesOf(file, readFileSync(join(root, file), "utf8")));
-refuseDuplicates(rules);
-writeFileSync(join(root, "docs/spec.md"), render(rules));
+/** The page, as it follows from the sources below `root`. */
+export function specPage(root: string): string {
+  const rules = globSync("src/**/*.{ts,tsx}", { cwd: root })
+    .map((path) => path.replaceAll("\\", "/"))
+    .sort()
+    .flatMap((file) => rulesOf(file, readFileSync(join(root, file), "utf8")));
+  refuseDuplicates(rules);
+  return render(rules);
+}
 
 /** The rules in the comment that a file begins with: a number, and its text over the indented lines that follow. */
 function rulesOf(file: string, source: string): Rule[] {
@@ -55,4 +56,9 @@ function render(all: readonly Rule[]): string {
   });
   return `# The rules\n\nWhat the code promises, number by number, in the words of the file that keeps the promise. A test that proves a rule
 carries its number in its title. This page is made from the sources by \`npm run docs\`.\n\n${sections.join("\n")}`;
+}
+
+if (import.meta.main) {
+  const root = join(import.meta.dirname, "..");
+  writeFileSync(join(root, "docs/spec.md"), specPage(root));
 }

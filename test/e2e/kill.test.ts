@@ -137,7 +137,7 @@ describe("in the middle of text", () => {
     model.reply(stuck, stuck);
     await client.turns.start(forgotten, { content });
     const started = await client.turns.start(watched, { content, idempotencyKey: "the-second" });
-    await sawBeginning(watcher, 0);
+    await Promise.all([model.request(before), model.request(before + 1), sawBeginning(watcher, 0)]);
     await killAll(processTree(start.npm.pid ?? 0).map(({ pid }) => pid));
     start = await npmStart(persist, { OPENAI_BASE_URL: model.baseUrl }, Number(new URL(start.url).port));
 

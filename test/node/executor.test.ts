@@ -312,7 +312,7 @@ describe("an executor behind a service", () => {
     expect(service.trace.aborted).toEqual([slow.operationId]);
   });
 
-  test("over there, leaving is an aborted signal; coming to the end is none", async () => {
+  test("over there, the signal is aborted in the end, by leaving and by coming to it: what crossed RPC is let go", async () => {
     const service = host();
     const signals: AbortSignal[] = [];
     const executor = serviceExecutor({
@@ -323,7 +323,7 @@ describe("an executor behind a service", () => {
     });
     for await (const _ of executor.run([callOf("steps")], never)) break;
     await all(executor.run([callOf("steps")], never));
-    expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
   });
 
   test("cancelling the stream while it waits aborts the calls", async () => {

@@ -317,21 +317,16 @@ describe("what tools show", () => {
 
   test("An output of 1 MiB is shown, told to the model, kept and replayed", async () => {
     const conversation = await open();
-    console.log("opened");
     const size = 1_048_574;
     const { play, turnId } = await conversation.play({
       replies: [[{ call: "big", input: { size } }], say("Long.")],
     });
     const turn = await conversation.ended(turnId);
-    console.log("ended");
     expect(turn.moves[0]?.toolResult?.result).toHaveLength(size);
     const [, second] = await play.requests(2);
     expect(second?.body.messages.at(-1)?.content).toHaveLength(size + 2);
-    console.log("evict");
     await conversation.evict();
-    console.log("connect");
     const client = await conversation.connect({ from: 0 });
-    console.log("connected");
     const { data } = await client.frame("tool.completed");
     expect(data.result).toHaveLength(size);
     const stream = await conversation.events("/events?from=0");
@@ -463,6 +458,7 @@ describe("doors", () => {
     client.sendText(text);
     const { seq, data } = await client.frame("error");
     expect(seq).toBeUndefined();
+    console.log(JSON.stringify(data), JSON.stringify(expected));
     expect(data).toEqual({ ...expected, message: expect.stringMatching(/./), retriable: false });
     const play = new Play({ replies: [say("Works.")] });
     client.send({ type: "turn.start", id: "a", content: play.content });

@@ -1,7 +1,7 @@
 /** The directory: lists over HTTP, and its rows in D1. */
 import { env } from "cloudflare:workers";
 import fc from "fast-check";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import type { AgentIdentity } from "../../src/agents/agent/api.ts";
 import { D1Directory } from "../../src/directory/d1-directory.ts";
 import type { ConversationSummary } from "../../src/directory/directory.ts";
@@ -101,32 +101,169 @@ describe("lists", () => {
 describe("rows", () => {
   const operator = (tenant: string): Principal => ({ subject: "op", tenant, roles: ["operator"] });
   const member = (tenant: string, subject: string): Principal => ({ subject, tenant, roles: ["member"] });
+  const time = (milliseconds: number) => new Date(1_700_000_000_000 + milliseconds).toISOString();
 
   function database(): D1Database {
-    if (env.DB === undefined) throw new Error("The test Worker has a database.");
-    return env.DB;
+    // SAFETY: `test/wrangler.jsonc` binds it.
+    return Reflect.get(env, "DB") as D1Database;
   }
 
-  /** The database as the directory sees it, and how many rows its statements have written. */
+  function agent(tenant: string, id: string, createdAt: string, systemPrompt = "Hi."): AgentIdentity {
+    const persona = { identity: { systemPrompt } };
+    return { id, tenant, persona, projectIds: ["default"], createdAt, updatedAt: createdAt };
+  }
+
+  function conversation(id: string, createdAt: string, users: string[]): ConversationSummary {
+    return {
+      id,
+      title: null,
+      agentId: "a",
+      projectId: "default",
+      participants: [
+        ...users.map((user) => ({ type: "user" as const, id: user })),
+        { type: "agent", id: "a" },
+      ],
+      createdAt,
+    };
+  }
+
+  /** The same database, and the rows that were written through this reference to it. */
   function metered(): { database: D1Database; written(): number } {
-    let rows = 0;
     const inner = database();
-    const count = <Row>(result: D1Result<Row>) => {
+    let rows = 0;
+    const count = <Result extends D1Result>(result: Result): Result => {
       rows += result.meta.rows_written;
       return result;
     };
     const prepare = (sql: string) => {
       const statement = inner.prepare(sql);
-      return new Proxy(statement, {
-        get: (target, key) =>
-          key === "bind"
-            ? (...values: unknown[]) => runCounted(target.bind(...values), count)
-            : Reflect.get(target, key),
+      const bind = statement.bind.bind(statement);
+      return Object.assign(statement, {
+        bind: (...values: unknown[]) => {
+          const bound = bind(...values);
+          const run = bound.run.bind(bound);
+          return Object.assign(bound, { run: async () => count(await run()) });
+        },
       });
     };
-    const batch = async (statements: D1PreparedStatement[]) =>
-      (await inner.batch(statements.map((statement) => originals.get(statement) ?? statement))).map(count);
+    const batch = async (statements: D1PreparedStatement[]) => (await inner.batch(statements)).map(count);
     // SAFETY: the directory uses these two methods only.
-    return { database: { prepare, batch } as D1Database, written: () => rows };
+    return { database: { prepare, batch } as unknown as D1Database, written: () => rows };
   }
+
+  test("DIR-1 an upsert writes one row, and one more for each user who is new or gone", async () => {
+    const { database, written } = metered();
+    const directory = new D1Directory(database);
+    const rowsWritten = async (action: () => Promise<void>) => {
+      const before = written();
+      await action();
+      return written() - before;
+    };
+    const tenant = "upserts";
+    const first = agent(tenant, "x", time(0));
+    const put = (users: string[]) => () =>
+      directory.putConversation(tenant, conversation("c", time(0), users));
+    await migrate(database);
+    expect(await rowsWritten(() => directory.putAgent(first))).toBe(1);
+    expect(await rowsWritten(() => directory.putAgent({ ...first, projectIds: ["p"] }))).toBe(1);
+    expect(await rowsWritten(put(["u", "v"]))).toBe(3);
+    expect(await rowsWritten(put(["u", "v"]))).toBe(1);
+    expect(await rowsWritten(put(["v", "w"]))).toBe(3);
+    expect((await directory.agents(tenant)).items).toEqual([{ ...first, projectIds: ["p"] }]);
+    const seenBy = async (user: string) => (await directory.conversations(member(tenant, user))).items.length;
+    expect([await seenBy("u"), await seenBy("v"), await seenBy("w")]).toEqual([0, 1, 1]);
+  });
+
+  test("DIR-2 DIR-3 pages of any size give every row once, in order, to whom they belong", async () => {
+    const directory = new D1Directory(database());
+    let run = 0;
+    const row = fc.record({
+      at: fc.integer({ min: 0, max: 3 }),
+      id: fc.string({ minLength: 1, maxLength: 3, unit: fc.constantFrom(..."ab0-_Z") }),
+      users: fc.uniqueArray(fc.constantFrom("u", "v", "w"), { maxLength: 3 }),
+    });
+    const rows = fc.uniqueArray(row, { selector: ({ id }) => id, maxLength: 12 });
+    const orders = fc.constantFrom("asc" as const, "desc" as const);
+    await fc.assert(
+      fc.asyncProperty(rows, fc.integer({ min: 1, max: 6 }), orders, async (rows, limit, order) => {
+        run += 1;
+        const tenant = `pages-${run}`;
+        for (const { id, at, users } of rows) {
+          await directory.putConversation(tenant, conversation(id, time(at), users));
+        }
+        const expected = rows.toSorted((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
+        if (order === "desc") expected.reverse();
+        for (const principal of [operator(tenant), member(tenant, "u")]) {
+          const found: string[] = [];
+          let cursor: string | undefined;
+          do {
+            const page = await directory.conversations(principal, {
+              limit,
+              order,
+              ...(cursor === undefined ? {} : { cursor }),
+            });
+            expect(page.items.length).toBeLessThanOrEqual(limit);
+            found.push(...page.items.map(({ id }) => id));
+            cursor = page.nextCursor;
+          } while (cursor !== undefined);
+          const visible = expected.filter(({ users }) => principal.subject === "op" || users.includes("u"));
+          expect(found).toEqual(visible.map(({ id }) => id));
+        }
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  test("DIR-3 rows added meanwhile neither repeat nor hide others", async () => {
+    const directory = new D1Directory(database());
+    const tenant = "meanwhile";
+    for (const at of [1, 3, 5]) await directory.putAgent(agent(tenant, `a${at}`, time(at)));
+    const first = await directory.agents(tenant, { limit: 2 });
+    for (const at of [0, 2, 4, 6]) await directory.putAgent(agent(tenant, `a${at}`, time(at)));
+    const { nextCursor = "" } = first;
+    const rest = await directory.agents(tenant, { cursor: nextCursor });
+    expect(first.items.map(({ id }) => id)).toEqual(["a1", "a3"]);
+    expect(rest.items.map(({ id }) => id)).toEqual(["a4", "a5", "a6"]);
+  });
+
+  test("a page of large personas ends early and goes on after that", async () => {
+    const directory = new D1Directory(database());
+    const tenant = "large";
+    for (let n = 0; n < 6; n++) {
+      await directory.putAgent(agent(tenant, `a${n}`, time(n), "x".repeat(1_500_000)));
+    }
+    const first = await directory.agents(tenant);
+    expect(first.items.map(({ id }) => id)).toEqual(["a0", "a1"]);
+    const second = await directory.agents(tenant, { cursor: first.nextCursor ?? "", limit: 1 });
+    expect(second.items.map(({ id }) => id)).toEqual(["a2"]);
+    const rest = await directory.agents(tenant, { cursor: second.nextCursor ?? "" });
+    expect(rest.items.map(({ id }) => id)).toEqual(["a3", "a4"]);
+    const last = await directory.agents(tenant, { cursor: rest.nextCursor ?? "" });
+    expect([last.items.map(({ id }) => id), last.nextCursor]).toEqual([["a5"], undefined]);
+  });
+
+  test("MIGRATE-1 MIGRATE-2 isolates that migrate at once apply each migration once", async () => {
+    const { database } = metered();
+    const applied = () =>
+      database.prepare("SELECT name FROM dramatis_migrations ORDER BY name").all<{ name: string }>();
+    await migrate(database);
+    const names = MIGRATIONS.map(({ name }) => name);
+    expect((await applied()).results.map(({ name }) => name)).toEqual(names.toSorted());
+    const tables = ["agents", "conversations", "conversation_users", "dramatis_migrations"];
+    await database.batch(tables.map((table) => database.prepare(`DROP TABLE ${table}`)));
+    // A reference to the database is what an isolate remembers, so each of these stands for one.
+    await Promise.all(Array.from({ length: 8 }, () => migrate(metered().database)));
+    expect((await applied()).results.map(({ name }) => name)).toEqual(names.toSorted());
+    expect((await new D1Directory(database).agents("nobody")).items).toEqual([]);
+  });
+
+  test("a store that does not answer is UNAVAILABLE for lists", async () => {
+    const log = vi.spyOn(console, "error").mockReturnValue();
+    const failing = () => database().prepare("SELECT * FROM a_table_of_another_planet");
+    // SAFETY: the directory uses these two methods only.
+    const broken = { prepare: failing, batch: () => database().batch([failing()]) } as unknown as D1Database;
+    await expect(new D1Directory(broken).agents("t")).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    expect(log).toHaveBeenCalledOnce();
+    log.mockRestore();
+  });
 });

@@ -11,6 +11,7 @@ import { isJsonObject } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import { ephemeralFrame } from "./frames.ts";
+import { MAX_KEY_LENGTH } from "./signals.ts";
 import type { OpeningSlice } from "./subscribers.ts";
 
 /** A frame from a client has at most this many UTF-16 units. */
@@ -51,7 +52,7 @@ export async function receiveFrame(host: ConnectionHost, client: Client, message
   let ref: string | undefined;
   try {
     const value = parseText(message);
-    if (isJsonObject(value) && typeof value.id === "string") ref = value.id.slice(0, 200);
+    ref = refOf(value);
     const frame = parseFrame(value);
     const principal = client.state?.principal;
     if (principal === undefined) throw new DramatisError("UNAUTHENTICATED", "Connect again.");
@@ -105,6 +106,13 @@ function parseText(message: WSMessage): unknown {
   } catch {
     throw new DramatisError("INVALID_JSON", "The frame is not JSON.");
   }
+}
+
+/** The id of a frame, if it is one that an answer can repeat. */
+function refOf(value: unknown): string | undefined {
+  if (!isJsonObject(value) || typeof value.id !== "string") return undefined;
+  const { id } = value;
+  return id !== "" && id.length <= MAX_KEY_LENGTH && id.isWellFormed() ? id : undefined;
 }
 
 function parseFrame(value: unknown): ClientFrame {

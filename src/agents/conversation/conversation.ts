@@ -4,7 +4,7 @@
  */
 import type { Connection, ConnectionContext, WSMessage } from "agents";
 import type { AdapterLookup, ModelGateway } from "../../adapters/types.ts";
-import { type Frame, PROTOCOL_VERSION } from "../../client/protocol.ts";
+import type { Frame } from "../../client/protocol.ts";
 import type { Directory } from "../../directory/directory.ts";
 import { readEntrance } from "../../http/sockets.ts";
 import { EventStore } from "../../memory/event-store.ts";
@@ -34,6 +34,7 @@ import {
   receiveFrame,
 } from "./connections.ts";
 import { conversationRecord, createConversationSchema } from "./create-conversation.ts";
+import { openingSlices } from "./opening.ts";
 import type { Gate } from "./planning/gate.ts";
 import { ConversationQueries } from "./queries.ts";
 import { ConversationRuntime } from "./runtime.ts";
@@ -275,31 +276,9 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       });
     }
 
-    /**
-     * The frames a watcher begins with: a snapshot, or what came after `from` and the partial texts. Each slice is up to
-     * date when it is taken.
-     */
-    *#opening(principal: Principal, from: number | undefined): Generator<OpeningSlice, void> {
+    #opening(principal: Principal, from: number | undefined): Generator<OpeningSlice, void> {
       checkReader(this.#runtime.state.record, principal);
-      if (from === undefined) {
-        this.#runtime.deltas.flush();
-        yield { frames: [this.#snapshotFrame()], last: true };
-        return;
-      }
-      for (let after = from, last = false; !last; ) {
-        this.#runtime.deltas.flush();
-        const slice = this.#queries.replay(this.#runtime.state, after);
-        after = Math.max(after, slice.upTo);
-        last = slice.done;
-        yield { frames: last ? [...slice.frames, ...this.#runtime.partialFrames()] : slice.frames, last };
-      }
-    }
-
-    #snapshotFrame() {
-      const { state, deltas } = this.#runtime;
-      const data = this.#queries.snapshot(state, deltas.partials());
-      const time = new Date(systemClock.now()).toISOString();
-      return { v: PROTOCOL_VERSION, seq: state.seq, type: "snapshot", time, data } as const;
+      return openingSlices({ runtime: this.#runtime, queries: this.#queries, clock: systemClock }, from);
     }
 
     /** Tells the agent and the directory of this conversation; what does not answer is told again later. */

@@ -4,31 +4,24 @@
  *
  * RUN-1  Durable before visible: frames are published, and effects begin, only after the commit returned.
  * RUN-2  Memory is replaced only by what was committed; a failed commit changes nothing.
- * RUN-3  Effects are reconciled with the state after every commit and on every wake, so one that was lost starts again.
+ * RUN-3  Effects are reconciled with the state after every commit and on every heartbeat, so one that was lost starts again.
  * RUN-4  The outcome of an effect whose commit failed is kept and committed later; the effect does not run again.
- * RUN-5  A reply that calls only `pure` tools may be committed together with their results, at most `PURE_WINDOW_MS`
- *        later; a crash in between repeats the model call.
  */
 
-import type { AdapterLookup, ExecutionContext, ModelGateway } from "../../adapters/types.ts";
 import type { Content, Frame } from "../../client/protocol.ts";
 import type { Persona } from "../../library/types.ts";
-import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { parseContent } from "../../shared/content.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
-import type { TaskExecutor } from "../executor/types.ts";
 import type { StartedTurn } from "./api.ts";
 import { DeltaBuffer } from "./dispatch/delta-buffer.ts";
+import { type EffectHost, type EffectPorts, EffectRunner } from "./dispatch/effect-runner.ts";
 import { type Effect, effectOfTurn, effectsOf } from "./dispatch/effects.ts";
-import { performModelCall } from "./dispatch/model-call.ts";
-import { performToolBatch } from "./dispatch/tool-batch.ts";
 import { ephemeralFrame, framesOf } from "./frames.ts";
 import { messageId, stemOf, turnId } from "./ids.ts";
-import { PURE_WINDOW_MS } from "./limits.ts";
 import type { Gate } from "./planning/gate.ts";
 import { plan } from "./planning/plan.ts";
 import type { Transition } from "./reduce-turn.ts";
@@ -48,14 +41,10 @@ export interface ActiveWindow {
   open(): Promise<void>;
 }
 
-export interface ConversationPorts {
+export interface ConversationPorts extends EffectPorts {
   database: SqlDatabase;
   keyValue: KeyValue;
-  clock: Clock;
   ids: Ids;
-  gateway: ModelGateway;
-  adapters: AdapterLookup;
-  executor: TaskExecutor;
   gate: Gate;
   window: ActiveWindow;
   /** Takes frames in order, to be shown to whoever watches. */
@@ -66,7 +55,7 @@ export class ConversationRuntime {
   readonly store: ConversationStore;
   readonly toolState: ToolStateStore;
   readonly deltas: DeltaBuffer;
-  readonly #running = new Map<string, AbortController>();
+  readonly #effects: EffectRunner;
   readonly #window: SessionWindow;
   /** Outcomes of effects that the store refused. */
   readonly #unsaved: EffectSignal[] = [];
@@ -75,6 +64,7 @@ export class ConversationRuntime {
   constructor(private readonly ports: ConversationPorts) {
     this.store = new ConversationStore(ports.database, ports.keyValue);
     this.#window = new SessionWindow(this.store.events);
+    this.#effects = new EffectRunner(ports, this.#effectHost());
     this.toolState = new ToolStateStore(ports.keyValue);
     this.deltas = new DeltaBuffer(ports.clock, ports.publish);
   }
@@ -165,11 +155,7 @@ export class ConversationRuntime {
   #apply(signals: readonly Signal[], beside: (turn: number) => void = () => undefined): Promise<void> {
     const now = this.ports.clock.now();
     const before = this.state;
-    const input = { now, stem: stemOf(this.ports.ids.ulid()), gate: this.ports.gate };
-    const transition = signals.reduce<Transition>(
-      (current, signal) => reduce(current, plan(current.state, signal, input), now),
-      beginTransition(before),
-    );
+    const transition = this.#transition(signals, now, stemOf(this.ports.ids.ulid()));
     if (transition.entries.length === 0) return Promise.resolve();
     let armed = Promise.resolve();
     const { state, row } = this.store.commit(transition, now, () => {
@@ -186,6 +172,14 @@ export class ConversationRuntime {
       for (const effect of effectOfTurn(turn)) this.#start(effect);
     }
     return armed;
+  }
+
+  #transition(signals: readonly Signal[], now: number, stem: string): Transition {
+    const input = { now, stem, gate: this.ports.gate };
+    return signals.reduce<Transition>(
+      (current, signal) => reduce(current, plan(current.state, signal, input), now),
+      beginTransition(this.state),
+    );
   }
 
   #publish(transition: Transition, frames: Frame[]): void {
@@ -215,100 +209,29 @@ export class ConversationRuntime {
   }
 
   #start(effect: Effect): void {
-    const isUnsaved = this.#unsaved.some(({ turn }) => turn === effect.turn.n);
-    if (isUnsaved || this.#running.has(effect.key)) return;
-    const controller = new AbortController();
-    this.#running.set(effect.key, controller);
-    const work =
-      effect.kind === "model"
-        ? this.#callModel(effect.turn, effect.call, controller.signal)
-        : this.#runTools(effect.turn, effect.operations, controller.signal);
-    work.catch((error: unknown) => console.error(error)).finally(() => this.#running.delete(effect.key));
+    if (!this.#unsaved.some(({ turn }) => turn === effect.turn.n)) this.#effects.start(effect);
   }
 
-  async #callModel(turn: Turn, call: NonNullable<Turn["call"]>, signal: AbortSignal): Promise<void> {
-    const id = messageId(turn.stem, turn.n, call.item);
-    const input = {
-      record: this.state.record,
-      turn,
-      call,
-      history: () => this.#window.messagesFor(turn, this.#persona),
-      context: this.#contextOf(turn),
-      onText: (text: string) => this.deltas.append(turnId(turn.stem, turn.n), id, text),
-    };
-    const outcome = await performModelCall(this.ports, input, signal);
-    this.#report(await this.#runPureTools(outcome, signal));
-  }
-
-  /** RUN-5: runs the tools of a reply that calls only pure ones, and adds the results that come in time. */
-  async #runPureTools(outcome: EffectSignal, signal: AbortSignal): Promise<EffectSignal[]> {
-    if (outcome.type !== "conversation.llm.completed" || outcome.reply.toolCalls.length === 0)
-      return [outcome];
-    const now = this.ports.clock.now();
-    const input = { now, stem: "", gate: this.ports.gate };
-    const preview = reduce(beginTransition(this.state), plan(this.state, outcome, input), now);
-    const turn = preview.touched.get(outcome.turn);
-    const [effect] = turn === undefined ? [] : effectOfTurn(turn);
-    if (turn === undefined || effect?.kind !== "tools") return [outcome];
-    if (effect.operations.some((operation) => operation.effect !== "pure")) return [outcome];
-    const early: EffectSignal[] = [];
-    let committed = false;
-    this.#running.set(effect.key, new AbortController());
-    const batch = performToolBatch(
-      this.ports.executor,
-      this.#batchInput(turn, effect.operations, (result) => {
-        if (committed) this.#report([result]);
-        else early.push(result);
-      }),
-      signal,
-    ).finally(() => this.#running.delete(effect.key));
-    await this.#atMost(PURE_WINDOW_MS, batch);
-    committed = true;
-    return [outcome, ...early];
-  }
-
-  /** Resolves when `work` has ended, or after `milliseconds`. */
-  #atMost(milliseconds: number, work: Promise<void>): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = this.ports.clock.timer(milliseconds, resolve);
-      void work.finally(() => {
-        cancel();
-        resolve();
-      });
-    });
-  }
-
-  #runTools(turn: Turn, operations: Turn["operations"], signal: AbortSignal): Promise<void> {
-    const input = this.#batchInput(turn, [...operations], (result) => this.#report([result]));
-    return performToolBatch(this.ports.executor, input, signal);
-  }
-
-  #batchInput(
-    turn: Turn,
-    operations: readonly Turn["operations"][number][],
-    onResult: (signal: EffectSignal) => void,
-  ) {
-    const ids = { turnId: turnId(turn.stem, turn.n) };
+  #effectHost(): EffectHost {
+    const runtime = this;
     return {
-      turn,
-      operations: [...operations],
-      context: this.#contextOf(turn),
-      onResult,
-      onProgress: (operationId: string, progress: Json) =>
-        this.ports.publish([
-          ephemeralFrame("tool.progress", { progress }, { ...ids, operationId }, this.ports.clock.now()),
-        ]),
+      get record() {
+        return runtime.state.record;
+      },
+      history: (turn) => this.#window.messagesFor(turn, this.#persona),
+      preview: (signal) => this.#transition([signal], this.ports.clock.now(), "").touched.get(signal.turn),
+      report: (signals) => this.#report(signals),
+      onText: ({ stem, n }, item, text) =>
+        this.deltas.append(turnId(stem, n), messageId(stem, n, item), text),
+      onProgress: ({ stem, n }, operationId, progress) => {
+        const ids = { turnId: turnId(stem, n), operationId };
+        this.ports.publish([ephemeralFrame("tool.progress", { progress }, ids, this.ports.clock.now())]);
+      },
     };
   }
 
   get #persona(): Persona {
     return this.state.record.chain.persona.definition;
-  }
-
-  #contextOf(turn: Turn): ExecutionContext {
-    const { tenant, projectId, id } = this.state.record;
-    const { agentId } = turn;
-    return { tenant, projectId, agentId, conversationId: id, turnId: turnId(turn.stem, turn.n) };
   }
 }
 

@@ -23,8 +23,16 @@ export class Subscribers {
     this.#listeners.delete(listener);
   }
 
+  /** Tells everyone. A listener that throws is told no more; it must not keep a commit's effects from starting. */
   publish(frames: readonly Frame[]): void {
-    for (const listener of this.#listeners) listener(frames);
+    for (const listener of this.#listeners) {
+      try {
+        listener(frames);
+      } catch (error) {
+        console.error(error);
+        this.#listeners.delete(listener);
+      }
+    }
   }
 }
 

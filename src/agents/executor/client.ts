@@ -16,7 +16,8 @@ export interface ExecutorService {
 
 /**
  * An executor behind a service binding. Leaving the iteration aborts a signal beside the caller's: over RPC a cancelled
- * stream is noticed on the other side only when it next writes.
+ * stream is noticed on the other side only when it next writes. And so does its end, when nothing is left to cancel: a
+ * signal that has crossed RPC holds the caller in memory until it aborts.
  */
 export function serviceExecutor(service: ExecutorService): TaskExecutor {
   return {
@@ -33,7 +34,7 @@ export function serviceExecutor(service: ExecutorService): TaskExecutor {
       } catch (cause) {
         throw lost(waiting, cause);
       } finally {
-        if (waiting.size > 0) left.abort();
+        left.abort();
       }
       if (waiting.size > 0) throw lost(waiting);
     },

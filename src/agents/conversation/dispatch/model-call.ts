@@ -13,6 +13,7 @@ import type {
 import type { ContextMessage } from "../../../memory/types.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import type { JsonObject } from "../../../shared/json.ts";
 import { MODEL_TIMEOUT_MS } from "../limits.ts";
 import { baseContext, moveMessages } from "../planning/context.ts";
 import type { EffectSignal } from "../signals.ts";
@@ -42,12 +43,27 @@ export async function performModelCall(
   const address = { turn: turn.n, item: call.item, attempt: call.attempt };
   const profile = record.chain.modelProfile.definition;
   let streamed = false;
+  let isOver = false;
   const failed = (error: ModelError): EffectSignal => ({
     type: "conversation.llm.failed",
     ...address,
     error,
     streamed,
   });
+
+  async function consume(body: JsonObject, limit: AbortSignal): Promise<EffectSignal> {
+    const reply = new ReplyAccumulator(profile.provider);
+    for await (const delta of gateway.stream({ profile, body, context }, limit)) {
+      reply.add(delta);
+      if (isOver || delta.type !== "text" || delta.text === "") continue;
+      streamed = true;
+      onText(delta.text);
+    }
+    const outcome = reply.outcome();
+    if (!outcome.ok) return failed(outcome.error);
+    return { type: "conversation.llm.completed", ...address, reply: outcome.reply };
+  }
+
   try {
     const wait = call.notBefore - clock.now();
     if (wait > 0) await clock.sleep(wait, signal);
@@ -55,25 +71,25 @@ export async function performModelCall(
     const first = adapter.buildRequest(profile, baseContext(record.chain, history(), turn));
     const moves = moveMessages(turn);
     const body = moves.length === 0 ? first : adapter.extend(first, moves);
-    const reply = new ReplyAccumulator(profile.provider);
     const deadline = startDeadline(clock, profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS, signal);
     try {
-      for await (const delta of gateway.stream({ profile, body, context }, deadline.signal)) {
-        reply.add(delta);
-        if (delta.type === "text" && delta.text !== "") {
-          streamed = true;
-          onText(delta.text);
-        }
-      }
+      // A gateway ends when it is aborted; one that does not must not hold up the turn for ever.
+      return await Promise.race([consume(body, deadline.signal), rejected(deadline.signal)]);
     } finally {
       deadline.stop();
     }
-    const outcome = reply.outcome();
-    if (!outcome.ok) return failed(outcome.error);
-    return { type: "conversation.llm.completed", ...address, reply: outcome.reply };
   } catch (error) {
     return failed(asModelError(error, profile));
+  } finally {
+    isOver = true;
   }
+}
+
+/** Rejects with the signal's reason when it aborts, and never resolves. */
+function rejected(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
 }
 
 /** A signal that aborts with `outer`, or with a `TimeoutError` after `milliseconds`. */
@@ -91,16 +107,17 @@ function startDeadline(clock: Clock, milliseconds: number, outer: AbortSignal) {
   return { signal: controller.signal, stop };
 }
 
-/** What the adapter or our own code threw. Only our typed errors are shown; others are a defect here. */
-function asModelError(error: unknown, profile: ModelProfile): ModelError {
+/** What the adapter, an abort or our own code threw. Only our typed errors are shown; others are a defect here. */
+function asModelError(error: unknown, { provider }: ModelProfile): ModelError {
   if (error instanceof DramatisError) {
-    return { category: "validation", message: error.message, retriable: false, provider: profile.provider };
+    return { category: "validation", message: error.message, retriable: false, provider };
+  }
+  if (error instanceof DOMException && error.name === "TimeoutError") {
+    return { category: "timeout", message: error.message, retriable: true, provider };
+  }
+  if (error instanceof DOMException && error.name === "AbortError") {
+    return { category: "canceled", message: "The call was cancelled.", retriable: false, provider };
   }
   console.error(error);
-  return {
-    category: "unknown",
-    message: "The request could not be made.",
-    retriable: false,
-    provider: profile.provider,
-  };
+  return { category: "unknown", message: "The request could not be made.", retriable: false, provider };
 }

