@@ -46,7 +46,9 @@ function describeByPs(pid: number): { command: string; ppid: number } {
   }
 }
 
-function isRunning(pid: number): boolean {
+/** Whether a process is there, also one of another user. A zombie is gone: it only waits to be counted. */
+export function isRunning(pid: number): boolean {
+  if (existsSync("/proc/self/stat")) return describe(pid).state !== "Z" && existsSync(`/proc/${pid}`);
   try {
     process.kill(pid, 0);
     return true;

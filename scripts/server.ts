@@ -16,6 +16,7 @@ const HOST = "127.0.0.1";
 /** A port may still be held by a runtime that is just ending. */
 const PORT_PATIENCE_MS = 3_000;
 const READY_PATIENCE_MS = 120_000;
+const CRASH_PATIENCE_MS = 10_000;
 const STOP_PATIENCE_MS = 6_000;
 
 export interface ServerOptions {
@@ -45,6 +46,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   mkdirSync(options.persist, { recursive: true });
   const passed = passVariables(ROOT, process.env);
   const keeper = spawnKeeper(port, options, passed);
+  let causeOfDeath = "its processes were killed";
   const ended = new Promise<string>((resolve) => {
     keeper.once("message", (reason) => resolve(String(reason)));
     keeper.once("error", (error) => resolve(error.message));
@@ -52,14 +54,22 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       // Whatever ended the keeper, its group ends with it.
       killGroup(keeper);
       removePassed(passed);
-      resolve("its processes were killed");
+      resolve(causeOfDeath);
     });
   });
   const url = `http://${HOST}:${port}`;
-  const talk = readTalk(keeper, options.onLine);
+  // wrangler starts a process that crashed again, but after a crash of its proxy it never answers.
+  const checkRecovery = () => {
+    waitUntilHealthy(url, ended, CRASH_PATIENCE_MS).catch(() => {
+      if (!isRunning(keeper)) return;
+      causeOfDeath = "it does not answer since one of its processes crashed";
+      killGroup(keeper);
+    });
+  };
+  const talk = readTalk(keeper, options.onLine, checkRecovery);
   return {
     url,
-    ready: waitUntilHealthy(url, ended).then(talk.workerSpeaks),
+    ready: waitUntilHealthy(url, ended, READY_PATIENCE_MS).then(talk.workerSpeaks),
     ended,
     stop: async () => {
       if (keeper.connected) keeper.disconnect();
@@ -106,12 +116,17 @@ function spawnKeeper(
 }
 
 /** Passes lines on. Until the Worker runs, stdout has only wrangler's account of what it does. */
-function readTalk(keeper: ChildProcess, onLine: ServerOptions["onLine"]): { workerSpeaks(): void } {
+function readTalk(
+  keeper: ChildProcess,
+  onLine: ServerOptions["onLine"],
+  onCrash: () => void,
+): { workerSpeaks(): void } {
   let started = false;
   for (const stream of ["stdout", "stderr"] as const) {
     const input = keeper[stream];
     if (input === null) continue;
     createInterface({ input }).on("line", (line) => {
+      if (/^\[wrangler:\w+\].* crashed unexpectedly/.test(line)) onCrash();
       const smallTalk = /^(?:\[wrangler:info\]|⎔ )/.test(line);
       if (stream === "stderr" || line.startsWith("[wrangler:error]") || (started && !smallTalk)) {
         onLine(line, stream);
@@ -125,12 +140,12 @@ function readTalk(keeper: ChildProcess, onLine: ServerOptions["onLine"]): { work
   };
 }
 
-async function waitUntilHealthy(url: string, ended: Promise<string>): Promise<void> {
+async function waitUntilHealthy(url: string, ended: Promise<string>, patienceMs: number): Promise<void> {
   let gone: string | undefined;
   void ended.then((reason) => {
     gone = reason;
   });
-  const deadline = Date.now() + READY_PATIENCE_MS;
+  const deadline = Date.now() + patienceMs;
   let answer = "it does not listen";
   while (gone === undefined) {
     if (Date.now() > deadline) throw new Failure(`Dramatis did not get ready: ${answer}.`);
@@ -174,8 +189,12 @@ function tryPort(port: number): Promise<number | null> {
   });
 }
 
+function isRunning({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode === null && signalCode === null;
+}
+
 function exited(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  if (!isRunning(child)) return Promise.resolve();
   return new Promise((resolve) => {
     child.once("exit", () => resolve());
   });

@@ -2,13 +2,24 @@
  * Hands the shell's model settings to the Worker. They stand in a file that only its owner can read and that is gone
  * when the server is; a command line would show them to everybody.
  */
-import { existsSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
 import { Failure } from "./failure.ts";
+import { isRunning } from "./npm-death.ts";
 
 const PASSED = /^(?:(?:OPENAI|ANTHROPIC|GEMINI)_[A-Z0-9_]+|DRAMATIS_MODEL)$/;
+
+const FILE_NAME = "variables.env";
 
 /** The environment variable that tells the keeper of the file. */
 export const PASSED_FILE = "DRAMATIS_PASSED_FILE";
@@ -19,9 +30,10 @@ export const PASSED_FILE = "DRAMATIS_PASSED_FILE";
  * when it is given no other file.
  */
 export function passVariables(root: string, environment: NodeJS.ProcessEnv): string | undefined {
+  sweep();
   const shell = Object.entries(environment).filter(([name]) => PASSED.test(name));
   if (shell.length === 0) return undefined;
-  const file = join(mkdtempSync(join(tmpdir(), "dramatis-")), "variables.env");
+  const file = join(mkdtempSync(join(tmpdir(), `dramatis-${process.pid}-`)), FILE_NAME);
   const variables = { ...readVariables(root), ...Object.fromEntries(shell) };
   writeFileSync(file, formatVariables(variables), { mode: 0o600 });
   return file;
@@ -32,6 +44,19 @@ export function removePassed(file: string | undefined): void {
   if (file === undefined) return;
   rmSync(file, { force: true });
   if (existsSync(dirname(file))) rmdirSync(dirname(file));
+}
+
+/** Removes what was left where a server and its keeper were killed at once: the folder's name says whose it was. */
+function sweep(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const [, owner] = /^dramatis-(\d+)-\w{6}$/.exec(name) ?? [];
+    if (owner === undefined || isRunning(Number(owner))) continue;
+    try {
+      removePassed(join(tmpdir(), name, FILE_NAME));
+    } catch {
+      // Another user's, or swept by another start at this moment.
+    }
+  }
 }
 
 /** Variables as text that wrangler reads back unchanged: it expands `$` unless escaped, and knows three quotes. */

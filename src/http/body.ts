@@ -8,7 +8,7 @@ import { DramatisError } from "../shared/errors.ts";
 import { jsonPointer } from "../shared/validation.ts";
 
 /** The most bytes that a body may have. */
-export const MAX_BODY_BYTES = 2 * 1024 * 1024;
+const MAX_BODY_BYTES = 2 * 1024 * 1024;
 
 const MAX_DEPTH = 64;
 

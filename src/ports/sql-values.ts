@@ -9,7 +9,7 @@ import { fitsUtf8 } from "../shared/utf8.ts";
 export const MAX_VALUE_BYTES = 2_000_000;
 
 /** The platform's limit for one key, in bytes. */
-export const MAX_KEY_BYTES = 2048;
+const MAX_KEY_BYTES = 2048;
 
 /** Throws `INVALID_INPUT` (or `TOO_LARGE`) if a backend would not give back one of `values` as it is. */
 export function checkSqlValues(values: readonly unknown[]): void {

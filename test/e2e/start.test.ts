@@ -135,12 +135,14 @@ describe("START-1 KEEP-1 KEEP-3 whichever process is killed, the others end, and
     ["the start script", ({ command }) => command.includes("scripts/start.ts") && !command.startsWith("sh ")],
     ["the keeper", ({ command }) => command.includes("scripts/keeper.ts")],
     ["wrangler", ({ command }) => command.includes("wrangler-dist")],
+    ["wrangler's proxy", ({ command }) => /workerd serve(?!.*--inspector-addr)/.test(command)],
   ];
+  const settings = { DRAMATIS_MODEL: "offline/offline-1", TMPDIR: temporary };
   let conversation: string | undefined;
   const messages: string[] = [];
 
   it.each(victims)("%s", async (_name, isVictim, signal = "SIGKILL") => {
-    const start = await npmStart(persist, { DRAMATIS_MODEL: "offline/offline-1", TMPDIR: temporary });
+    const start = await npmStart(persist, settings);
     conversation ??= await createConversation(start.url);
     await say(start.url, conversation, `Message ${messages.length / 2}`);
     const before = await transcript(start.url, conversation);
@@ -152,7 +154,26 @@ describe("START-1 KEEP-1 KEEP-3 whichever process is killed, the others end, and
     const victim = tree.findLast(isVictim);
     if (victim === undefined) throw new Error(`Not found among ${JSON.stringify(tree)}`);
     process.kill(victim.pid, signal);
-    await waitUntilGone(tree.map(({ pid }) => pid));
+    await waitUntilGone(
+      tree.map(({ pid }) => pid),
+      30_000,
+    );
+    expect(passedOn()).toEqual([]);
+  });
+
+  it("all of them at once: then the next start cleans up", async () => {
+    const lost = await npmStart(persist, settings);
+    const pids = processTree(lost.npm.pid ?? 0).map(({ pid }) => pid);
+    for (const pid of pids) process.kill(pid, "SIGKILL");
+    await waitUntilGone(pids);
+    const left = passedOn();
+    expect(left).toHaveLength(1);
+
+    const next = await npmStart(persist, settings);
+    expect(passedOn()).toHaveLength(1);
+    expect(passedOn()).not.toEqual(left);
+    expect(await transcript(next.url, conversation ?? "")).toEqual(messages);
+    await next.stop();
     expect(passedOn()).toEqual([]);
   });
 });

@@ -202,6 +202,7 @@ describe("rule 6: results", () => {
     const error = { code: "TIMEOUT", message: "It took too long.", retriable: true };
     expect(await told({ error })).toBe(failed);
     expect(await told({ success: false, error })).toBe(failed);
+    expect(await told(error, { isSuccess: false })).toBe(failed);
     expect(await told("It broke.", { isSuccess: false })).toBe("Offline model: lookup failed: It broke.");
   });
 

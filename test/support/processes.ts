@@ -19,7 +19,7 @@ export function processTree(root: number): RunningProcess[] {
 }
 
 /** The processes of `pids` that still run. */
-export function survivors(pids: readonly number[]): RunningProcess[] {
+function survivors(pids: readonly number[]): RunningProcess[] {
   return runningProcesses().filter(({ pid }) => pids.includes(pid));
 }
 

@@ -458,7 +458,6 @@ describe("doors", () => {
     client.sendText(text);
     const { seq, data } = await client.frame("error");
     expect(seq).toBeUndefined();
-    console.log(JSON.stringify(data), JSON.stringify(expected));
     expect(data).toEqual({ ...expected, message: expect.stringMatching(/./), retriable: false });
     const play = new Play({ replies: [say("Works.")] });
     client.send({ type: "turn.start", id: "a", content: play.content });

@@ -17,9 +17,13 @@ export async function reportRun(key: string, run: RunRecord): Promise<void> {
   await control("POST", `/runs/${key}`, run);
 }
 
-/** Waits until a test opens the gate. */
-export async function passGate(key: string, gate: string, signal: AbortSignal): Promise<void> {
+/** Waits until the gate is opened. */
+export async function passGate(key: string, gate: string, signal?: AbortSignal): Promise<void> {
   await control("GET", `/gates/${key}/${gate}`, undefined, signal);
+}
+
+export async function openGate(key: string, gate: string): Promise<void> {
+  await control("POST", `/gates/${key}/${gate}`);
 }
 
 /** A script with a key of its own, and what the provider knows of it. */
@@ -50,7 +54,7 @@ export class Play {
     await control("GET", `/gates/${this.key}/${gate}/waiting?count=${count}`);
   }
 
-  async open(gate: string): Promise<void> {
-    await control("POST", `/gates/${this.key}/${gate}`);
+  open(gate: string): Promise<void> {
+    return openGate(this.key, gate);
   }
 }

@@ -13,7 +13,7 @@ import type { Principal } from "../../src/shared/principal.ts";
 import type { Script } from "../support/provider-script.ts";
 import { Play } from "./provider.ts";
 
-export const ADA: Principal = { subject: "ada", tenant: "test", roles: ["admin"] };
+const ADA: Principal = { subject: "ada", tenant: "test", roles: ["admin"] };
 
 /** A request to the Worker's front door. */
 export function request(path: string, init: RequestInit = {}, principal = ADA): Promise<Response> {
@@ -74,7 +74,10 @@ export async function checkInvariants(): Promise<void> {
 }
 
 interface ConnectOptions {
+  /** Continue after this journal entry. */
   from?: number;
+  /** A lost connection that this one continues: it begins with what that one showed. */
+  before?: Client;
   entrance?: "conversations" | "agents/conversation";
   query?: string;
   principal?: Principal;
@@ -146,7 +149,8 @@ export class TestConversation {
   }
 
   async connect({
-    from,
+    before,
+    from = before?.position,
     entrance = "conversations",
     query = "",
     principal = ADA,
@@ -156,7 +160,7 @@ export class TestConversation {
     const response = await request(`/${entrance}/${this.id}${position}`, { headers }, principal);
     const socket = response.webSocket;
     if (socket === null) throw new Error(`No WebSocket: ${response.status} ${await response.text()}`);
-    const client = new Client(socket);
+    const client = new Client(socket, before);
     this.clients.push(client);
     return client;
   }
@@ -210,7 +214,11 @@ export class Client {
   readonly misplaced: Frame[] = [];
   readonly #waiting = new Set<() => void>();
 
-  constructor(private readonly socket: WebSocket) {
+  constructor(
+    private readonly socket: WebSocket,
+    before?: Client,
+  ) {
+    if (before !== undefined) this.state = before.state;
     socket.addEventListener("message", ({ data }) => this.#take(data));
     socket.addEventListener("close", ({ code }) => {
       this.closed = { code };

@@ -2,7 +2,7 @@
 const suggestions = [
   { text: "What is 12*(3+4)?", shows: "Calculates with a tool" },
   { text: "What day is it in 30 days?", shows: "Works with dates" },
-  { text: "Search the docs for budgets", shows: "Looks things up" },
+  { text: "Search the docs for crash recovery", shows: "Looks things up" },
   { text: "Remember that my cat is called Miso", shows: "Keeps what you tell it" },
 ];
 

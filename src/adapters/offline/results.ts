@@ -25,7 +25,7 @@ export function quoteResults({ results }: View): Answer | undefined {
 
 function sentence({ tool, text, failed }: SeenResult): string {
   const value = parse(text);
-  const error = failureOf(value);
+  const error = failureOf(value, failed);
   if (error !== undefined) return `${tool} failed with ${error}`;
   if (failed) return `${tool} failed: ${quote(value)}`;
   if (isJsonObject(value) && value.status === "pending") return `${tool} was started and is still running`;
@@ -33,10 +33,12 @@ function sentence({ tool, text, failed }: SeenResult): string {
   return `${tool} answered ${quote(isWrapped ? (value.result ?? null) : value)}`;
 }
 
-/** Code and message of a result that says it is a failure. */
-function failureOf(value: Json): string | undefined {
-  if (!isJsonObject(value) || value.success === true || !isJsonObject(value.error)) return undefined;
-  const { code, message } = value.error;
+/** Code and message of a result that is marked as a failure, or says that it is one. */
+function failureOf(value: Json, failed: boolean): string | undefined {
+  if (!isJsonObject(value) || value.success === true) return undefined;
+  const error = failed && !("error" in value) ? value : value.error;
+  if (!isJsonObject(error)) return undefined;
+  const { code, message } = error;
   return typeof code === "string" ? `${code}: ${shorten(String(message ?? ""), MAX_QUOTE)}` : undefined;
 }
 

@@ -21,14 +21,14 @@ import { DeltaBuffer } from "./dispatch/delta-buffer.ts";
 import { type EffectHost, type EffectPorts, EffectRunner } from "./dispatch/effect-runner.ts";
 import { type Effect, effectOfTurn, effectsOf } from "./dispatch/effects.ts";
 import { ephemeralFrame, framesOf } from "./frames.ts";
-import { messageId, stemOf, turnId } from "./ids.ts";
+import { messageId, parseItemId, stemOf, turnId } from "./ids.ts";
 import type { Gate } from "./planning/gate.ts";
 import { plan } from "./planning/plan.ts";
 import type { Transition } from "./reduce-turn.ts";
 import { beginTransition, reduce } from "./reducer.ts";
 import { SessionWindow } from "./session-window.ts";
 import type { EffectSignal, Signal, UserMessage } from "./signals.ts";
-import type { ConversationRecord, ConversationState, Turn } from "./state.ts";
+import { type ConversationRecord, type ConversationState, finalReply, type Turn } from "./state.ts";
 import { ConversationStore } from "./store/conversation-store.ts";
 import { ToolStateStore } from "./store/tool-state.ts";
 
@@ -124,6 +124,7 @@ export class ConversationRuntime {
     const key = signal.id;
     const known = key === undefined ? undefined : this.store.turnOfKey(key);
     if (known !== undefined) return this.#acceptedBefore(known, signal);
+    this.#checkReplyTo(signal.data.replyToMessageId);
     const armed = this.#apply([signal], (turn) => {
       if (key !== undefined) this.store.rememberKey(key, turn);
     });
@@ -133,8 +134,24 @@ export class ConversationRuntime {
     return startedTurn(turn);
   }
 
+  /** Throws `INVALID_INPUT` for an id that names no message of the transcript. */
+  #checkReplyTo(id: string | undefined): void {
+    if (id === undefined) return;
+    const address = parseItemId(id);
+    const turn = address?.prefix === "msg" ? this.#turn(address.turn) : null;
+    const isMessage = turn !== null && (address?.item === 0 || address?.item === finalReply(turn)?.item);
+    if (isMessage && address?.stem === turn.stem) return;
+    throw new DramatisError("INVALID_INPUT", "`replyToMessageId` names no message of this conversation.", {
+      errors: [{ path: "/replyToMessageId", message: "no such message" }],
+    });
+  }
+
+  #turn(n: number): Turn | null {
+    return this.state.active.get(n) ?? this.store.turn(n);
+  }
+
   #acceptedBefore(n: number, { data }: UserMessage): StartedTurn {
-    const turn = this.state.active.get(n) ?? this.store.turn(n);
+    const turn = this.#turn(n);
     const same =
       turn !== null &&
       canonicalJson(turn.input as Json) === canonicalJson(data.content as Json) &&

@@ -16,8 +16,9 @@ export interface ExecutorService {
 
 /**
  * An executor behind a service binding. Leaving the iteration aborts a signal beside the caller's: over RPC a cancelled
- * stream is noticed on the other side only when it next writes. And so does its end, when nothing is left to cancel: a
- * signal that has crossed RPC holds the caller in memory until it aborts.
+ * stream is noticed on the other side only when it next writes. The last result aborts it too, though nothing is left to
+ * cancel: a signal that has crossed RPC holds the caller in memory until it aborts, and the other side must still be
+ * there to hear of it.
  */
 export function serviceExecutor(service: ExecutorService): TaskExecutor {
   return {
@@ -29,6 +30,7 @@ export function serviceExecutor(service: ExecutorService): TaskExecutor {
         const stream = await service.run(calls, AbortSignal.any([signal, left.signal]));
         for await (const report of readLines(stream)) {
           if ("result" in report) waiting.delete(report.operationId);
+          if (waiting.size === 0) left.abort();
           yield report;
         }
       } catch (cause) {

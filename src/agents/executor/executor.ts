@@ -18,13 +18,22 @@ export interface ExecutorEnv {
   Conversation: Parameters<typeof getAgentByName>[0];
 }
 
+export interface ExecutorApi {
+  /**
+   * Runs all calls at once. A call that is not valid is answered by its result; what is no batch of calls rejects
+   * with `INVALID_INPUT`. Aborting `signal` cancels the calls that still run, cancelling the stream does too.
+   */
+  run(calls: unknown, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
+}
+
 /** The class `Executor` of an application, over the tools that are deployed with it. */
-export function createExecutorClass(tools: ToolCodes, clock: Clock) {
-  return class Executor extends WorkerEntrypoint<ExecutorEnv> {
-    /**
-     * Runs all calls at once. A call that is not valid is answered by its result; what is no batch of calls rejects
-     * with `INVALID_INPUT`. Aborting `signal` cancels the calls that still run, cancelling the stream does too.
-     */
+export function createExecutorClass(
+  tools: ToolCodes,
+  clock: Clock,
+): new (
+  ...arguments_: ConstructorParameters<typeof WorkerEntrypoint<ExecutorEnv>>
+) => WorkerEntrypoint<ExecutorEnv> & ExecutorApi {
+  return class Executor extends WorkerEntrypoint<ExecutorEnv> implements ExecutorApi {
     async run(calls: unknown, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
       const batch = readCalls(calls);
       const state = (context: ExecutionContext) =>

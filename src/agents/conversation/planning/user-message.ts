@@ -1,7 +1,7 @@
 /** A user's message starts a turn. */
 import { DramatisError } from "../../../shared/errors.ts";
 import type { AgentDecision } from "../decisions.ts";
-import { MAX_TURN_NUMBER, parseItemId } from "../ids.ts";
+import { MAX_TURN_NUMBER } from "../ids.ts";
 import { MAX_ACTIVE_TURNS } from "../limits.ts";
 import type { UserMessage } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
@@ -24,11 +24,6 @@ export function planUserMessage(
     throw new DramatisError("TOO_MANY_TURNS", "This conversation is full; start a new one.");
   }
   const { content, replyToMessageId } = signal.data;
-  if (replyToMessageId !== undefined && !refersBack(replyToMessageId, state)) {
-    throw new DramatisError("INVALID_INPUT", "`replyToMessageId` names no message of this conversation.", {
-      errors: [{ path: "/replyToMessageId", message: "no such message" }],
-    });
-  }
   return [
     {
       type: "START_TURN",
@@ -42,9 +37,4 @@ export function planUserMessage(
     },
     { type: "CALL_LLM", turn, final: false },
   ];
-}
-
-function refersBack(id: string, state: ConversationState): boolean {
-  const address = parseItemId(id);
-  return address?.prefix === "msg" && address.turn >= 1 && address.turn <= state.turns;
 }

@@ -1,6 +1,8 @@
 /**
  * The table `turns`: one row per turn. An active or failed turn's row owns all of its content; a completed turn's row
  * keeps what its session events do not.
+ *
+ * ROW-1  A row that has become short leaves no pieces of its long form behind.
  */
 import type { LongText, PackedText } from "../../../memory/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
@@ -25,6 +27,9 @@ export type StoredTurn = { whole: true; turn: Turn } | { whole: false; summary: 
 const DEFAULTS = { recoveries: 0, issues: {} } as const;
 
 export class TurnTable {
+  /** Turns whose row was seen in pieces since the actor woke; an active turn's row is always seen. */
+  readonly #long = new Set<number>();
+
   constructor(
     private readonly database: SqlDatabase,
     private readonly texts: LongText,
@@ -38,7 +43,10 @@ export class TurnTable {
       ...(recoveries === 0 ? {} : { recoveries }),
       ...(Object.keys(issues).length === 0 ? {} : { issues }),
     });
-    this.database.run(PUT, n, turn.status, this.texts.pack(`turn:${n}`, body));
+    const packed = this.texts.pack(textKey(n), body);
+    if (typeof packed !== "string") this.#long.add(n);
+    else if (this.#long.has(n)) this.texts.discard(textKey(n));
+    this.database.run(PUT, n, turn.status, packed);
   }
 
   get(n: number): StoredTurn | null {
@@ -53,10 +61,15 @@ export class TurnTable {
   }
 
   #read({ n, status, body }: Row): StoredTurn {
-    const value = { ...DEFAULTS, ...JSON.parse(this.texts.unpack(`turn:${n}`, body)), n };
+    if (typeof body !== "string") this.#long.add(n);
+    const value = { ...DEFAULTS, ...JSON.parse(this.texts.unpack(textKey(n), body)), n };
     // SAFETY: only `put` writes these columns.
     return status === "completed"
       ? { whole: false, summary: value as TurnSummary }
       : { whole: true, turn: value as Turn };
   }
+}
+
+function textKey(n: number): string {
+  return `turn:${n}`;
 }

@@ -1,0 +1,62 @@
+/**
+ * Writes `docs/capabilities.md`: each capability that is built, and the tests that prove it, found by the row's number at
+ * the head of their titles. A capability without a test stops the build.
+ */
+import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { CAPABILITIES, type Capability } from "./capabilities.ts";
+
+interface Proof {
+  row: string;
+  title: string;
+  file: string;
+}
+
+/** The page, as it follows from the list of capabilities and the tests below `root`. */
+export function capabilitiesPage(root: string): string {
+  const proofs = globSync("test/**/*.ts", { cwd: root })
+    .map((path) => path.replaceAll("\\", "/"))
+    .sort()
+    .flatMap((file) => proofsOf(file, readFileSync(join(root, file), "utf8")));
+  const unproven = CAPABILITIES.filter(({ row }) => !proofs.some((proof) => proof.row === row));
+  if (unproven.length > 0) throw new Error(`No test for: ${unproven.map(({ row }) => row).join(", ")}.`);
+  return render(proofs);
+}
+
+/** Titles that begin with numbers of rows: `A14 …`, `M8 M9 …`. Numbers of rules may stand between them. */
+function proofsOf(file: string, source: string): Proof[] {
+  const titles = source.matchAll(
+    /\b(?:it|test|describe)(?:\.\w+\([^)]*\)|\.each\([\s\S]*?\))?\(\s*(["'`])((?:[A-Z]+-?\d+ )+[\s\S]*?)\1/g,
+  );
+  return [...titles].flatMap(([, , title = ""]) => {
+    const head = /^(?:[A-Z]+-?\d+ )+/.exec(title)?.[0] ?? "";
+    const rows = head.split(" ").filter((number) => /^[A-H]\d+$|^M\d+$/.test(number));
+    return rows.map((row) => ({ row, title: title.replaceAll(/\s+/g, " "), file }));
+  });
+}
+
+function render(proofs: readonly Proof[]): string {
+  const sections = CAPABILITIES.map((capability) => section(capability, proofs));
+  return `# Capabilities
+
+What is built, and the tests that prove it. This page is made by \`npm run docs\` from the list in \`scripts/capabilities.ts\`
+and from the titles of the tests, which begin with the row's number.
+
+${sections.join("\n")}`;
+}
+
+function section({ row, name, statement }: Capability, proofs: readonly Proof[]): string {
+  const own = proofs.filter((proof) => proof.row === row);
+  const lines = own.map(({ title, file }) => `- [\`${file}\`](../${file}) ${escaped(title)}`);
+  return `## ${row} ${name}\n\n${statement}\n\n${lines.join("\n")}\n`;
+}
+
+/** Titles hold placeholders and signs that Markdown would read. */
+function escaped(title: string): string {
+  return title.replaceAll(/([*_<>$[\]])/g, "\\$1");
+}
+
+if (import.meta.main) {
+  const root = join(import.meta.dirname, "..");
+  writeFileSync(join(root, "docs/capabilities.md"), capabilitiesPage(root));
+}

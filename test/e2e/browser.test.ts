@@ -1,0 +1,317 @@
+/** The console as it is served, in a real browser. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser, BrowserContextOptions } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import {
+  answers,
+  hasChromium,
+  launchChromium,
+  NO_CHROMIUM,
+  say,
+  shownTexts,
+  sidewaysScrollers,
+  textBrightness,
+  Visitor,
+} from "../support/browser.ts";
+import { npmStart, type RunningStart } from "../support/npm-start.ts";
+import { errorReply, type OpenAIServer, startOpenAIServer, textReply } from "../support/openai-server.ts";
+import { processTree } from "../support/processes.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "dramatis-browser-"));
+let start: RunningStart;
+
+afterAll(async () => {
+  await start.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** What the offline model says to `!slow COUNT`. */
+function words(count: number): string {
+  return Array.from({ length: count }, (_, index) => `word-${index + 1}`).join(" ");
+}
+
+if (hasChromium) {
+  let browser: Browser;
+  let visitor: Visitor;
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+  });
+
+  afterAll(() => browser.close());
+
+  afterEach(async () => {
+    await visitor.leave();
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  const visit = (options?: BrowserContextOptions) => {
+    visitor = new Visitor(browser, start.url, options);
+    return visitor.open();
+  };
+
+  describe("the console with the offline model", () => {
+    beforeAll(async () => {
+      start = await npmStart(join(folder, "offline"));
+    });
+
+    it("begins empty; a conversation is begun by choosing who to talk to, and its answer grows", async () => {
+      const page = await visit();
+      await page.getByText("Your conversations will be listed here.").waitFor();
+      await page.getByTestId("agent-picker").getByText("Assistant", { exact: true }).click();
+      await say(page, "!slow 60 30");
+
+      await page.waitForURL("**/c/conv_*");
+      await page.getByTestId("message-user").getByText("!slow 60 30").waitFor();
+      await answers(page, "word-60", false).waitFor();
+      const texts = await shownTexts(page);
+      expect(texts.length).toBeGreaterThan(10);
+      expect(texts.filter((text) => !words(60).startsWith(text))).toEqual([]);
+      expect(texts.at(-1)).toBe(words(60));
+      const item = page.getByTestId("conversation-item");
+      expect(await item.textContent()).toContain("!slow 60 30");
+      expect(await item.getAttribute("aria-current")).toBe("page");
+      await page.getByTestId("new-conversation").click();
+      await page.getByTestId("agent-picker").waitFor();
+      await page.goBack();
+      await answers(page, "word-60", false).waitFor();
+    });
+
+    it("shows a tool call: what was asked, how it went, what came back", async () => {
+      const page = await visit();
+      await say(page, "What is 12*(3+4)?");
+      const card = page.locator("[data-testid=tool-card][data-tool=calculator][data-state=completed]");
+      await card.waitFor();
+      await answers(page, "calculator answered 84", false).waitFor();
+      expect(await card.textContent()).toContain("12*(3+4)Done");
+      await card.locator("summary").press("Enter");
+      await card.getByText('"expression": "12*(3+4)"').waitFor();
+      await card.getByText('"result": 84').waitFor();
+
+      await say(page, '!tool calculator {"expression": "1/0"}');
+      const failed = page.locator("[data-testid=tool-card][data-state=failed]");
+      await answers(page, "calculator failed with INVALID_INPUT: Division by zero", false).waitFor();
+      await failed.locator("summary").click();
+      await failed.getByText("Division by zero has no value. INVALID_INPUT").waitFor();
+      await page.getByText("1 tool call failed").waitFor();
+    });
+
+    it("goes on with an answer after a reload in the middle of it", async () => {
+      const page = await visit();
+      await say(page, "!slow 150 30");
+      await answers(page, "word-20 ", true).waitFor();
+      await page.reload();
+      await answers(page, "word-20 ", true).waitFor();
+      await answers(page, "word-150", false).waitFor();
+      const texts = await shownTexts(page);
+      expect(texts.length).toBeGreaterThan(10);
+      expect(texts.filter((text) => !words(150).startsWith(text))).toEqual([]);
+      expect(texts.at(-1)).toBe(words(150));
+      expect(await page.getByTestId("message-agent").count()).toBe(1);
+      expect(await page.getByTestId("message-user").count()).toBe(1);
+    });
+
+    it("shows a conversation live in two tabs that speak at once", async () => {
+      const first = await visit();
+      await say(first, "What is 1+1?");
+      await answers(first, "answered 2", false).waitFor();
+      const second = await visitor.open(new URL(first.url()).pathname);
+      await answers(second, "answered 2", false).waitFor();
+
+      const tabs = [first, second];
+      await Promise.all([say(first, "!slow 61 30"), say(second, "!slow 62 30")]);
+      for (const tab of tabs) {
+        await tab.getByTestId("message-user").getByText("!slow 61").waitFor();
+        await tab.getByTestId("message-user").getByText("!slow 62").waitFor();
+        await answers(tab, "word-3", true).first().waitFor();
+      }
+      const transcripts = await Promise.all(
+        tabs.map(async (tab) => {
+          await answers(tab, "word-61", false).nth(1).waitFor();
+          return tab.locator("[data-testid^=message-]").allTextContents();
+        }),
+      );
+      expect(transcripts[0]).toEqual(transcripts[1]);
+      expect(transcripts[0]?.slice(2).sort()).toEqual(["!slow 61 30", "!slow 62 30", words(61), words(62)]);
+    });
+
+    it("renders Markdown, and nothing in it can act", async () => {
+      const page = await visit();
+      await say(
+        page,
+        "!say # Title\n\nSome **bold** text, `code`, a [good link](https://example.com/) and a [bad one](javascript:alert(1)).\n\n" +
+          '<img src=x onerror="alert(2)"> <script>alert(3)</script>\n\n<iframe src="javascript:alert(4)"></iframe>\n\n' +
+          "- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```js\nalert(5)\n```\n\n![a picture](https://example.com/p.png)\n\nEnd.",
+      );
+      const answer = answers(page, "End.", false);
+      await answer.waitFor();
+      for (const tag of ["h1", "strong", "li", "table", "pre"]) {
+        expect(await answer.locator(tag).count(), tag).toBeGreaterThan(0);
+      }
+      expect(await answer.locator("img, script, iframe").count()).toBe(0);
+      await answer.getByText('<img src=x onerror="alert(2)">').waitFor();
+      const links = await answer
+        .locator("a")
+        .evaluateAll((all) => all.map((link) => [link.textContent, link.getAttribute("href")]));
+      expect(links).toEqual([
+        ["good link", "https://example.com/"],
+        ["a picture", "https://example.com/p.png"],
+      ]);
+      expect(await answer.getByRole("link", { name: "good link" }).getAttribute("rel")).toContain("noopener");
+      await answer.getByText("bad one").click();
+      expect(await page.getByTestId("message-user").locator("img, script, iframe, a").count()).toBe(0);
+    });
+
+    it("is used by keyboard: Enter sends, Shift+Enter begins a line, blank text is not sent", async () => {
+      const page = await visit();
+      const composer = page.getByTestId("composer");
+      await page.getByTestId("agent-picker").waitFor();
+      await page.locator("textarea:focus").waitFor();
+      await page.keyboard.press("Enter");
+      await page.keyboard.type("!say one");
+      await page.keyboard.press("Shift+Enter");
+      await page.keyboard.type("two");
+      expect(await composer.inputValue()).toBe("!say one\ntwo");
+      await page.keyboard.press("Enter");
+      await answers(page, /^one\ntwo$/, false).waitFor();
+      expect(await page.getByTestId("message-user").textContent()).toBe("!say one\ntwo");
+      expect(await composer.inputValue()).toBe("");
+      await page.locator("textarea:focus").waitFor();
+      await page.keyboard.type("   ");
+      expect(await page.getByTestId("send").isDisabled()).toBe(true);
+      await page.keyboard.press("Enter");
+      await say(page, "!say three");
+      await answers(page, "three", false).waitFor();
+      expect(await page.getByTestId("message-user").count()).toBe(2);
+    });
+
+    it("fits a small screen, in light and in dark", async () => {
+      const page = await visit({
+        viewport: { width: 360, height: 740 },
+        isMobile: true,
+        hasTouch: true,
+        colorScheme: "dark",
+      });
+      await page.getByTestId("agent-picker").waitFor();
+      expect(await sidewaysScrollers(page)).toEqual([]);
+      const wide = "x".repeat(300);
+      await say(
+        page,
+        `!say ${wide}\n\n| a | b | c |\n|---|---|---|\n| ${wide} | 2 | 3 |\n\n    ${wide}\n\nhttps://example.com/${wide}`,
+      );
+      await answers(page, "example.com", false).waitFor();
+      await say(page, `!tool calculator {"expression": "${wide}"}`);
+      await answers(page, "failed with", false).waitFor();
+      await page.getByTestId("tool-card").locator("summary").tap();
+      expect(await page.getByTestId("message-agent").count()).toBe(2);
+      expect(await sidewaysScrollers(page)).toEqual([]);
+
+      await page.getByRole("button", { name: "Conversations" }).tap();
+      await page.getByRole("dialog").getByTestId("conversation-item").first().waitFor();
+      expect(await sidewaysScrollers(page)).toEqual([]);
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+
+      expect(await textBrightness(page)).toBeGreaterThan(150);
+      await page.emulateMedia({ colorScheme: "light" });
+      expect(await textBrightness(page)).toBeLessThan(-150);
+    });
+
+    it("H1 an answer whose process is killed begins anew, and is never shown twice", async () => {
+      const page = await visit();
+      await say(page, "!slow 100 30");
+      await answers(page, "word-20 ", true).waitFor();
+      const [worker] = processTree(start.npm.pid ?? 0).filter(({ command }) =>
+        command.includes("--inspector-addr"),
+      );
+      expect(worker).toBeDefined();
+      process.kill(worker?.pid ?? 0, "SIGKILL");
+      await page.locator("[data-testid=connection]:not([data-state=open])").waitFor();
+      await say(page, "!say And then?");
+      await answers(page, "word-100", false).waitFor();
+      await answers(page, "And then?", false).waitFor();
+      const texts = await shownTexts(page);
+      expect(
+        texts.filter((text) => ![words(100), "And then?"].some((whole) => whole.startsWith(text))),
+      ).toEqual([]);
+      const last = await page.getByTestId("message-agent").allTextContents();
+      expect(last).toEqual([words(100), "And then?"]);
+      await page.locator("[data-testid=connection][data-state=open]").waitFor();
+      // The browser itself reports the lost connection.
+      const others = visitor.complaints.filter((text) => !text.includes("WebSocket"));
+      visitor.complaints.splice(0, Number.POSITIVE_INFINITY, ...others);
+    });
+  });
+
+  describe("the console with a model that fails", () => {
+    let model: OpenAIServer;
+
+    beforeAll(async () => {
+      await start.stop();
+      model = await startOpenAIServer();
+      start = await npmStart(join(folder, "failing"), { OPENAI_BASE_URL: model.baseUrl });
+    });
+
+    afterAll(() => model.close());
+
+    it("shows what is wrong, at once if another attempt is no use", async () => {
+      const page = await visit();
+      model.reply(errorReply(401, { message: "Incorrect key." }));
+      await say(page, "Hello");
+      const error = page.getByTestId("turn-error");
+      await error.waitFor();
+      expect(await error.textContent()).toContain("Incorrect key.");
+      expect(await error.getByRole("button").count()).toBe(0);
+      expect(model.requests).toHaveLength(1);
+    });
+
+    it("shows retries and the failure after them, and asks again when told to", async () => {
+      const page = await visit();
+      const before = model.requests.length;
+      const overloaded = errorReply(500, { message: "Overloaded." });
+      model.reply(overloaded, overloaded, overloaded);
+      await say(page, "Hello");
+      await page.getByTestId("retry-notice").getByText("Overloaded.").waitFor();
+      const error = page.getByTestId("turn-error");
+      await error.getByText("Overloaded.").waitFor();
+      expect(model.requests).toHaveLength(before + 3);
+      model.reply(textReply("Here I ", "am."));
+      await error.getByRole("button", { name: "Try again" }).click();
+      await answers(page, "Here I am.", false).waitFor();
+      expect(await page.getByTestId("message-user").allTextContents()).toEqual(["Hello", "Hello"]);
+    });
+
+    it("takes back the text of an attempt that broke off", async () => {
+      const page = await visit();
+      model.reply(
+        { kind: "stream", steps: [{ text: "Half an " }, { delayMs: 100 }, { cut: true }] },
+        textReply("A whole ", "answer."),
+      );
+      await say(page, "Hello");
+      await answers(page, "A whole answer.", false).waitFor();
+      await page.getByText("Answered after 1 retry").waitFor();
+      expect(await page.getByTestId("message-agent").allTextContents()).toEqual(["A whole answer."]);
+      const texts = await shownTexts(page);
+      expect(
+        texts.filter((text) => !"Half an ".startsWith(text.trim()) && !"A whole answer.".startsWith(text)),
+      ).toEqual([]);
+    });
+  });
+} else {
+  beforeAll(async () => {
+    start = await npmStart(join(folder, "offline"));
+  });
+
+  it(`the console is served (${NO_CHROMIUM})`, async () => {
+    const page = await fetch(start.url);
+    expect(page.status).toBe(200);
+    expect(page.headers.get("content-type")).toContain("text/html");
+    const html = await page.text();
+    expect(html).toContain('<div id="root">');
+    const [, script] = /<script type="module"[^>]* src="([^"]+)"/.exec(html) ?? [];
+    const code = await fetch(new URL(script ?? "/missing", start.url));
+    expect(code.headers.get("content-type")).toContain("javascript");
+  });
+}

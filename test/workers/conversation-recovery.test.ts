@@ -1,0 +1,529 @@
+/**
+ * What a turn survives on workerd: a model that fails, and the death of its actor at every phase. After a crash nobody
+ * calls: the wake-up job alone brings the turn to its end.
+ */
+import { runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { MAX_RECOVERIES } from "../../src/agents/conversation/limits.ts";
+import type { Script, StepScript } from "../support/provider-script.ts";
+import { openGate, Play, passGate } from "./provider.ts";
+import {
+  type Client,
+  checkInvariants,
+  crash,
+  createAgent,
+  createConversation,
+  partialText,
+  type TestConversation,
+} from "./world.ts";
+
+/** An agent with every tool of the test library, and one whose model has a quarter of a second. */
+let handy: string;
+let hasty: string;
+
+beforeAll(async () => {
+  handy = await createAgent("test/handy");
+  hasty = await createAgent("test/hasty");
+});
+
+afterEach(checkInvariants);
+
+const say = (text: string): StepScript[] => [{ text }];
+
+const contents = async (conversation: TestConversation) =>
+  (await conversation.messages()).map(({ content }) => content);
+
+describe("failing model calls", () => {
+  test("A42 two refusals with 503, then success: three calls, one answer", async () => {
+    const conversation = await createConversation(handy);
+    const client = await conversation.connect();
+    const busy = { status: 503, message: "Busy." };
+    const { play, turnId } = await conversation.play({
+      replies: [{ attempts: [busy, busy, say("There.")] }],
+    });
+    await client.frame("turn.completed");
+    expect((await play.requests()).map(({ attempt }) => attempt)).toEqual([0, 1, 2]);
+    expect(client.framesOf("error").map(({ data }) => data)).toMatchObject([
+      { code: "MODEL_FAILED", retriable: true },
+      { code: "MODEL_FAILED", retriable: true },
+    ]);
+    expect(client.framesOf("message.reset")).toEqual([]);
+    const turn = await conversation.turn(turnId);
+    expect(turn.latencyMs, "backoff of 500 and 1000 ms").toBeGreaterThanOrEqual(1_500);
+    expect((await conversation.messages()).map(({ content }) => content)).toEqual([play.content, "There."]);
+  });
+
+  test("A42 three refusals fail the turn with the provider's reason", async () => {
+    const conversation = await createConversation(handy);
+    const { play, turnId } = await conversation.play({
+      replies: [{ status: 500, message: "Out of order." }],
+    });
+    expect(await conversation.ended(turnId)).toMatchObject({
+      status: "failed",
+      error: { code: "MODEL_FAILED", message: expect.stringContaining("Out of order."), retriable: true },
+    });
+    expect(await play.requests()).toHaveLength(3);
+  });
+
+  test("A42 an auth error is not tried again: one call", async () => {
+    const conversation = await createConversation(handy);
+    const { play, turnId } = await conversation.play({ replies: [{ status: 401, message: "Wrong key." }] });
+    expect(await conversation.ended(turnId)).toMatchObject({
+      status: "failed",
+      error: { code: "MODEL_FAILED", message: expect.stringContaining("auth"), retriable: false },
+    });
+    expect(await play.requests()).toHaveLength(1);
+  });
+
+  test("A43 a model that takes longer than its profile allows is a retryable failure", async () => {
+    const conversation = await createConversation(hasty);
+    const client = await conversation.connect();
+    const late: StepScript[] = [{ gate: "never" }];
+    const { play } = await conversation.play({
+      replies: [{ attempts: [late, [{ text: "Half an ans" }, ...late], say("In time.")] }],
+    });
+    await client.frame("turn.completed");
+    expect(await play.requests()).toHaveLength(3);
+    expect(client.framesOf("error").map(({ data }) => data.message)).toEqual([
+      expect.stringContaining("timeout"),
+      expect.stringContaining("timeout"),
+    ]);
+    expect(client.framesOf("message.reset")).toHaveLength(1);
+    expect((await conversation.messages())[1]?.content).toBe("In time.");
+    await play.open("never");
+  });
+
+  test("A44 a stream that breaks off: the client sees a reset, and the final text has no doubled beginning", async () => {
+    const conversation = await createConversation(handy);
+    const client = await conversation.connect();
+    const { play, turnId } = await conversation.play({
+      replies: [
+        {
+          attempts: [
+            [{ text: "Hello wor" }, { gate: "break" }, { cut: true }],
+            [{ text: "Hello " }, { gate: "go" }, { text: "world" }],
+          ],
+        },
+      ],
+    });
+    await client.until((state) => partialText(state) === "Hello wor");
+    await play.open("break");
+    const reset = await client.frame("message.reset");
+    expect(client.framesOf("message.started")).toMatchObject([{ messageId: reset.messageId }]);
+    await client.until((state) => partialText(state) === "Hello ");
+    await play.open("go");
+    await client.frame("turn.completed");
+    const completed = await client.frame("message.completed");
+    expect(completed).toMatchObject({ messageId: reset.messageId, data: { content: "Hello world" } });
+    expect((await conversation.messages()).map(({ content }) => content)).toEqual([
+      play.content,
+      "Hello world",
+    ]);
+    expect(client.state.messages.map(({ content }) => content)).toEqual([play.content, "Hello world"]);
+    expect(await conversation.turn(turnId)).toMatchObject({ moves: [{ reasoning: "Hello world" }] });
+  });
+});
+
+interface Scene {
+  conversation: TestConversation;
+  client: Client;
+  play: Play;
+  turnId: string;
+}
+
+/** A turn that is being watched, and has come to where it is to be interrupted. */
+async function scene(
+  script: (key: string) => Omit<Script, "key">,
+  phase: (scene: Scene) => Promise<unknown>,
+): Promise<Scene> {
+  const conversation = await createConversation(handy);
+  const client = await conversation.connect();
+  const started = await conversation.play(script);
+  const set = { conversation, client, ...started };
+  await phase(set);
+  return set;
+}
+
+/** Kills the actor and fires its alarm, as the platform would in time. The client comes back with its last number. */
+async function interrupt({ conversation, client }: Pick<Scene, "conversation" | "client">): Promise<Client> {
+  await crash();
+  await client.whenClosed();
+  expect(await conversation.wake(), "a wake-up is armed").toBe(true);
+  return conversation.connect({ before: client });
+}
+
+/** Lets the actor fail after its `count`th commit from now on: what was committed stays, and nothing follows from it. */
+function dieAfterCommit({ stub }: TestConversation, key: string, count: number): Promise<void> {
+  return runInDurableObject(stub, (_, { storage }) => {
+    const transaction = storage.transactionSync.bind(storage);
+    const newest = () => Number(storage.sql.exec("SELECT max(seq) AS seq FROM journal").one().seq);
+    let last = newest();
+    let commits = 0;
+    storage.transactionSync = (body) => {
+      if (commits === count) throw new Error("dead");
+      const result = transaction(body);
+      const seq = newest();
+      if (seq > last) commits += 1;
+      last = seq;
+      if (commits < count) return result;
+      void openGate(key, "dead");
+      throw new Error("dead");
+    };
+  });
+}
+
+/** What the client shows of the turn in the end, item by item. */
+const shown = ({ state }: Client, turnId: string) =>
+  state.turns
+    .filter(({ id }) => id === turnId)
+    .flatMap(({ items }) => items)
+    .map((item) => {
+      if (item.type === "tool") return [item.operation.name, item.operation.state];
+      return item.type === "message" ? item.message.content : item.text;
+    });
+
+describe("A72 a crash at every phase of a turn", () => {
+  test("A72 while the model is called, before its first token: the call is made again", async () => {
+    const set = await scene(
+      () => ({ replies: [{ attempts: [[{ gate: "hold" }], say("An answer.")] }] }),
+      ({ play }) => play.reached("hold"),
+    );
+    const { play, turnId, conversation } = set;
+    const client = await interrupt(set);
+    await client.frame("turn.finalized");
+    expect(await play.requests()).toHaveLength(2);
+    expect(await contents(conversation)).toEqual([play.content, "An answer."]);
+    expect(shown(client, turnId)).toEqual([play.content, "An answer."]);
+    await play.open("hold");
+  });
+
+  test("A72 in the middle of a text: the client that comes back sees it taken back, and then whole", async () => {
+    const set = await scene(
+      () => ({
+        replies: [{ attempts: [[{ text: "Half an ans" }, { gate: "hold" }], say("A whole answer.")] }],
+      }),
+      ({ client }) => client.until((state) => partialText(state) === "Half an ans"),
+    );
+    const { play, turnId, conversation } = set;
+    const client = await interrupt(set);
+    await client.frame("turn.finalized");
+    expect(client.framesOf("message.reset").map(({ data }) => data)).toEqual([{ reason: "interrupted" }]);
+    expect(client.framesOf("snapshot")).toEqual([]);
+    expect(await contents(conversation)).toEqual([play.content, "A whole answer."]);
+    expect(shown(client, turnId)).toEqual([play.content, "A whole answer."]);
+    expect((await conversation.turn(turnId)).moves).toHaveLength(1);
+    await play.open("hold");
+  });
+
+  test.each([
+    ["save", "idempotent"],
+    ["look_up", "pure"],
+  ])("A72 while a tool runs: %s is %s and runs again under the same operation id", async (tool) => {
+    const set = await scene(
+      (key) => ({
+        replies: [[{ text: "Now. " }, { call: tool, input: { key, n: 1, gate: "hold" } }], say("Done.")],
+      }),
+      async ({ play, client }) => {
+        await play.reached("hold");
+        await client.frame("tool.requested");
+      },
+    );
+    const { play, turnId, conversation } = set;
+    const client = await interrupt(set);
+    await play.reached("hold", 2);
+    await play.open("hold");
+    await client.frame("turn.finalized");
+    const [first, second, ...more] = await play.runs();
+    expect(second).toEqual(first);
+    expect(more).toEqual([]);
+    expect(await play.requests()).toHaveLength(2);
+    const { moves } = await conversation.turn(turnId);
+    expect(moves).toMatchObject([
+      {
+        reasoning: "Now. ",
+        toolCall: { operationId: first?.operationId },
+        toolResult: { success: true, result: { n: 1 } },
+      },
+      { reasoning: "Done." },
+    ]);
+    expect(shown(client, turnId)).toEqual([play.content, "Now. ", [tool, "completed"], "Done."]);
+  });
+
+  test("A72 while a pure tool runs for a reply that is not yet committed: no run has another operation id", async () => {
+    const set = await scene(
+      (key) => ({ replies: [[{ call: "look_up", input: { key, gate: "hold" } }], say("Done.")] }),
+      ({ play }) => play.reached("hold"),
+    );
+    const { play, turnId, conversation } = set;
+    const client = await interrupt(set);
+    await play.reached("hold", 2);
+    await play.open("hold");
+    await client.frame("turn.finalized");
+    expect(new Set((await play.runs()).map(({ operationId }) => operationId)).size).toBe(1);
+    expect((await conversation.turn(turnId)).moves).toMatchObject([
+      { toolResult: { success: true } },
+      { reasoning: "Done." },
+    ]);
+    expect(shown(client, turnId)).toEqual([play.content, ["look_up", "completed"], "Done."]);
+  });
+
+  test("A72 while a `once` tool runs: it never runs again, and the model is told that its outcome is unknown", async () => {
+    const set = await scene(
+      (key) => ({ replies: [[{ call: "charge", input: { key, gate: "hold" } }], say("I do not know.")] }),
+      ({ play }) => play.reached("hold"),
+    );
+    const { play, turnId, conversation } = set;
+    const client = await interrupt(set);
+    await client.frame("turn.finalized");
+    await play.open("hold");
+    expect(await play.runs()).toHaveLength(1);
+    const error = {
+      code: "EXECUTION_FAILED",
+      retriable: false,
+      message: expect.stringContaining("Outcome unknown"),
+    };
+    expect(await conversation.turn(turnId)).toMatchObject({
+      status: "completed",
+      issues: { toolFailures: 1 },
+      moves: [{ toolResult: { success: false, error } }, { reasoning: "I do not know." }],
+    });
+    const [, second] = await play.requests(2);
+    expect(second?.body.messages.at(-1)).toMatchObject({
+      role: "tool",
+      content: expect.stringContaining("Outcome unknown"),
+    });
+    expect(shown(client, turnId)).toEqual([play.content, ["charge", "failed"], "I do not know."]);
+  });
+
+  test("A72 while three tools of one reply run: what has answered is kept, the others go by their effect", async () => {
+    const set = await scene(
+      (key) => ({
+        replies: [
+          [
+            { call: "charge", input: { key, n: 1, gate: "charge" } },
+            { call: "save", input: { key, n: 2, gate: "save" } },
+            { call: "charge", input: { key, n: 3, gate: "second" } },
+          ],
+          say("So be it."),
+        ],
+      }),
+      async ({ play, client }) => {
+        await Promise.all(["charge", "save", "second"].map((gate) => play.reached(gate)));
+        await play.open("charge");
+        await client.frame("tool.completed");
+      },
+    );
+    const { play, turnId, conversation } = set;
+    const client = await interrupt(set);
+    await play.reached("save", 2);
+    await play.open("save");
+    await client.frame("turn.finalized");
+    await play.open("second");
+    expect((await conversation.turn(turnId)).moves).toMatchObject([
+      { toolResult: { success: true, result: { n: 1 } } },
+      { toolResult: { success: true, result: { n: 2 } } },
+      { toolResult: { success: false, error: { code: "EXECUTION_FAILED" } } },
+      { reasoning: "So be it." },
+    ]);
+    const runs = (await play.runs()).map(({ tool, input }) => [tool, Reflect.get(Object(input), "n")]);
+    expect(runs.slice(0, 3).sort()).toEqual([
+      ["charge", 1],
+      ["charge", 3],
+      ["save", 2],
+    ]);
+    expect(runs.slice(3)).toEqual([["save", 2]]);
+  });
+
+  test.each([
+    ["a message", 1],
+    ["a reply that calls a `once` tool", 2],
+    ["a tool's result", 3],
+  ])("A72 between the commit of %s and its effects: they begin after the wake", async (_, commit) => {
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const conversation = await createConversation(handy);
+    const client = await conversation.connect();
+    await client.frame("snapshot");
+    const play = new Play((key) => ({ replies: [[{ call: "charge", input: { key } }], say("Done.")] }));
+    await dieAfterCommit(conversation, play.key, commit);
+    client.send({ type: "turn.start", id: "k", content: play.content });
+    await passGate(play.key, "dead");
+    const back = await interrupt({ conversation, client });
+    quiet.mockRestore();
+    const { turnId } = await back.frame("turn.finalized");
+    const turn = await conversation.turn(turnId ?? "");
+    expect(turn.moves).toMatchObject([{ toolCall: { name: "charge" } }, { reasoning: "Done." }]);
+    expect((await play.runs()).length).toBeLessThanOrEqual(1);
+    expect(turn.moves[0]?.toolResult?.success).toBe(commit !== 2);
+    expect(await contents(conversation)).toEqual([play.content, "Done."]);
+  });
+
+  test("A72 during the backoff after a failed call: two calls in all", async () => {
+    const set = await scene(
+      () => ({ replies: [{ attempts: [{ status: 503, message: "Busy." }, say("There.")] }] }),
+      ({ client }) => client.frame("error"),
+    );
+    const client = await interrupt(set);
+    await client.frame("turn.finalized");
+    expect(client.framesOf("message.reset")).toEqual([]);
+    expect(await set.play.requests()).toHaveLength(2);
+    expect(await contents(set.conversation)).toEqual([set.play.content, "There."]);
+  });
+
+  test("A72 after the end: nothing runs again, and no wake-up is left over", async () => {
+    const { conversation, play, turnId } = await scene(
+      (key) => ({ replies: [[{ call: "charge", input: { key } }], say("Charged.")] }),
+      ({ client }) => client.frame("turn.finalized"),
+    );
+    await crash();
+    await conversation.wake();
+    expect(await conversation.turn(turnId)).toMatchObject({ status: "completed" });
+    expect(await play.requests()).toHaveLength(2);
+    expect(await play.runs()).toHaveLength(1);
+  });
+});
+
+describe("what survives", () => {
+  test("A31 moves: numbered from 1, with reasoning, call, result and raw reply, after a crash in mid-turn", async () => {
+    const set = await scene(
+      (key) => ({
+        replies: [
+          [
+            { text: "First. " },
+            { call: "save", input: { key, n: 1 } },
+            { call: "charge", input: { key, n: 2 } },
+          ],
+          [{ text: "Then. " }, { call: "double", input: { n: 3 } }],
+          [{ gate: "hold" }, { text: "Done." }],
+        ],
+      }),
+      ({ play }) => play.reached("hold"),
+    );
+    const { play, turnId, conversation } = set;
+    const before = await conversation.turn(turnId);
+    expect(before.moves).toMatchObject([
+      {
+        sequence: 1,
+        reasoning: "First. ",
+        toolCall: { name: "save", toolId: "test/save", input: { n: 1 } },
+        toolResult: { success: true, result: { tool: "save", n: 1 } },
+        raw: {
+          text: "First. ",
+          toolCalls: [{ name: "save" }, { name: "charge" }],
+          finishReason: "tool_calls",
+        },
+      },
+      {
+        sequence: 2,
+        toolCall: { name: "charge" },
+        toolResult: { success: true, result: { tool: "charge", n: 2 } },
+      },
+      {
+        sequence: 3,
+        reasoning: "Then. ",
+        toolCall: { name: "double" },
+        toolResult: { result: { doubled: 6 } },
+      },
+    ]);
+    const client = await interrupt(set);
+    expect(await conversation.turn(turnId)).toEqual(before);
+    await play.open("hold");
+    await client.frame("turn.finalized");
+    const { moves } = await conversation.turn(turnId);
+    expect(moves.slice(0, 3)).toEqual(before.moves);
+    expect(moves.slice(3)).toMatchObject([{ sequence: 4, reasoning: "Done." }]);
+    expect(await play.runs()).toHaveLength(2);
+  });
+
+  test("Every turn that was active, each from where it was", async () => {
+    const conversation = await createConversation(handy);
+    const client = await conversation.connect();
+    const turns = await Promise.all(
+      ["a", "b", "c"].map((name) =>
+        conversation.play({
+          replies: [{ attempts: [[{ text: `${name}?` }, { gate: "hold" }], say(`${name}!`)] }],
+        }),
+      ),
+    );
+    await Promise.all(turns.map(({ play }) => play.reached("hold")));
+    const back = await interrupt({ conversation, client });
+    await back.frame("turn.finalized", () => true, turns.length);
+    const answers = await Promise.all(
+      turns.map(async ({ turnId }) => (await conversation.turn(turnId)).moves[0]?.reasoning),
+    );
+    expect(answers).toEqual(["a!", "b!", "c!"]);
+    expect(back.framesOf("message.reset")).toHaveLength(turns.length);
+  });
+
+  test(`A turn ends even if its actor dies ${MAX_RECOVERIES} times, and fails with RECOVERY_EXHAUSTED when it dies once more`, async () => {
+    const { conversation, play, turnId } = await scene(
+      () => ({ replies: [[{ text: "Ah" }, { gate: "hold" }, { text: "!" }]] }),
+      ({ play }) => play.reached("hold"),
+    );
+    for (let life = 2; life <= MAX_RECOVERIES + 1; life++) {
+      await crash();
+      expect(await conversation.wake()).toBe(true);
+      await play.reached("hold", life);
+    }
+    expect(await conversation.turn(turnId)).toMatchObject({ status: "active" });
+    await crash();
+    expect(await conversation.ended(turnId)).toMatchObject({
+      status: "failed",
+      error: { code: "RECOVERY_EXHAUSTED", retriable: true },
+    });
+    expect(await play.requests()).toHaveLength(MAX_RECOVERIES + 1);
+    const next = await conversation.play({ replies: [say("Alive.")] });
+    expect(await conversation.ended(next.turnId)).toMatchObject({ status: "completed" });
+    await play.open("hold");
+  });
+
+  test("An accepted turn finishes even if nobody ever calls again: the platform's own alarm brings it back", async () => {
+    const { conversation, play, turnId } = await scene(
+      () => ({ replies: [{ attempts: [[{ gate: "hold" }], say("By myself.")] }] }),
+      ({ play }) => play.reached("hold"),
+    );
+    await crash();
+    await play.requests(2);
+    expect(await conversation.ended(turnId)).toMatchObject({ moves: [{ reasoning: "By myself." }] });
+    await play.open("hold");
+  });
+
+  test("A turn whose row is several megabytes long, and leaves nothing of that behind when it is complete", async () => {
+    const size = 900_000;
+    const big: StepScript = { call: "big", input: { size } };
+    const set = await scene(
+      () => ({
+        replies: [
+          [big, big, big],
+          [big, { call: "big", input: { size: 10 } }],
+          [{ gate: "hold" }, { text: "Done." }],
+        ],
+      }),
+      ({ play }) => play.reached("hold"),
+    );
+    const { play, turnId, conversation } = set;
+    const pieces = () =>
+      runInDurableObject(conversation.stub, (_, { storage }) =>
+        storage.sql.exec("SELECT count(*) AS count FROM cf_agents_long_text").one(),
+      );
+    expect(await pieces()).toEqual({ count: 3 });
+    const client = await interrupt(set);
+    await play.reached("hold", 2);
+    const [, , , again] = await play.requests();
+    const results = again?.body.messages
+      .filter(({ role }) => role === "tool")
+      .map(({ content }) => content?.length);
+    expect(results).toEqual([size + 2, size + 2, size + 2, size + 2, 12]);
+    await play.open("hold");
+    await client.frame("turn.finalized");
+    const { moves } = await conversation.turn(turnId);
+    expect(moves.map(({ toolResult }) => String(toolResult?.result ?? "").length)).toEqual([
+      size,
+      size,
+      size,
+      size,
+      10,
+      0,
+    ]);
+    expect(await pieces()).toEqual({ count: 0 });
+  });
+});
