@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
 import { Failure } from "./failure.ts";
-import { isRunning } from "./npm-death.ts";
+import { processInfo } from "./process-info.ts";
 
 const PASSED = /^(?:(?:OPENAI|ANTHROPIC|GEMINI)_[A-Z0-9_]+|DRAMATIS_MODEL)$/;
 
@@ -50,7 +50,7 @@ export function removePassed(file: string | undefined): void {
 function sweep(): void {
   for (const name of readdirSync(tmpdir())) {
     const [, owner] = /^dramatis-(\d+)-\w{6}$/.exec(name) ?? [];
-    if (owner === undefined || isRunning(Number(owner))) continue;
+    if (owner === undefined || processInfo(Number(owner)) !== undefined) continue;
     try {
       removePassed(join(tmpdir(), name, FILE_NAME));
     } catch {

@@ -300,6 +300,8 @@ if (hasChromium) {
     });
   });
 } else {
+  console.warn(NO_CHROMIUM);
+
   beforeAll(async () => {
     start = await npmStart(join(folder, "offline"));
   });

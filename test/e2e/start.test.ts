@@ -135,7 +135,6 @@ describe("START-1 KEEP-1 KEEP-3 whichever process is killed, the others end, and
     ["the start script", ({ command }) => command.includes("scripts/start.ts") && !command.startsWith("sh ")],
     ["the keeper", ({ command }) => command.includes("scripts/keeper.ts")],
     ["wrangler", ({ command }) => command.includes("wrangler-dist")],
-    ["wrangler's proxy", ({ command }) => /workerd serve(?!.*--inspector-addr)/.test(command)],
   ];
   const settings = { DRAMATIS_MODEL: "offline/offline-1", TMPDIR: temporary };
   let conversation: string | undefined;
@@ -154,10 +153,29 @@ describe("START-1 KEEP-1 KEEP-3 whichever process is killed, the others end, and
     const victim = tree.findLast(isVictim);
     if (victim === undefined) throw new Error(`Not found among ${JSON.stringify(tree)}`);
     process.kill(victim.pid, signal);
-    await waitUntilGone(
-      tree.map(({ pid }) => pid),
-      30_000,
-    );
+    await waitUntilGone(tree.map(({ pid }) => pid));
+    expect(passedOn()).toEqual([]);
+  });
+
+  it("wrangler's proxy: it comes back, or everything ends", async () => {
+    const start = await npmStart(persist, settings);
+    const tree = processTree(start.npm.pid ?? 0);
+    const proxy = tree.find(({ command }) => /workerd serve(?!.*--inspector-addr)/.test(command));
+    if (proxy === undefined) throw new Error(`Not found among ${JSON.stringify(tree)}`);
+    process.kill(proxy.pid, "SIGKILL");
+    await waitUntilGone([proxy.pid]);
+    const isBack = () =>
+      fetch(`${start.url}/health`).then(
+        ({ ok }) => ok,
+        () => false,
+      );
+    const isOver = () => start.npm.exitCode !== null;
+    await expect.poll(async () => isOver() || (await isBack()), { timeout: 30_000 }).toBe(true);
+    if (!isOver()) {
+      expect(await transcript(start.url, conversation ?? "")).toEqual(messages);
+      await start.stop();
+    }
+    await waitUntilGone(tree.map(({ pid }) => pid));
     expect(passedOn()).toEqual([]);
   });
 

@@ -20,13 +20,11 @@ export function launchChromium(): Promise<Browser> {
 export class Visitor {
   /** Errors on the console, exceptions and dialogs, of all tabs. */
   readonly complaints: string[] = [];
+  readonly #url: string;
   readonly #context: ReturnType<Browser["newContext"]>;
 
-  constructor(
-    browser: Browser,
-    private readonly url: string,
-    options: BrowserContextOptions = {},
-  ) {
+  constructor(browser: Browser, url: string, options: BrowserContextOptions = {}) {
+    this.#url = url;
     this.#context = browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   }
 
@@ -42,7 +40,7 @@ export class Visitor {
       void dialog.dismiss();
     });
     await page.addInitScript({ content: NOTE_TEXTS });
-    await page.goto(new URL(path, this.url).href);
+    await page.goto(new URL(path, this.#url).href);
     return page;
   }
 

@@ -2,8 +2,17 @@
  * The conversation loop on workerd: real actors and executor, real adapter and gateway, and a provider on loopback that
  * answers what a test's message scripts. Titles carry the rows of the capability list.
  */
-import { afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
+import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
+import { plan } from "../../src/agents/conversation/planning/plan.ts";
+import { beginTransition, reduce } from "../../src/agents/conversation/reducer.ts";
+import type { Signal } from "../../src/agents/conversation/signals.ts";
+import type { ConversationState } from "../../src/agents/conversation/state.ts";
+import { CodeRegistry } from "../../src/library/registry.ts";
+import { resolveChain } from "../../src/library/resolve.ts";
 import type { RecordedBody, StepScript } from "../support/provider-script.ts";
+import { testLibrary } from "./library.ts";
 import { checkInvariants, createAgent, createConversation, partialText } from "./world.ts";
 
 /** An agent with every tool of the test library, and the same with two moves per turn. */
@@ -350,3 +359,78 @@ describe("what a turn records", () => {
     ]);
   });
 });
+
+describe("the core", () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  test("A71 planning asks neither clock nor chance nor network, changes nothing it is given, and repeats itself", async () => {
+    const chain = await resolveChain(new CodeRegistry([testLibrary]), "test/handy", OFFLINE_PROFILE);
+    const no = (what: string) => () => {
+      throw new Error(`Planning used ${what}.`);
+    };
+    vi.spyOn(Date, "now").mockImplementation(no("the clock"));
+    vi.spyOn(Math, "random").mockImplementation(no("chance"));
+    vi.spyOn(crypto, "randomUUID").mockImplementation(no("chance"));
+    vi.spyOn(globalThis, "fetch").mockImplementation(no("the network"));
+    const input = { now: 5_000, stem: "01ARZ3NDEKTSV4RRFFQ", gate: allowAll };
+    const participants = [{ type: "user" as const, id: "ada" }];
+    const where = { id: "conv_a71", tenant: "test", agentId: "handy", projectId: "default" };
+    const record = { ...where, title: null, participants, chain, createdAt: 1 };
+    const start: ConversationState = { record, seq: 1, turns: 0, sessions: {}, active: new Map() };
+    const reply = { text: "Now. ", finishReason: "tool_calls" as const };
+    const call = (name: string, id: string) => ({ id, name, arguments: { key: "k" } });
+    const error = {
+      category: "transient" as const,
+      message: "Busy.",
+      retriable: true,
+      provider: "openai" as const,
+    };
+    const result = { tool_call_id: "a", success: true, result: 1 };
+    const signals: Signal[] = [
+      { type: "conversation.user.message", caller: { type: "user", userId: "ada" }, data: { content: "Go" } },
+      { type: "conversation.llm.failed", turn: 1, item: 1, attempt: 1, error, streamed: true },
+      { type: "conversation.cmd.recover" },
+      {
+        type: "conversation.llm.completed",
+        turn: 1,
+        item: 1,
+        attempt: 2,
+        reply: { ...reply, toolCalls: [call("save", "a"), call("charge", "b"), call("teleport", "c")] },
+      },
+      { type: "conversation.tool.completed", turn: 1, item: 2, result },
+      { type: "conversation.cmd.recover" },
+      {
+        type: "conversation.llm.completed",
+        turn: 1,
+        item: 5,
+        attempt: 1,
+        reply: { text: "Done.", finishReason: "stop", toolCalls: [] },
+      },
+    ];
+    const decided: string[][] = [];
+    signals.reduce((before, signal) => {
+      const state = deepFreeze(before);
+      const decisions = plan(state, deepFreeze(signal), input);
+      expect(plan(state, signal, input)).toEqual(decisions);
+      decided.push(decisions.map(({ type }) => type));
+      return reduce(beginTransition(state), decisions, input.now).state;
+    }, start);
+    expect(decided).toEqual([
+      ["START_TURN", "CALL_LLM"],
+      ["RETRY_LLM"],
+      ["RESUME_TURN"],
+      ["RECORD_MOVE", "DISPATCH_TASK", "DISPATCH_TASK", "DISPATCH_TASK"],
+      ["RESUME_FROM_TOOL"],
+      ["RESUME_TURN", "RESUME_FROM_TOOL", "CALL_LLM"],
+      ["APPEND_MESSAGE", "COMPLETE_TURN"],
+    ]);
+  });
+});
+
+/** The value, which nobody can change any more, at any depth. */
+function deepFreeze<Value>(value: Value): Value {
+  const members = value instanceof Map ? [...value.values()] : Object.values(Object(value));
+  for (const member of members)
+    if (typeof member === "object" && !Object.isFrozen(member)) deepFreeze(member);
+  return Object.freeze(value);
+}

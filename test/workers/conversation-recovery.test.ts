@@ -3,9 +3,24 @@
  * calls: the wake-up job alone brings the turn to its end.
  */
 import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
+import { createModelGateway } from "../../src/adapters/gateway.ts";
+import { adapterFor } from "../../src/adapters/lookup.ts";
 import { MAX_RECOVERIES } from "../../src/agents/conversation/limits.ts";
+import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
+import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
+import { localExecutor } from "../../src/agents/executor/client.ts";
+import type { Frame } from "../../src/client/protocol.ts";
+import { CodeRegistry } from "../../src/library/registry.ts";
+import { resolveChain } from "../../src/library/resolve.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
+import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
+import { systemIds } from "../../src/ports/workers/system.ts";
 import type { Script, StepScript } from "../support/provider-script.ts";
+import { testLibrary } from "./library.ts";
 import { openGate, Play, passGate } from "./provider.ts";
 import {
   type Client,
@@ -90,6 +105,58 @@ describe("failing model calls", () => {
     ]);
     expect(client.framesOf("message.reset")).toHaveLength(1);
     expect((await conversation.messages())[1]?.content).toBe("In time.");
+    await play.open("never");
+  });
+
+  test("A43 two minutes of silence, on a clock of its own, are a retryable failure; a moment less is none", async () => {
+    const chain = await resolveChain(new CodeRegistry([testLibrary]), "test/plain", OFFLINE_PROFILE);
+    const play = new Play({ replies: [{ attempts: [[{ gate: "never" }], say("At last.")] }] });
+    await runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), async (_, { storage }) => {
+      const clock = new VirtualClock();
+      const frames: Frame[] = [];
+      let look = () => {};
+      const shows = (type: Frame["type"]) =>
+        new Promise<void>((resolve) => {
+          look = () => void (frames.some((frame) => frame.type === type) && resolve());
+          look();
+        });
+      const runtime = new ConversationRuntime({
+        database: new DurableSqlDatabase(storage),
+        keyValue: new DurableKeyValue(storage),
+        clock,
+        ids: systemIds,
+        gateway: createModelGateway({
+          secret: () => undefined,
+          fetch: (url, init) => fetch(url, init),
+          clock,
+        }),
+        adapters: adapterFor,
+        executor: localExecutor(new CodeRegistry([testLibrary]), clock),
+        gate: allowAll,
+        window: { open: async () => undefined },
+        publish(published) {
+          frames.push(...published);
+          look();
+        },
+      });
+      const participants = [{ type: "user" as const, id: "ada" }];
+      const where = { id: "conv_a43", tenant: "test", agentId: "plain", projectId: "default" };
+      runtime.create({ ...where, title: null, participants, chain, createdAt: clock.now() });
+      const caller = { type: "user", userId: "ada" } as const;
+      await runtime.accept({ type: "conversation.user.message", caller, data: { content: play.content } });
+      await play.reached("never");
+      await clock.advance(119_999);
+      expect(frames.map(({ type }) => type)).toEqual(["turn.started", "message.user", "message.started"]);
+      await clock.advance(1);
+      await shows("error");
+      expect(frames.at(-1)?.data).toMatchObject({
+        message: expect.stringContaining("timeout"),
+        retriable: true,
+      });
+      await clock.advance(500);
+      await shows("turn.completed");
+    });
+    expect(await play.requests()).toHaveLength(2);
     await play.open("never");
   });
 
@@ -454,6 +521,30 @@ describe("what survives", () => {
     expect(back.framesOf("message.reset")).toHaveLength(turns.length);
   });
 
+  test("A stream that the crash cut off: asked for again with the same key, it has all of the turn and ends with it", async () => {
+    const conversation = await createConversation(handy);
+    const play = new Play({ replies: [{ attempts: [[{ text: "Half" }, { gate: "hold" }], say("Whole.")] }] });
+    const body = JSON.stringify({ content: play.content, idempotencyKey: "cut" });
+    const cut = await conversation.events("/turns", { method: "POST", body });
+    await cut.upTo("message.delta");
+    await crash();
+    await expect(cut.rest()).rejects.toThrow();
+    const again = await conversation.events("/turns", { method: "POST", body });
+    const types = (await again.rest()).map(({ type }) => type).filter((type) => type !== "message.delta");
+    expect(types).toEqual([
+      "turn.started",
+      "message.user",
+      "message.started",
+      "message.reset",
+      "message.completed",
+      "turn.completed",
+    ]);
+    const seen = cut.frames.filter(({ seq }) => seq !== undefined);
+    expect(again.frames.slice(0, seen.length)).toEqual(seen);
+    expect(await contents(conversation)).toEqual([play.content, "Whole."]);
+    await play.open("hold");
+  });
+
   test(`A turn ends even if its actor dies ${MAX_RECOVERIES} times, and fails with RECOVERY_EXHAUSTED when it dies once more`, async () => {
     const { conversation, play, turnId } = await scene(
       () => ({ replies: [[{ text: "Ah" }, { gate: "hold" }, { text: "!" }]] }),
@@ -525,5 +616,27 @@ describe("what survives", () => {
       0,
     ]);
     expect(await pieces()).toEqual({ count: 0 });
+  });
+
+  test("A turn whose results outgrow what one turn may hold still ends: the model is told which were not kept", async () => {
+    const { conversation, play, turnId } = await scene(
+      () => ({
+        replies: [
+          Array.from({ length: 12 }, () => ({ call: "big", input: { size: 1_000_000 } })),
+          say("Too much."),
+        ],
+      }),
+      ({ play }) => play.requests(1),
+    );
+    const { status, moves, issues } = await conversation.ended(turnId);
+    expect(status).toBe("completed");
+    const kept = moves.filter(({ toolResult }) => toolResult?.success);
+    expect(kept).toHaveLength(8);
+    expect(issues).toEqual({ toolFailures: 4 });
+    const [, second] = await play.requests(2);
+    const told = second?.body.messages.filter(
+      ({ role, content }) => role === "tool" && content?.includes("not kept"),
+    );
+    expect(told).toHaveLength(4);
   });
 });

@@ -15,6 +15,9 @@ export const MAX_RECOVERIES = 10;
 /** Tool calls of one reply beyond this are answered `INVALID_INPUT` without running. */
 export const MAX_CALLS_PER_REPLY = 64;
 
+/** Results of one turn, in characters of JSON together; one that would exceed it is told to the model as a failure. */
+export const MAX_TURN_RESULTS = 8 * 1024 * 1024;
+
 /** The longest a reply that only calls pure tools may stay uncommitted while they run, in milliseconds. */
 export const PURE_WINDOW_MS = 50;
 

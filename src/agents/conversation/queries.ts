@@ -1,25 +1,28 @@
 /**
  * Reads of a conversation: pages of messages, turns and journal, the snapshot, and the replay of its frames.
  *
- * QUERY-1  Every read is bounded by rows and by bytes of content, whatever the history.
+ * QUERY-1  Every read is bounded by rows and by content, whatever the history.
  * QUERY-2  Messages come in the order of the journal.
  */
 import type { Frame, MessageView, Snapshot, TurnSummary as TurnSummaryView } from "../../client/protocol.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { Page, PageOptions } from "../../shared/page.ts";
 import type { JournalEntryView, TurnView } from "./api.ts";
-import { framesOf, type TurnLookup } from "./frames.ts";
+import { framesOf } from "./frames.ts";
 import { MAX_TURN_NUMBER, parseItemId } from "./ids.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
 import type { ConversationState, Turn } from "./state.ts";
 import type { ConversationStore } from "./store/conversation-store.ts";
 import { lastSeq } from "./store/journal.ts";
+import type { StoredTurn } from "./store/turns.ts";
+import { TurnReader } from "./turn-reader.ts";
 import {
   conversationView,
   isTranscriptEntry,
   journalEntryView,
   messageView,
   operationView,
+  type TurnFacts,
   turnSummaryView,
   turnView,
 } from "./views.ts";
@@ -28,38 +31,39 @@ const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 200;
 /** Journal rows read at a time. */
 const SLICE = 64;
-/** A page ends early once it holds this many characters of content. */
-const MAX_PAGE_CHARACTERS = 4 * 1024 * 1024;
 const SNAPSHOT_MESSAGES = 50;
 
 export class ConversationQueries {
   constructor(private readonly store: ConversationStore) {}
 
   messages(state: ConversationState, options: PageOptions = {}): Page<MessageView> {
-    const turnOf = this.#lookup(state);
-    let characters = 0;
+    return this.#messages(state, options, new TurnReader(state, this.store));
+  }
+
+  #messages(state: ConversationState, options: PageOptions, reader: TurnReader): Page<MessageView> {
     return this.#page(options, state, (entry, _seq, at) => {
       if (!isTranscriptEntry(entry) || entry.turn === undefined) return null;
-      if (characters > MAX_PAGE_CHARACTERS) return "full";
-      const turn = turnOf(entry.turn);
-      const view = turn === undefined ? null : messageView(turn, entry.item ?? 0, at);
-      if (view !== null) characters += JSON.stringify(view.content).length;
-      return view;
+      if (!reader.admits(entry.turn)) return "full";
+      const turn = reader.take(entry.turn);
+      return turn === undefined ? null : messageView(turn, entry.item ?? 0, at);
     });
   }
 
   journal(state: ConversationState, options: PageOptions = {}): Page<JournalEntryView> {
-    const turnOf = this.#lookup(state);
-    return this.#page(options, state, (entry, seq, at) =>
-      journalEntryView(entry, seq, at, entry.turn === undefined ? undefined : turnOf(entry.turn)),
-    );
+    const stems = new Map<number, string | undefined>();
+    return this.#page(options, state, (entry, seq, at) => {
+      if (entry.turn === undefined) return journalEntryView(entry, seq, at, undefined);
+      if (!stems.has(entry.turn)) stems.set(entry.turn, this.#facts(state, entry.turn)?.stem);
+      const stem = stems.get(entry.turn);
+      return journalEntryView(entry, seq, at, stem === undefined ? undefined : { stem, n: entry.turn });
+    });
   }
 
   turns(options: PageOptions = {}): Page<TurnSummaryView> {
     const { limit, order, cursor } = readOptions(options);
     const start = cursor ?? (order === "asc" ? 0 : MAX_TURN_NUMBER + 1);
-    const stored = this.store.turns.list(start, order, limit + 1);
-    const items = stored.slice(0, limit).map((row) => this.store.whole(row));
+    const stored = this.store.turns.list(start, order, limit + 1).map(factsOf);
+    const items = stored.slice(0, limit);
     const last = items.at(-1);
     const more = stored.length > limit && last !== undefined;
     return { items: items.map(turnSummaryView), ...(more ? { nextCursor: String(last.n) } : {}) };
@@ -72,7 +76,8 @@ export class ConversationQueries {
 
   requireTurn(state: ConversationState, id: string): Turn {
     const address = parseItemId(id);
-    const turn = address?.prefix === "turn" ? this.#lookup(state)(address.turn) : undefined;
+    const turn =
+      address?.prefix === "turn" ? new TurnReader(state, this.store).take(address.turn) : undefined;
     if (turn === undefined || turn.stem !== address?.stem) {
       throw new DramatisError("NOT_FOUND", "This conversation has no such turn.");
     }
@@ -80,13 +85,13 @@ export class ConversationQueries {
   }
 
   snapshot(state: ConversationState, partials: Snapshot["partials"]): Snapshot {
-    const { items } = this.messages(state, { limit: SNAPSHOT_MESSAGES, order: "desc" });
-    const turnOf = this.#lookup(state);
+    const reader = new TurnReader(state, this.store);
+    const { items } = this.#messages(state, { limit: SNAPSHOT_MESSAGES, order: "desc" }, reader);
     const numbers = new Set([
       ...state.active.keys(),
       ...items.map(({ turnId }) => parseItemId(turnId)?.turn ?? 0),
     ]);
-    const turns = [...numbers].sort((a, b) => a - b).flatMap((n) => turnOf(n) ?? []);
+    const turns = [...numbers].sort((a, b) => a - b).flatMap((n) => reader.take(n) ?? []);
     return {
       conversation: conversationView(state.record, state.active.size),
       turns: turns.map(turnSummaryView),
@@ -98,22 +103,22 @@ export class ConversationQueries {
 
   /** One slice of the frames after entry `after`, and the last entry it covers (`done` when that is the newest). */
   replay(state: ConversationState, after: number): { frames: Frame[]; upTo: number; done: boolean } {
-    const turnOf = this.#lookup(state);
-    const rows = this.store.journal.forward(after + 1, SLICE);
-    const last = rows.at(-1);
-    const upTo = last === undefined ? state.seq : lastSeq(last);
-    return { frames: rows.flatMap((row) => framesOf(row, after, turnOf)), upTo, done: upTo >= state.seq };
+    const reader = new TurnReader(state, this.store);
+    const frames: Frame[] = [];
+    let upTo: number | undefined;
+    for (const row of this.store.journal.forward(after + 1, SLICE)) {
+      if (!row.entries.every(({ turn }) => turn === undefined || reader.admits(turn))) break;
+      frames.push(...framesOf(row, after, reader.take));
+      upTo = lastSeq(row);
+    }
+    upTo ??= state.seq;
+    return { frames, upTo, done: upTo >= state.seq };
   }
 
-  /** Active turns from memory, finished ones from the store, each read once. */
-  #lookup(state: ConversationState): TurnLookup {
-    const read = new Map<number, Turn | undefined>();
-    return (n) => {
-      const active = state.active.get(n);
-      if (active !== undefined) return active;
-      if (!read.has(n)) read.set(n, this.store.turn(n) ?? undefined);
-      return read.get(n);
-    };
+  /** A turn without the content of a finished one. */
+  #facts(state: ConversationState, n: number): TurnFacts | undefined {
+    const stored = state.active.has(n) ? null : this.store.turns.get(n);
+    return stored === null ? state.active.get(n) : factsOf(stored);
   }
 
   /** A page over journal entries. `pick` gives an item, `null` to leave an entry out, or `full` to end the page. */
@@ -154,6 +159,11 @@ export class ConversationQueries {
       next = ascending ? lastSeq(last) + 1 : last.seq - 1;
     }
   }
+}
+
+/** What a list shows of a turn; the content of a finished one is not read for it. */
+function factsOf(stored: StoredTurn): TurnFacts {
+  return stored.whole ? stored.turn : { ...stored.summary, status: "completed" };
 }
 
 function readOptions({ limit = DEFAULT_LIMIT, order = "asc", cursor }: PageOptions) {

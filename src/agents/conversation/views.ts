@@ -11,6 +11,7 @@ import { wireError } from "./frames.ts";
 import { messageId, operationId, turnId } from "./ids.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { type ConversationRecord, finalReply, type Operation, type Reply, type Turn } from "./state.ts";
+import type { TurnSummary } from "./turn-events.ts";
 
 const iso = (milliseconds: number) => new Date(milliseconds).toISOString();
 
@@ -48,7 +49,10 @@ export function isTranscriptEntry(entry: JournalEntry): boolean {
   return entry.type === "message.user" || (entry.type === "message.completed" && entry.data === undefined);
 }
 
-export function turnSummaryView(turn: Turn): TurnSummaryView {
+/** What a summary is made of: a turn without its content. */
+export type TurnFacts = TurnSummary & Pick<Turn, "status">;
+
+export function turnSummaryView(turn: TurnFacts): TurnSummaryView {
   return {
     id: turnId(turn.stem, turn.n),
     status: turn.status,
@@ -158,7 +162,7 @@ export function journalEntryView(
   entry: JournalEntry,
   seq: number,
   at: number,
-  turn: Turn | undefined,
+  turn: Pick<Turn, "stem" | "n"> | undefined,
 ): JournalEntryView {
   const base = {
     seq,

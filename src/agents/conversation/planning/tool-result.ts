@@ -1,8 +1,12 @@
 /** A tool's result: keep it, and ask the model again once every call of the reply has one. */
+
+import type { ToolResult } from "../../executor/types.ts";
 import type { AgentDecision } from "../decisions.ts";
+import { MAX_TURN_RESULTS } from "../limits.ts";
 import type { EffectSignal } from "../signals.ts";
-import { type ConversationState, pendingOperations } from "../state.ts";
+import { type ConversationState, pendingOperations, type Turn } from "../state.ts";
 import { isLastMove } from "./model-reply.ts";
+import { failure } from "./tool-call.ts";
 
 type Completed = Extract<EffectSignal, { type: "conversation.tool.completed" }>;
 
@@ -11,11 +15,25 @@ export function planToolResult(state: ConversationState, signal: Completed): Age
   if (turn === undefined) return [];
   const pending = pendingOperations(turn);
   if (!pending.some((operation) => operation.item === signal.item)) return [];
-  const decisions: AgentDecision[] = [
-    { type: "RESUME_FROM_TOOL", turn: turn.n, item: signal.item, result: signal.result },
-  ];
+  const result = withinTurn(turn, signal.result);
+  const decisions: AgentDecision[] = [{ type: "RESUME_FROM_TOOL", turn: turn.n, item: signal.item, result }];
   if (pending.length === 1) {
     decisions.push({ type: "CALL_LLM", turn: turn.n, final: isLastMove(state, turn.replies.length) });
   }
   return decisions;
+}
+
+/** The result, or, where the turn holds too much already, that it cannot be kept. */
+function withinTurn(turn: Turn, result: ToolResult): ToolResult {
+  const length = turn.operations.reduce(
+    (sum, operation) => sum + lengthOf(operation.result),
+    lengthOf(result),
+  );
+  if (length <= MAX_TURN_RESULTS) return result;
+  const message = `The call was made, but its result is not kept: the results of one turn may have ${MAX_TURN_RESULTS} characters together. Ask for less.`;
+  return failure(result.tool_call_id, "EXECUTION_FAILED", message);
+}
+
+function lengthOf(result: ToolResult | undefined): number {
+  return result === undefined ? 0 : JSON.stringify(result).length;
 }

@@ -16,7 +16,7 @@ import type { Transition } from "../reduce-turn.ts";
 import type { ConversationRecord, ConversationState, Turn } from "../state.ts";
 import { type TurnSummary, turnEvents, turnFromEvents } from "../turn-events.ts";
 import { CREATE_JOURNAL, Journal, lastSeq } from "./journal.ts";
-import { CREATE_TURNS, type StoredTurn, TurnTable } from "./turns.ts";
+import { CREATE_TURNS, TurnTable } from "./turns.ts";
 
 const SCHEMA_VERSION = 1;
 const SCHEMA_KEY = "schema";
@@ -99,10 +99,7 @@ export class ConversationStore {
   /** A turn with all of its content; `null` if there is none with this number. */
   turn(n: number): Turn | null {
     const stored = this.turns.get(n);
-    return stored === null ? null : this.whole(stored);
-  }
-
-  whole(stored: StoredTurn): Turn {
+    if (stored === null) return null;
     return stored.whole ? stored.turn : turnFromEvents(stored.summary, this.#eventsOf(stored.summary));
   }
 

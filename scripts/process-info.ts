@@ -1,0 +1,34 @@
+/** What the system says of a process: read from `/proc` where there is one, else from `ps`. */
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+
+export interface ProcessInfo {
+  parent: number;
+  /** The name of the program, perhaps with its path. */
+  command: string;
+}
+
+/** Nothing for a process that has ended; one that ended and only waits for its parent to notice has, too. */
+export function processInfo(pid: number): ProcessInfo | undefined {
+  const [, command = "", state = "", parent] =
+    (existsSync("/proc/self/stat") ? fromProc(pid) : fromPs(pid)) ?? [];
+  return parent === undefined || state.startsWith("Z") ? undefined : { command, parent: Number(parent) };
+}
+
+function fromProc(pid: number): RegExpExecArray | null {
+  try {
+    return /^\d+ \((.*)\) (\S) (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return null;
+  }
+}
+
+function fromPs(pid: number): RegExpExecArray | null {
+  try {
+    const columns = ["-o", "comm=", "-o", "stat=", "-o", "ppid="];
+    const line = execFileSync("ps", [...columns, "-p", String(pid)], { encoding: "utf8" });
+    return /^(.*?)\s+(\S+)\s+(\d+)\s*$/.exec(line);
+  } catch {
+    return null;
+  }
+}

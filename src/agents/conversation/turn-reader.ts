@@ -1,0 +1,39 @@
+/**
+ * The turns that one read looks at, with their content: active ones from memory, finished ones from the store, each once.
+ *
+ * READ-1  A read ends once the turns it took hold `MAX_READ_CHARACTERS`; it takes at least one turn, and takes turns whole.
+ */
+import type { TurnLookup } from "./frames.ts";
+import type { ConversationState, Turn } from "./state.ts";
+import type { ConversationStore } from "./store/conversation-store.ts";
+
+const MAX_READ_CHARACTERS = 4 * 1024 * 1024;
+
+export class TurnReader {
+  readonly #taken = new Map<number, Turn | undefined>();
+  #characters = 0;
+
+  constructor(
+    private readonly state: ConversationState,
+    private readonly store: ConversationStore,
+  ) {}
+
+  readonly take: TurnLookup = (n) => {
+    if (this.#taken.has(n)) return this.#taken.get(n);
+    const turn = this.state.active.get(n) ?? this.store.turn(n) ?? undefined;
+    this.#taken.set(n, turn);
+    if (turn !== undefined) this.#characters += contentLength(turn);
+    return turn;
+  };
+
+  /** Whether the read may go on to this turn. */
+  admits(n: number): boolean {
+    return this.#taken.has(n) || this.#characters < MAX_READ_CHARACTERS;
+  }
+}
+
+function contentLength({ input, replies, operations }: Turn): number {
+  const texts = typeof input === "string" ? input.length : JSON.stringify(input).length;
+  const answers = replies.reduce((sum, { text, reasoning = "" }) => sum + text.length + reasoning.length, 0);
+  return texts + answers + (operations.length === 0 ? 0 : JSON.stringify(operations).length);
+}
