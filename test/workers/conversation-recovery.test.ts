@@ -425,8 +425,9 @@ describe("A72 a crash at every phase of a turn", () => {
   });
 
   test("A72 during the backoff after a failed call: two calls in all", async () => {
+    const later = { status: 503, headers: { "retry-after-ms": "1500" }, message: "Busy." };
     const set = await scene(
-      () => ({ replies: [{ attempts: [{ status: 503, message: "Busy." }, say("There.")] }] }),
+      () => ({ replies: [{ attempts: [later, say("There.")] }] }),
       ({ client }) => client.frame("error"),
     );
     const client = await interrupt(set);

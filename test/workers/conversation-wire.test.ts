@@ -204,6 +204,7 @@ describe("joining and resuming", () => {
       conversation.connect(),
       conversation.connect({ entrance: "agents/conversation" }),
     ]);
+    await Promise.all(clients.map((client) => client.frame("snapshot")));
     const [first] = clients;
     const ask = async (text: string) => {
       const play = new Play({ replies: [say(text)] });
