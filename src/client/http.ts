@@ -4,7 +4,7 @@ import type { StartedTurn, StartTurn, TurnView } from "../agents/conversation/ap
 import type { PageOptions } from "../shared/page.ts";
 import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
 import { framesOfTurn } from "./event-stream.ts";
-import type { ConversationView, Frame, MessageView } from "./protocol.ts";
+import type { ConversationSummary, ConversationView, Frame, MessageView } from "./protocol.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -34,7 +34,7 @@ export interface DramatisClient {
     list(options?: ListOptions): Promise<{ agents: AgentIdentity[]; nextCursor?: string }>;
   };
   conversations: {
-    list(options?: ListOptions): Promise<{ conversations: ConversationView[]; nextCursor?: string }>;
+    list(options?: ListOptions): Promise<{ conversations: ConversationSummary[]; nextCursor?: string }>;
     create(input: NewConversation, options?: RequestOptions): Promise<ConversationView>;
     get(id: string, options?: RequestOptions): Promise<ConversationView>;
   };

@@ -13,6 +13,7 @@ export {
 } from "./http.ts";
 export type {
   Content,
+  ConversationSummary,
   ConversationView,
   Frame,
   FrameType,

@@ -72,6 +72,9 @@ export interface ConversationView {
   createdAt: string;
 }
 
+/** A conversation as lists show it: without what changes with every turn. */
+export type ConversationSummary = Omit<ConversationView, "status" | "gate">;
+
 export interface Snapshot {
   conversation: ConversationView;
   /** The turns of `messages`, and every active one. */

@@ -1,11 +1,11 @@
 /** The directory in D1. Rows that a foreign hand has damaged are an error of the store, not of the caller. */
 import type { AgentIdentity } from "../agents/agent/api.ts";
-import type { ConversationView } from "../client/protocol.ts";
+import type { ConversationSummary, ConversationView } from "../client/protocol.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
 import { decodeCursor, encodeCursor, type ListKey } from "./cursor.ts";
-import type { ConversationSummary, Directory } from "./directory.ts";
+import type { Directory } from "./directory.ts";
 import { migrate } from "./migrate.ts";
 import {
   LIST_AGENTS,

@@ -7,12 +7,9 @@
  * DIR-3  Lists ascend by creation and continue after a cursor without loss or repetition while rows are added.
  */
 import type { AgentIdentity } from "../agents/agent/api.ts";
-import type { ConversationView } from "../client/protocol.ts";
+import type { ConversationSummary } from "../client/protocol.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
-
-/** A conversation as lists show it: without what changes with every turn. */
-export type ConversationSummary = Omit<ConversationView, "status" | "gate">;
 
 /** Times of creation are part of a row's key: give the same one with every put. */
 export interface Directory {

@@ -17,7 +17,7 @@ import {
   textReply,
   toolReply,
 } from "../support/openai-server.ts";
-import { processTree, waitUntilGone } from "../support/processes.ts";
+import { killAll, processTree } from "../support/processes.ts";
 import { agentTexts, Watcher } from "../support/watcher.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dramatis-kill-"));
@@ -29,11 +29,6 @@ async function killWorker(root: number): Promise<void> {
   const workers = processTree(root).filter(({ command }) => /workerd serve.*--inspector-addr/.test(command));
   expect(workers).toHaveLength(1);
   await killAll(workers.map(({ pid }) => pid));
-}
-
-async function killAll(pids: readonly number[]): Promise<void> {
-  for (const pid of pids) process.kill(pid, "SIGKILL");
-  await waitUntilGone(pids);
 }
 
 async function transcript(client: DramatisClient, id: string): Promise<unknown[]> {

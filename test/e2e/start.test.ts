@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { failedStart, npmStart, type RunningStart } from "../support/npm-start.ts";
 import { type OpenAIServer, startOpenAIServer, textReply } from "../support/openai-server.ts";
-import { processTree, type RunningProcess, waitUntilGone } from "../support/processes.ts";
+import { killAll, processTree, type RunningProcess, waitUntilGone } from "../support/processes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dramatis-start-"));
 const persist = join(folder, "state");
@@ -182,8 +182,7 @@ describe("START-1 KEEP-1 KEEP-3 whichever process is killed, the others end, and
   it("all of them at once: then the next start cleans up", async () => {
     const lost = await npmStart(persist, settings);
     const pids = processTree(lost.npm.pid ?? 0).map(({ pid }) => pid);
-    for (const pid of pids) process.kill(pid, "SIGKILL");
-    await waitUntilGone(pids);
+    await killAll(pids);
     const left = passedOn();
     expect(left).toHaveLength(1);
 

@@ -23,6 +23,18 @@ function survivors(pids: readonly number[]): RunningProcess[] {
   return runningProcesses().filter(({ pid }) => pids.includes(pid));
 }
 
+/** Kills them all at once, as far as they still run, and waits until they are gone. */
+export async function killAll(pids: readonly number[]): Promise<void> {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It went with one that was killed before it.
+    }
+  }
+  await waitUntilGone(pids);
+}
+
 /** Waits until none of `pids` runs; after `patienceMs` it throws and names those that do. */
 export async function waitUntilGone(pids: readonly number[], patienceMs = 10_000): Promise<void> {
   const deadline = Date.now() + patienceMs;

@@ -1,10 +1,10 @@
 /** One conversation in the list. */
-import type { ConversationView } from "../../../src/client/index.ts";
+import type { ConversationSummary } from "../../../src/client/index.ts";
 import { conversationPath } from "../route.ts";
 import { Link } from "./link.tsx";
 
 interface ConversationItemProps {
-  conversation: ConversationView;
+  conversation: ConversationSummary;
   agentName: string;
   current: boolean;
   onNavigate: () => void;

@@ -1,12 +1,12 @@
 /** The list of conversations, newest first; read anew when the page comes back into view. */
 import { useCallback, useEffect, useState } from "react";
-import type { ConversationView } from "../../../src/client/index.ts";
+import type { ConversationSummary } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
 import { type Resource, useResource } from "./use-resource.ts";
 
 const PAGE = 50;
 
-export interface Conversations extends Resource<ConversationView[]> {
+export interface Conversations extends Resource<ConversationSummary[]> {
   /** There are more than were read. */
   more: boolean;
   loadMore(): void;
@@ -32,8 +32,8 @@ export function useConversations(): Conversations {
 async function firstPages(
   pages: number,
   signal: AbortSignal,
-): Promise<{ conversations: ConversationView[]; more: boolean }> {
-  const conversations: ConversationView[] = [];
+): Promise<{ conversations: ConversationSummary[]; more: boolean }> {
+  const conversations: ConversationSummary[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < pages; page += 1) {
     const position = cursor === undefined ? {} : { cursor };
