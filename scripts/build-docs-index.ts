@@ -4,8 +4,10 @@ import { join } from "node:path";
 import { docsSections } from "./docs-sections.ts";
 
 const root = join(import.meta.dirname, "..");
-const paths = globSync(["README.md", "docs/**/*.md"], { cwd: root }).map((path) =>
-  path.replaceAll("\\", "/"),
-);
+/** Lists of numbers and tests: long, and of no use to who asks how something works. */
+const LISTS = ["docs/spec.md", "docs/capabilities.md"];
+const paths = globSync(["README.md", "docs/**/*.md"], { cwd: root })
+  .map((path) => path.replaceAll("\\", "/"))
+  .filter((path) => !LISTS.includes(path));
 const sections = paths.sort().flatMap((path) => docsSections(path, readFileSync(join(root, path), "utf8")));
 writeFileSync(join(root, "examples/demo/docs-index.json"), `${JSON.stringify(sections, null, 1)}\n`);

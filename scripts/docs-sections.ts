@@ -20,7 +20,17 @@ export function docsSections(path: string, markdown: string): DocsSection[] {
     sections.push({ heading: text, lines: [] });
   }
   return sections.flatMap(({ heading, lines }) => {
-    const text = lines.join("\n").trim();
-    return text === "" ? [] : [{ path, title: title ?? path, heading, text }];
+    const text = plain(lines.join("\n"));
+    return text === "" ? [] : [{ path, title: title ?? path, heading: plain(heading), text }];
   });
+}
+
+/** The words without Markdown's signs, so that an excerpt reads as a sentence. */
+function plain(markdown: string): string {
+  return markdown
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .replaceAll(/^\s*(?:[-*]|\|?[-:| ]+\|)\s/gm, "")
+    .replaceAll(/[`|*]+/g, " ")
+    .replaceAll(/\s+/g, " ")
+    .trim();
 }

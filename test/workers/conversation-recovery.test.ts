@@ -4,7 +4,7 @@
  */
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import { createModelGateway } from "../../src/adapters/gateway.ts";
 import { adapterFor } from "../../src/adapters/lookup.ts";
@@ -28,6 +28,7 @@ import {
   crash,
   createAgent,
   createConversation,
+  leaveAlone,
   partialText,
   type TestConversation,
 } from "./world.ts";
@@ -36,9 +37,18 @@ import {
 let handy: string;
 let hasty: string;
 
+/** A turn whose actor has died and that nobody asks for again. Its alarm becomes due while models fail below. */
+let forgotten: Scene;
+
 beforeAll(async () => {
   handy = await createAgent("test/handy");
   hasty = await createAgent("test/hasty");
+  forgotten = await scene(
+    () => ({ replies: [{ attempts: [[{ gate: "hold" }], say("By myself.")] }] }),
+    ({ play }) => play.reached("hold"),
+  );
+  leaveAlone(forgotten.conversation);
+  await crash();
 });
 
 afterEach(checkInvariants);
@@ -47,6 +57,64 @@ const say = (text: string): StepScript[] => [{ text }];
 
 const contents = async (conversation: TestConversation) =>
   (await conversation.messages()).map(({ content }) => content);
+
+interface Scene {
+  conversation: TestConversation;
+  client: Client;
+  play: Play;
+  turnId: string;
+}
+
+/** A turn that is being watched, and has come to where it is to be interrupted. */
+async function scene(
+  script: (key: string) => Omit<Script, "key">,
+  phase: (scene: Scene) => Promise<unknown>,
+): Promise<Scene> {
+  const conversation = await createConversation(handy);
+  const client = await conversation.connect();
+  const started = await conversation.play(script);
+  const set = { conversation, client, ...started };
+  await phase(set);
+  return set;
+}
+
+/** Kills the actor and fires its alarm, as the platform would in time. The client comes back with its last number. */
+async function interrupt({ conversation, client }: Pick<Scene, "conversation" | "client">): Promise<Client> {
+  await crash();
+  await client.whenClosed();
+  expect(await conversation.wake(), "a wake-up is armed").toBe(true);
+  return conversation.connect({ before: client });
+}
+
+/** Lets the actor fail after its `count`th commit from now on: what was committed stays, and nothing follows from it. */
+function dieAfterCommit({ stub }: TestConversation, key: string, count: number): Promise<void> {
+  return runInDurableObject(stub, (_, { storage }) => {
+    const transaction = storage.transactionSync.bind(storage);
+    const newest = () => Number(storage.sql.exec("SELECT max(seq) AS seq FROM journal").one().seq);
+    let last = newest();
+    let commits = 0;
+    storage.transactionSync = (body) => {
+      if (commits === count) throw new Error("dead");
+      const result = transaction(body);
+      const seq = newest();
+      if (seq > last) commits += 1;
+      last = seq;
+      if (commits < count) return result;
+      void openGate(key, "dead");
+      throw new Error("dead");
+    };
+  });
+}
+
+/** What the client shows of the turn in the end, item by item. */
+const shown = ({ state }: Client, turnId: string) =>
+  state.turns
+    .filter(({ id }) => id === turnId)
+    .flatMap(({ items }) => items)
+    .map((item) => {
+      if (item.type === "tool") return [item.operation.name, item.operation.state];
+      return item.type === "message" ? item.message.content : item.text;
+    });
 
 describe("failing model calls", () => {
   test("A42 two refusals with 503, then success: three calls, one answer", async () => {
@@ -191,63 +259,12 @@ describe("failing model calls", () => {
   });
 });
 
-interface Scene {
-  conversation: TestConversation;
-  client: Client;
-  play: Play;
-  turnId: string;
-}
-
-/** A turn that is being watched, and has come to where it is to be interrupted. */
-async function scene(
-  script: (key: string) => Omit<Script, "key">,
-  phase: (scene: Scene) => Promise<unknown>,
-): Promise<Scene> {
-  const conversation = await createConversation(handy);
-  const client = await conversation.connect();
-  const started = await conversation.play(script);
-  const set = { conversation, client, ...started };
-  await phase(set);
-  return set;
-}
-
-/** Kills the actor and fires its alarm, as the platform would in time. The client comes back with its last number. */
-async function interrupt({ conversation, client }: Pick<Scene, "conversation" | "client">): Promise<Client> {
-  await crash();
-  await client.whenClosed();
-  expect(await conversation.wake(), "a wake-up is armed").toBe(true);
-  return conversation.connect({ before: client });
-}
-
-/** Lets the actor fail after its `count`th commit from now on: what was committed stays, and nothing follows from it. */
-function dieAfterCommit({ stub }: TestConversation, key: string, count: number): Promise<void> {
-  return runInDurableObject(stub, (_, { storage }) => {
-    const transaction = storage.transactionSync.bind(storage);
-    const newest = () => Number(storage.sql.exec("SELECT max(seq) AS seq FROM journal").one().seq);
-    let last = newest();
-    let commits = 0;
-    storage.transactionSync = (body) => {
-      if (commits === count) throw new Error("dead");
-      const result = transaction(body);
-      const seq = newest();
-      if (seq > last) commits += 1;
-      last = seq;
-      if (commits < count) return result;
-      void openGate(key, "dead");
-      throw new Error("dead");
-    };
-  });
-}
-
-/** What the client shows of the turn in the end, item by item. */
-const shown = ({ state }: Client, turnId: string) =>
-  state.turns
-    .filter(({ id }) => id === turnId)
-    .flatMap(({ items }) => items)
-    .map((item) => {
-      if (item.type === "tool") return [item.operation.name, item.operation.state];
-      return item.type === "message" ? item.message.content : item.text;
-    });
+test("A72 an accepted turn finishes even if nobody ever calls again: the platform's own alarm brings it back", async () => {
+  const { conversation, play, turnId } = forgotten;
+  await play.requests(2);
+  expect(await conversation.ended(turnId)).toMatchObject({ moves: [{ reasoning: "By myself." }] });
+  await play.open("hold");
+});
 
 describe("A72 a crash at every phase of a turn", () => {
   test("A72 while the model is called, before its first token: the call is made again", async () => {
@@ -443,10 +460,14 @@ describe("A72 a crash at every phase of a turn", () => {
       ({ client }) => client.frame("turn.finalized"),
     );
     await crash();
-    await conversation.wake();
+    expect(await conversation.wake(), "the heartbeat of the turn is still armed").toBe(true);
     expect(await conversation.turn(turnId)).toMatchObject({ status: "completed" });
     expect(await play.requests()).toHaveLength(2);
     expect(await play.runs()).toHaveLength(1);
+    onTestFinished(() => void vi.useRealTimers());
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 60_000 });
+    expect(await conversation.wake(), "it fires once more").toBe(true);
+    expect(await conversation.wake(), "and then no longer").toBe(false);
   });
 });
 
@@ -565,17 +586,6 @@ describe("what survives", () => {
     expect(await play.requests()).toHaveLength(MAX_RECOVERIES + 1);
     const next = await conversation.play({ replies: [say("Alive.")] });
     expect(await conversation.ended(next.turnId)).toMatchObject({ status: "completed" });
-    await play.open("hold");
-  });
-
-  test("An accepted turn finishes even if nobody ever calls again: the platform's own alarm brings it back", async () => {
-    const { conversation, play, turnId } = await scene(
-      () => ({ replies: [{ attempts: [[{ gate: "hold" }], say("By myself.")] }] }),
-      ({ play }) => play.reached("hold"),
-    );
-    await crash();
-    await play.requests(2);
-    expect(await conversation.ended(turnId)).toMatchObject({ moves: [{ reasoning: "By myself." }] });
     await play.open("hold");
   });
 

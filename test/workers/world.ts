@@ -48,6 +48,11 @@ export async function createConversation(agentId: string): Promise<TestConversat
 /** Conversations that `checkInvariants` has still to look at. */
 const unchecked: TestConversation[] = [];
 
+/** Keeps `checkInvariants`, whose reads would wake it, away from a conversation. */
+export function leaveAlone(conversation: TestConversation): void {
+  unchecked.splice(unchecked.indexOf(conversation), 1);
+}
+
 /** What holds in every conversation that was created since the last check (A29, TURN-1, JOURNAL-1, WIRE-1). */
 export async function checkInvariants(): Promise<void> {
   for (const conversation of unchecked.splice(0)) {
