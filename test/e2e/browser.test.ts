@@ -57,7 +57,7 @@ if (hasChromium) {
       start = await npmStart(join(folder, "offline"));
     });
 
-    it("begins empty; a conversation is begun by choosing who to talk to, and its answer grows", async () => {
+    it("G1 begins empty; a conversation is begun by choosing who to talk to, and its answer grows", async () => {
       const page = await visit();
       await page.getByText("Your conversations will be listed here.").waitFor();
       await page.getByTestId("agent-picker").getByText("Assistant", { exact: true }).click();

@@ -7,6 +7,7 @@
  */
 import { createModelGateway } from "../../src/adapters/gateway.ts";
 import { adapterFor } from "../../src/adapters/lookup.ts";
+import type { ModelGateway } from "../../src/adapters/types.ts";
 import type { TurnView } from "../../src/agents/conversation/api.ts";
 import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
 import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
@@ -30,6 +31,8 @@ export interface WorldOptions {
   library: Library;
   persona: Persona;
   provider: Provider;
+  /** In place of the gateway that speaks to `provider`. */
+  gateway?: ModelGateway;
   /** The user's messages, sent one after the other, each when the turn before is over. */
   messages: string[];
 }
@@ -56,11 +59,9 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
   const executor = localExecutor(registry, clock);
   const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
   const chain = await resolveChain(registry, options.persona, profile);
-  const gateway = createModelGateway({
-    secret: () => undefined,
-    clock,
-    fetch: scriptedFetch(options.provider),
-  });
+  const gateway =
+    options.gateway ??
+    createModelGateway({ secret: () => undefined, clock, fetch: scriptedFetch(options.provider) });
 
   let client = initialState;
   let connected = true;

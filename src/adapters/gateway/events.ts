@@ -5,8 +5,8 @@ import { ModelFailure } from "../errors.ts";
 import { bytesOf } from "./bytes.ts";
 
 /** A reply may have this many bytes on the wire. */
-export const MAX_REPLY_BYTES = 32 * 1024 * 1024;
-const MAX_EVENT_LENGTH = 8 * 1024 * 1024;
+export const MAX_REPLY_BYTES = 8 * 1024 * 1024;
+const MAX_EVENT_LENGTH = 4 * 1024 * 1024;
 
 /**
  * Yields each payload up to `[DONE]`, after which nothing is read: some servers leave the connection open. An event that

@@ -14,7 +14,7 @@ import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { parseContent } from "../../shared/content.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import type { StartedTurn } from "./api.ts";
 import { DeltaBuffer } from "./dispatch/delta-buffer.ts";
@@ -215,12 +215,26 @@ export class ConversationRuntime {
     for (let item = 0; item < turn.items; item++) this.deltas.drop(messageId(turn.stem, turn.n, item));
   }
 
-  /** Commits what effects report. What cannot be committed is kept for the next heartbeat: its effect must not run again. */
+  /**
+   * Commits what effects report. What the store refuses for now is kept for the next heartbeat, because its effect must
+   * not run again; what it refuses for good fails the turn.
+   */
   #report(signals: readonly EffectSignal[]): void {
     try {
       this.#apply(signals);
     } catch (error) {
       console.error(error);
+      if (error instanceof DramatisError && !error.retriable) this.#abandon(signals, error.toData());
+      else this.#unsaved.push(...signals);
+    }
+  }
+
+  #abandon(signals: readonly EffectSignal[], error: ErrorData): void {
+    const turns = new Set(signals.map(({ turn }) => turn));
+    try {
+      this.#apply([...turns].map((turn) => ({ type: "conversation.cmd.abandon", turn, error })));
+    } catch (second) {
+      console.error(second);
       this.#unsaved.push(...signals);
     }
   }

@@ -7,7 +7,7 @@
 import { z } from "zod";
 import type { ModelError, ModelReply } from "../../adapters/types.ts";
 import { contentSchema } from "../../client/protocol.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ToolResult } from "../executor/types.ts";
 import type { Caller, StartTurn } from "./api.ts";
 
@@ -39,7 +39,14 @@ export interface Recovery {
   type: "conversation.cmd.recover";
 }
 
-export type Signal = UserMessage | EffectSignal | Recovery;
+/** An outcome that the store refuses for good: its turn cannot go on. */
+export interface Abandon {
+  type: "conversation.cmd.abandon";
+  turn: number;
+  error: ErrorData;
+}
+
+export type Signal = UserMessage | EffectSignal | Recovery | Abandon;
 
 /** A client's key is at most this long. */
 export const MAX_KEY_LENGTH = 200;

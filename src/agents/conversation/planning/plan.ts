@@ -9,6 +9,7 @@
 import type { AgentDecision } from "../decisions.ts";
 import type { Signal } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
+import { planAbandon } from "./abandon.ts";
 import type { Gate } from "./gate.ts";
 import { planModelFailure, planModelReply } from "./model-reply.ts";
 import { planRecovery } from "./recovery.ts";
@@ -36,6 +37,8 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
       return planToolResult(state, signal);
     case "conversation.cmd.recover":
       return planRecovery(state, input);
+    case "conversation.cmd.abandon":
+      return planAbandon(state, signal);
     default:
       return signal satisfies never;
   }
