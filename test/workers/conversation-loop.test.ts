@@ -2,8 +2,11 @@
  * The conversation loop on workerd: real actors and executor, real adapter and gateway, and a provider on loopback that
  * answers what a test's message scripts. Titles carry the rows of the capability list.
  */
+import { env } from "cloudflare:workers";
+import { getAgentByName } from "agents";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
+import type { AgentApi } from "../../src/agents/agent/api.ts";
 import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
 import { plan } from "../../src/agents/conversation/planning/plan.ts";
 import { beginTransition, reduce } from "../../src/agents/conversation/reducer.ts";
@@ -11,6 +14,7 @@ import type { Signal } from "../../src/agents/conversation/signals.ts";
 import type { ConversationState } from "../../src/agents/conversation/state.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
+import { unwrap } from "../../src/shared/errors.ts";
 import type { RecordedBody, StepScript } from "../support/provider-script.ts";
 import { testLibrary } from "./library.ts";
 import { checkInvariants, createAgent, createConversation, partialText } from "./world.ts";
@@ -36,6 +40,26 @@ const movesIn = ({ messages }: RecordedBody) =>
   messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1);
 
 describe("personas and tools", () => {
+  test("A1 a library's persona comes from its agent with version, fields and the limits it left open", async () => {
+    const stub: unknown = await getAgentByName(env.Agent as never, `test:${await createAgent("test/plain")}`);
+    // SAFETY: the binding's class implements `AgentApi`.
+    const { chain, projectIds } = unwrap(await (stub as AgentApi).persona());
+    expect(chain.persona).toMatchObject({
+      library: "test",
+      id: "plain",
+      version: 1,
+      hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+      definition: {
+        identity: { systemPrompt: "You are a test." },
+        memory: { recentTurnsLimit: 20 },
+        tools: { constraints: { maxMovesPerTurn: 16 } },
+      },
+    });
+    expect(projectIds).toEqual(["default"]);
+    const otherVersion = await (stub as AgentApi).persona(2);
+    expect(otherVersion).toMatchObject({ ok: false, error: { code: "NOT_FOUND" } });
+  });
+
   test("A2 a persona given inline and one given by reference run turns with their own system prompt", async () => {
     const inline = await createAgent({
       identity: {
