@@ -6,7 +6,7 @@
  * REPLY-3  A reply without a `finish` delta is a failure, never a short reply.
  * REPLY-4  Texts are well-formed: a surrogate that lost its other half becomes U+FFFD.
  */
-import { isJsonObject } from "../shared/json.ts";
+import { isJsonObject, jsonDepth } from "../shared/json.ts";
 import { modelError } from "./errors.ts";
 import type {
   FinishReason,
@@ -123,6 +123,9 @@ function toToolCalls(calls: ReadonlyMap<number, CallParts>): RequestedToolCall[]
   });
 }
 
+/** Levels of nesting that arguments may have: what is deeper cannot be written back as JSON everywhere. */
+const MAX_DEPTH = 64;
+
 function unused(id: string, used: ReadonlySet<string>): string {
   let candidate = id;
   for (let suffix = 2; used.has(candidate); suffix++) candidate = `${id}_${suffix}`;
@@ -133,7 +136,7 @@ function parseArguments(text: string): Pick<RequestedToolCall, "arguments" | "in
   if (text.trim() === "") return { arguments: {} };
   try {
     const value: unknown = JSON.parse(text);
-    if (isJsonObject(value)) return { arguments: value };
+    if (isJsonObject(value) && jsonDepth(value, MAX_DEPTH) <= MAX_DEPTH) return { arguments: value };
   } catch {
     // Falls through: text that is no JSON is as invalid as JSON that is no object.
   }

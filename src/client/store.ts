@@ -139,14 +139,11 @@ function noteFailedExtraction(state: ConversationState, frame: FrameOf<"turn.fin
 function recordUserMessage(state: ConversationState, frame: FrameOf<"message.user">): ConversationState {
   const { messageId: id, turnId, time: createdAt, data } = frame;
   if (id === undefined || turnId === undefined) return state;
+  const pending = state.pending.filter(({ clientId }) => clientId !== data.clientId);
+  // Without a number it only says that the message was recorded before, at a place that may not be loaded.
+  if (frame.seq === undefined) return { ...state, pending };
   const message: MessageView = { id, turnId, role: "user", createdAt, ...data };
-  return {
-    ...addMessage(state, frame, message),
-    pending:
-      data.clientId === undefined
-        ? state.pending
-        : state.pending.filter(({ clientId }) => clientId !== data.clientId),
-  };
+  return { ...addMessage(state, frame, message), pending };
 }
 
 function completeMessage(state: ConversationState, frame: FrameOf<"message.completed">): ConversationState {

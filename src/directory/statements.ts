@@ -9,7 +9,8 @@ const MAX_PAGE_CHARACTERS = 4_000_000;
 export const PUT_AGENT = `INSERT INTO agents (tenant, created_at, id, persona, project_ids, updated_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 ON CONFLICT DO UPDATE SET
-  persona = excluded.persona, project_ids = excluded.project_ids, updated_at = excluded.updated_at`;
+  persona = excluded.persona, project_ids = excluded.project_ids, updated_at = excluded.updated_at
+WHERE excluded.updated_at >= agents.updated_at`;
 
 export const PUT_CONVERSATION = `INSERT INTO conversations
   (tenant, created_at, id, agent_id, project_id, title, participants)

@@ -1,8 +1,8 @@
 /** `/api/agents`: who can be talked to. Reading is open to the tenant, writing to authors. */
 import { z } from "zod";
 import type { CreateAgent } from "../agents/agent/api.ts";
-import { idSchema, referenceSchema } from "../library/reference.ts";
-import { personaSchema } from "../library/schemas.ts";
+import { idSchema } from "../library/reference.ts";
+import { parsePersonaSource } from "../library/resolve.ts";
 import { DramatisError, unwrap } from "../shared/errors.ts";
 import { isChosenId } from "../shared/identifiers.ts";
 import { mayAuthor, type Principal } from "../shared/principal.ts";
@@ -14,7 +14,7 @@ import { json, notFound, page, refuseOtherMethods } from "./respond.ts";
 import { seeded } from "./seeding.ts";
 
 /** An agent is one row of its actor and one of the directory, and a row holds less than 2 MB. */
-const MAX_AGENT_BYTES = 1024 * 1024;
+const MAX_AGENT_BYTES = 512 * 1024;
 const GENERATED_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz";
 
 const projectIds = z.exactOptional(
@@ -35,7 +35,11 @@ export function agentRoutes(app: HttpRoutes): void {
   app.post("/api/agents", async ({ req, var: { principal, actors } }) => {
     requireAuthor(principal);
     const body = validate(createSchema, await readJson(req.raw, MAX_AGENT_BYTES));
-    const input: CreateAgent = { ...body, id: body.id ?? generateId(), persona: parsePersona(body.persona) };
+    const input: CreateAgent = {
+      ...body,
+      id: body.id ?? generateId(),
+      persona: parsePersonaSource(body.persona, "/persona"),
+    };
     const agent = await actors.agent(principal.tenant, input.id);
     const identity = unwrap(await agent.create(principal, input));
     return json(identity, 201, `/api/agents/${identity.id}`);
@@ -57,20 +61,11 @@ export function agentRoutes(app: HttpRoutes): void {
     const agent = await actors.agent(principal.tenant, id);
     const changed = await agent.update(principal, {
       ...change,
-      ...(persona === undefined ? {} : { persona: parsePersona(persona) }),
+      ...(persona === undefined ? {} : { persona: parsePersonaSource(persona, "/persona") }),
     });
     return json(unwrap(changed));
   });
   refuseOtherMethods(app, "/api/agents/:id", ["GET", "PATCH"]);
-}
-
-/** A persona or a reference to one; which of the two decides whose rules the errors speak of. */
-function parsePersona(value: unknown): CreateAgent["persona"] {
-  const isReference =
-    typeof value === "string" || (typeof value === "object" && value !== null && "library" in value);
-  return isReference
-    ? validate(referenceSchema, value, "/persona")
-    : validate(personaSchema, value, "/persona");
 }
 
 function requireAuthor(principal: Principal): void {

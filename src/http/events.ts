@@ -12,6 +12,7 @@ export function eventRoutes(app: HttpRoutes): void {
     const { principal, actors } = context.var;
     const from = streamPosition(context.req.query("from"), context.req.header("last-event-id"));
     const conversation = await findConversation(actors, principal, context.req.param("id"));
+    if (context.req.method === "HEAD") unwrap(await conversation.view(principal));
     return events(context, async () =>
       unwrap(
         await conversation.subscribe(principal, {

@@ -38,7 +38,7 @@ export const personaSchema: z.ZodType<Persona> = z.strictObject({
     z.strictObject({
       toolIds: z.exactOptional(z.array(referenceSchema).max(128)),
       constraints: z.exactOptional(
-        z.strictObject({ maxMovesPerTurn: z.exactOptional(z.int().min(1).max(1_000)) }),
+        z.strictObject({ maxMovesPerTurn: z.exactOptional(z.int().min(1).max(100)) }),
       ),
     }),
   ),

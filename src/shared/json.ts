@@ -16,3 +16,10 @@ export function canonicalJson(value: Json): string {
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
+
+/** Levels of nesting, 0 for a value that is no container. Looks no deeper than one beyond `limit`. */
+export function jsonDepth(value: Json, limit: number): number {
+  if (typeof value !== "object" || value === null || limit < 0) return 0;
+  const members = Array.isArray(value) ? value : Object.values(value);
+  return 1 + members.reduce<number>((deepest, member) => Math.max(deepest, jsonDepth(member, limit - 1)), 0);
+}

@@ -49,12 +49,12 @@ const tool = (name: string, effect: ToolEffect) => ({
   },
 });
 
-function record(maxMovesPerTurn = 3): ConversationRecord {
+function record(maxMovesPerTurn = 3, agentId = "tester"): ConversationRecord {
   return {
     id: "conv_test",
     tenant: "test",
     title: null,
-    agentId: "tester",
+    agentId,
     projectId: "default",
     participants: [{ type: "user", id: "ada" }],
     createdAt: 1,
@@ -192,8 +192,8 @@ class Driver {
   state: ConversationState;
   now = 1_000;
 
-  constructor(maxMoves = 3) {
-    this.state = deepFreeze(this.store.create(record(maxMoves)));
+  constructor(maxMoves = 3, agentId = "tester") {
+    this.state = deepFreeze(this.store.create(record(maxMoves, agentId)));
   }
 
   send(signal: Signal): void {
@@ -342,6 +342,8 @@ describe("the core under random signals", () => {
           )
           .map(({ messageId: id }) => id);
         expect(all("asc")).toEqual(expected);
+        const whole = queries.messages(driver.state, { limit: Math.max(1, Math.min(200, expected.length)) });
+        expect(whole.nextCursor, "the last page has no cursor").toBeUndefined();
         expect(all("desc")).toEqual(expected.reverse());
       }),
       { numRuns: 100 },
@@ -373,6 +375,86 @@ describe("the window of the session", () => {
         }
       }),
       { numRuns: 100 },
+    );
+  });
+});
+
+describe("hostile names and sizes", () => {
+  const answer = (text: string): ModelReply => ({ text, toolCalls: [], finishReason: "stop" });
+
+  /** A whole turn: the message, the calls of one reply with their results, and the answer. */
+  function wholeTurn(driver: Driver, results: string[]): void {
+    driver.send(user("go"));
+    const turn = () => [...driver.state.active.values()][0];
+    const reply = (value: ModelReply): Signal => {
+      const { n = 0, call } = turn() ?? {};
+      return { type: "conversation.llm.completed", turn: n, item: call?.item ?? 0, attempt: 1, reply: value };
+    };
+    if (results.length > 0) {
+      const toolCalls = results.map((_, index) => ({
+        id: `call_${index}`,
+        name: "pure",
+        arguments: { n: index },
+      }));
+      driver.send(reply({ ...answer(""), toolCalls }));
+      for (const { item, toolCallId } of turn()?.operations ?? []) {
+        const result = { tool_call_id: toolCallId, success: true, result: results.shift() ?? "" };
+        driver.send({ type: "conversation.tool.completed", turn: turn()?.n ?? 0, item, result });
+      }
+    }
+    driver.send(reply(answer("the answer")));
+  }
+
+  test("an agent may be called as every object's constructor is", () => {
+    const driver = new Driver(3, "constructor");
+    wholeTurn(driver, []);
+    wholeTurn(driver, []);
+    expect(driver.finished.map(({ status, events }) => [status, events])).toEqual([
+      ["completed", { from: 0, count: 2 }],
+      ["completed", { from: 2, count: 2 }],
+    ]);
+    expect(driver.store.load()).toEqual(driver.state);
+  });
+
+  test("CONTEXT-1 a turn with huge results keeps its place in the window, its results shortened", () => {
+    const driver = new Driver();
+    wholeTurn(driver, ["x".repeat(900_000), "y".repeat(900_000)]);
+    driver.send(user("and now?"));
+    const [turn] = driver.state.active.values();
+    if (turn === undefined) throw new Error("No turn is active.");
+    const persona = driver.state.record.chain.persona.definition;
+    const messages = new SessionWindow(driver.store.events).messagesFor(turn, persona);
+    expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "tool", "assistant"]);
+    expect(messages[2]?.content).toMatch(/^"x+… \(shortened: 900002 characters\)$/);
+    expect(messages.at(-1)?.content).toBe("the answer");
+  });
+
+  test("QUERY-1 a list of turns ends before failed turns of a megabyte each fill the actor's memory", () => {
+    const driver = new Driver();
+    for (let n = 0; n < 12; n++) {
+      driver.send(user("z".repeat(1_000_000)));
+      const [turn] = driver.state.active.values();
+      const error: ModelError = { category: "auth", message: "no", retriable: false, provider: "offline" };
+      const address = { turn: turn?.n ?? 0, item: turn?.call?.item ?? 0, attempt: 1 };
+      driver.send({ type: "conversation.llm.failed", ...address, error, streamed: false });
+    }
+    const queries = new ConversationQueries(driver.store);
+    const first = queries.turns({ limit: 200 });
+    expect(first.items.length).toBeLessThan(7);
+    const ids = [...first.items];
+    for (let cursor = first.nextCursor; cursor !== undefined; ) {
+      const page = queries.turns({ limit: 200, cursor });
+      ids.push(...page.items);
+      cursor = page.nextCursor;
+    }
+    expect(new Set(ids.map(({ id }) => id)).size).toBe(12);
+  });
+
+  test("TOO_MANY_TURNS when the active turns hold too much content together", () => {
+    const driver = new Driver();
+    for (let n = 0; n < 16; n++) driver.send(user("z".repeat(1_000_000)));
+    expect(() => driver.send(user("z".repeat(1_000_000)))).toThrow(
+      expect.objectContaining({ code: "TOO_MANY_TURNS" }),
     );
   });
 });

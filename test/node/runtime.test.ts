@@ -1,8 +1,11 @@
 /** A conversation whose surroundings misbehave: gateways that an application brought along. */
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
 import type { ModelDelta, ModelGateway } from "../../src/adapters/types.ts";
-import { defineLibrary } from "../../src/library/define.ts";
-import { textPayloads } from "../support/chat-replies.ts";
+import { MAX_CALLS_PER_REPLY } from "../../src/agents/conversation/limits.ts";
+import type { Gate } from "../../src/agents/conversation/planning/gate.ts";
+import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { callPayloads, repliesSoFar, textPayloads } from "../support/chat-replies.ts";
 import { runWorld } from "../support/crash-world.ts";
 import { Crossings } from "../support/crossings.ts";
 
@@ -66,6 +69,63 @@ test("A43 a gateway that never answers and ignores its abort holds up no turn: t
   expect(turns[0]).toMatchObject({ status: "failed", error: { code: "MODEL_FAILED", retriable: true } });
   expect(turns[0]?.error?.message).toContain("timeout");
   expect(turns[0]?.latencyMs).toBe(3 * 120_000 + 500 + 1_000);
+});
+
+describe("what a model may ask for", () => {
+  const strict = defineTool({
+    name: "strict",
+    description: "Takes a word.",
+    // A pattern that JSON Schema validators with Unicode patterns refuse to compile.
+    input: z.object({ word: z.string().regex(/^[\w-.]+$/) }),
+    effect: "pure",
+    execute: ({ word }) => word,
+  });
+
+  async function ask(calls: [name: string, input: object][], gate?: Gate) {
+    const { turns, client } = await runWorld(
+      {
+        library: defineLibrary("lib", { tools: [strict] }),
+        persona: { identity: { systemPrompt: "Test." }, tools: { toolIds: ["lib/strict"] } },
+        provider: (body) => (repliesSoFar(body) === 0 ? callPayloads("", calls) : textPayloads("Done.")),
+        messages: ["Go"],
+        ...(gate === undefined ? {} : { gate }),
+      },
+      new Crossings(),
+    );
+    return { turn: turns[0], client };
+  }
+
+  test("a gate that throws denies the call, and the model is asked once more, not for ever", async () => {
+    const { turn } = await ask([["strict", { word: "a" }]], () => {
+      throw new Error("no policy server");
+    });
+    expect(turn?.status).toBe("completed");
+    expect(turn?.moves[0]?.toolResult?.error?.code).toBe("PERMISSION_DENIED");
+  });
+
+  test("a schema that the planner cannot read leaves the check to the tool", async () => {
+    const { turn } = await ask([
+      ["strict", { word: "fine" }],
+      ["strict", { word: "not fine" }],
+    ]);
+    expect(turn?.status).toBe("completed");
+    expect(turn?.moves[0]?.toolResult).toEqual({ success: true, result: "fine" });
+    expect(turn?.moves[1]?.toolResult?.error?.code).toBe("INVALID_INPUT");
+  });
+
+  test("arguments nested without end are INVALID_INPUT", async () => {
+    let deep: object = {};
+    for (let level = 0; level < 500; level++) deep = { deep };
+    const { turn } = await ask([["strict", deep]]);
+    expect(turn?.status).toBe("completed");
+    expect(turn?.moves[0]?.toolResult?.error?.code).toBe("INVALID_INPUT");
+  });
+
+  test("thousands of calls in one reply: the first are kept, and the answer is in the transcript", async () => {
+    const { turn, client } = await ask(Array.from({ length: 9_000 }, () => ["strict", { word: "a" }]));
+    expect(turn?.moves).toHaveLength(MAX_CALLS_PER_REPLY + 1);
+    expect(client.messages.map(({ content }) => content)).toEqual(["Go", "Done."]);
+  });
 });
 
 test("PLAN-3 a gateway that throws is an error of ours: the turn fails at once, and nothing inside is told", async () => {

@@ -9,7 +9,7 @@ import { createModelGateway } from "../../src/adapters/gateway.ts";
 import { adapterFor } from "../../src/adapters/lookup.ts";
 import type { ModelGateway } from "../../src/adapters/types.ts";
 import type { TurnView } from "../../src/agents/conversation/api.ts";
-import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
+import { allowAll, type Gate } from "../../src/agents/conversation/planning/gate.ts";
 import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
@@ -31,6 +31,7 @@ export interface WorldOptions {
   library: Library;
   persona: Persona;
   provider: Provider;
+  gate?: Gate;
   /** In place of the gateway that speaks to `provider`. */
   gateway?: ModelGateway;
   /** The user's messages, sent one after the other, each when the turn before is over. */
@@ -78,7 +79,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
       gateway: crossGateway(gateway, life),
       adapters: adapterFor,
       executor: crossExecutor(executor, life),
-      gate: allowAll,
+      gate: options.gate ?? allowAll,
       window: { open: () => life.cross("window.open", async () => undefined) },
       publish: (frames: Frame[]) => {
         if (!life.alive) return;

@@ -33,6 +33,8 @@ export interface StartedTurn {
   messageId: string;
   /** Number of the journal entry before the turn's first: subscribe from it to see the whole turn. */
   from: number;
+  /** The key had started this turn before; nothing was started now. */
+  repeated: boolean;
 }
 
 /** One iteration of a turn's loop. */

@@ -1,7 +1,8 @@
 /**
  * WebSocket clients of a conversation. Connections hibernate: what one needs after a wake is in its own state.
  *
- * CONN-1  A connection first gets a snapshot, or, with `from`, what it missed; then every frame once, in order.
+ * CONN-1  A connection first gets a snapshot, or, with `from`, what it missed; then every frame once, in order. One that
+ *         missed too much for its buffer is closed in between, and comes back with the last number it got.
  * CONN-2  What a client sends is validated; a bad frame is answered with `error` and changes nothing.
  */
 import type { Connection, WSMessage } from "agents";
@@ -16,6 +17,10 @@ import type { OpeningSlice } from "./subscribers.ts";
 
 /** A frame from a client has at most this many UTF-16 units. */
 const MAX_FRAME_LENGTH = 2 * 1024 * 1024;
+/** Characters that a connection is given at once when it opens: they wait in the actor's memory. */
+const MAX_OPENING_LENGTH = 8 * 1024 * 1024;
+/** The close code that asks a client to connect again. */
+const CONTINUE_LATER = 1013;
 
 /** What a connection keeps over hibernation. */
 export interface ConnectionMemory {
@@ -26,7 +31,8 @@ export interface ConnectionMemory {
 export interface ConnectionHost {
   /** The frames to begin with. */
   opening(principal: Principal, from: number | undefined): Iterable<OpeningSlice>;
-  startTurn(principal: Principal, frame: Extract<ClientFrame, { type: "turn.start" }>): Promise<void>;
+  /** Answers what this client alone is told. */
+  startTurn(principal: Principal, frame: Extract<ClientFrame, { type: "turn.start" }>): Promise<Frame[]>;
   now(): number;
 }
 
@@ -38,9 +44,16 @@ export function openConnection(
   principal: Principal,
   from?: number,
 ): void {
-  client.setState({ principal });
   try {
-    for (const { frames } of host.opening(principal, from)) sendFrames(client, frames);
+    let sent = 0;
+    for (const { frames, last } of host.opening(principal, from)) {
+      sent += sendFrames(client, frames);
+      if (last || sent <= MAX_OPENING_LENGTH) continue;
+      client.close(CONTINUE_LATER, "Come back with the last number.");
+      return;
+    }
+    // Only now: what the opening flushes to those who watch already is in this client's opening itself.
+    client.setState({ principal });
   } catch (error) {
     const { code, message } = reported(error);
     sendFrames(client, [ephemeralFrame("error", { code, message }, {}, host.now())]);
@@ -62,7 +75,7 @@ export async function receiveFrame(host: ConnectionHost, client: Client, message
         return;
       case "turn.start":
         // SAFETY: the state is the plain data that `openConnection` put there; the SDK's type only freezes it.
-        await host.startTurn(principal as Principal, frame);
+        sendFrames(client, await host.startTurn(principal as Principal, frame));
         return;
       default:
         frame satisfies never;
@@ -82,11 +95,11 @@ export function broadcast(clients: Iterable<Client>, frames: readonly Frame[]): 
   for (const client of opened) sendTexts(client, texts);
 }
 
-function sendFrames(client: Client, frames: readonly Frame[]): void {
-  sendTexts(
-    client,
-    frames.map((frame) => JSON.stringify(frame)),
-  );
+/** Answers how many characters that were. */
+function sendFrames(client: Client, frames: readonly Frame[]): number {
+  const texts = frames.map((frame) => JSON.stringify(frame));
+  sendTexts(client, texts);
+  return texts.reduce((sum, text) => sum + text.length, 0);
 }
 
 function sendTexts(client: Client, texts: readonly string[]): void {

@@ -34,6 +34,7 @@ import {
   receiveFrame,
 } from "./connections.ts";
 import { conversationRecord, createConversationSchema } from "./create-conversation.ts";
+import { ephemeralFrame } from "./frames.ts";
 import { openingSlices } from "./opening.ts";
 import type { Gate } from "./planning/gate.ts";
 import { ConversationQueries } from "./queries.ts";
@@ -98,7 +99,16 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       opening: (principal, from) => this.#opening(principal, from),
       startTurn: async (principal, { id, content, replyToMessageId }) => {
         const reply = replyToMessageId === undefined ? {} : { replyToMessageId };
-        unwrap(await this.startTurn(principal, { content, ...reply, idempotencyKey: id }));
+        const { repeated, turnId, messageId } = await this.#accept(principal, {
+          content,
+          ...reply,
+          idempotencyKey: id,
+        });
+        // Whoever sends again has not seen it recorded, and what was recorded is not published twice.
+        const data = { clientId: id, content };
+        return repeated
+          ? [ephemeralFrame("message.user", data, { turnId, messageId }, systemClock.now())]
+          : [];
       },
       now: () => systemClock.now(),
     };
@@ -297,7 +307,12 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async #registerAgain(): Promise<void> {
       const { tenant, agentId } = this.#runtime.state.record;
-      await this.#register(await services.agent(this.env, tenant, agentId));
+      try {
+        await this.#register(await services.agent(this.env, tenant, agentId));
+      } catch (error) {
+        console.error("The agent could not be reached:", error);
+        await this.#wakeups.arm("registration", REGISTRATION_RETRY_MS);
+      }
     }
   };
 }

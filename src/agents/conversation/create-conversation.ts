@@ -1,6 +1,7 @@
 /** What a conversation is created from, checked, and the record it becomes. */
 import { z } from "zod";
 import type { VersionChain } from "../../library/types.ts";
+import { isBlank } from "../../shared/content.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../shared/identifiers.ts";
 import type { Principal } from "../../shared/principal.ts";
@@ -12,7 +13,14 @@ const chosenId = z.string().refine(isChosenId, CHOSEN_ID_RULE);
 export const createConversationSchema = z.strictObject({
   id: z.string().refine(isConversationId, "Must be a conversation id."),
   agentId: chosenId,
-  title: z.string().min(1).max(200).optional(),
+  title: z
+    .string()
+    .max(200)
+    .refine(
+      (title) => !isBlank(title) && title.isWellFormed(),
+      "Must show something, in well-formed Unicode.",
+    )
+    .optional(),
   projectId: chosenId.optional(),
   users: z.array(z.string().min(1).max(200)).max(100).optional(),
 });
@@ -23,7 +31,10 @@ export interface AgentPart {
   projectIds: string[];
 }
 
-/** Throws `INVALID_INPUT` if the agent does not work in the project. */
+/** Characters of a version chain as JSON: it is one value of the actor's storage, which holds less than 2 MB. */
+const MAX_CHAIN_LENGTH = 900_000;
+
+/** Throws `INVALID_INPUT` if the agent does not work in the project, `TOO_LARGE` if what it pins is. */
 export function conversationRecord(
   principal: Principal,
   input: z.output<typeof createConversationSchema>,
@@ -35,6 +46,12 @@ export function conversationRecord(
     throw new DramatisError("INVALID_INPUT", `The agent "${input.agentId}" does not work in this project.`, {
       errors: [{ path: "/projectId", message: `Must be one of: ${projectIds.join(", ")}.` }],
     });
+  }
+  if (JSON.stringify(chain).length > MAX_CHAIN_LENGTH) {
+    throw new DramatisError(
+      "TOO_LARGE",
+      `The persona of "${input.agentId}" and its tools are too large to be pinned.`,
+    );
   }
   const users = [...new Set([principal.subject, ...(input.users ?? [])])];
   return {

@@ -17,8 +17,9 @@ export type AgentDecision =
       content: Content;
       replyTo?: string;
     }
-  /** Ask the model; `retry` continues the same message after a failed attempt. */
+  /** Ask the model, into a new message. `final` calls get no tools. */
   | { type: "CALL_LLM"; turn: number; final: boolean }
+  /** Ask again, into the same message, after a failed attempt. */
   | { type: "RETRY_LLM"; turn: number; error: ErrorData; notBefore: number; reset: boolean }
   /** Take back text that was shown: the call is made again. */
   | { type: "RESET_MESSAGE"; turn: number; reason: string }

@@ -90,7 +90,9 @@ export function endsTurn(frame: Frame): boolean {
 }
 
 /** A frame that is no durable fact. */
-export function ephemeralFrame<Type extends "message.delta" | "tool.progress" | "pong" | "error">(
+export function ephemeralFrame<
+  Type extends "message.delta" | "message.user" | "tool.progress" | "pong" | "error",
+>(
   type: Type,
   data: Extract<Frame, { type: Type }>["data"],
   ids: { turnId?: string; messageId?: string; operationId?: string },

@@ -12,11 +12,13 @@ export const MAX_BACKOFF_MS = 60_000;
 export const MODEL_TIMEOUT_MS = 120_000;
 /** After this many crashes under one turn it fails with `RECOVERY_EXHAUSTED`. */
 export const MAX_RECOVERIES = 10;
-/** Tool calls of one reply beyond this are answered `INVALID_INPUT` without running. */
+/** Tool calls of one reply beyond this are left out of it, and do not run. */
 export const MAX_CALLS_PER_REPLY = 64;
 
 /** Results of one turn, in characters of JSON together; one that would exceed it is told to the model as a failure. */
 export const MAX_TURN_RESULTS = 8 * 1024 * 1024;
+/** What all active turns may hold together, inputs and results, in characters: the actor has them in memory. */
+export const MAX_ACTIVE_CONTENT = 16 * 1024 * 1024;
 
 /** The longest a reply that only calls pure tools may stay uncommitted while they run, in milliseconds. */
 export const PURE_WINDOW_MS = 50;

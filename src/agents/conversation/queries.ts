@@ -4,13 +4,20 @@
  * QUERY-1  Every read is bounded by rows and by content, whatever the history.
  * QUERY-2  Messages come in the order of the journal.
  */
-import type { Frame, MessageView, Snapshot, TurnSummary as TurnSummaryView } from "../../client/protocol.ts";
+import type {
+  Frame,
+  MessageView,
+  OperationView,
+  Snapshot,
+  TurnSummary as TurnSummaryView,
+} from "../../client/protocol.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { Page, PageOptions } from "../../shared/page.ts";
 import type { JournalEntryView, TurnView } from "./api.ts";
 import { framesOf } from "./frames.ts";
 import { MAX_TURN_NUMBER, parseItemId } from "./ids.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
+import { resultLength } from "./planning/content-size.ts";
 import type { ConversationState, Turn } from "./state.ts";
 import type { ConversationStore } from "./store/conversation-store.ts";
 import { lastSeq } from "./store/journal.ts";
@@ -32,6 +39,8 @@ const MAX_LIMIT = 200;
 /** Journal rows read at a time. */
 const SLICE = 64;
 const SNAPSHOT_MESSAGES = 50;
+/** Characters of tool results in a snapshot. */
+const MAX_SNAPSHOT_RESULTS = 4 * 1024 * 1024;
 
 export class ConversationQueries {
   constructor(private readonly store: ConversationStore) {}
@@ -62,11 +71,13 @@ export class ConversationQueries {
   turns(options: PageOptions = {}): Page<TurnSummaryView> {
     const { limit, order, cursor } = readOptions(options);
     const start = cursor ?? (order === "asc" ? 0 : MAX_TURN_NUMBER + 1);
-    const stored = this.store.turns.list(start, order, limit + 1).map(factsOf);
-    const items = stored.slice(0, limit);
+    const { turns, more } = this.store.turns.list(start, order, limit);
+    const items = turns.map(factsOf);
     const last = items.at(-1);
-    const more = stored.length > limit && last !== undefined;
-    return { items: items.map(turnSummaryView), ...(more ? { nextCursor: String(last.n) } : {}) };
+    return {
+      items: items.map(turnSummaryView),
+      ...(more && last !== undefined ? { nextCursor: String(last.n) } : {}),
+    };
   }
 
   /** Throws `NOT_FOUND` for an id that names no turn of this conversation. */
@@ -97,7 +108,7 @@ export class ConversationQueries {
       turns: turns.map(turnSummaryView),
       messages: items.reverse(),
       partials,
-      operations: turns.flatMap((turn) => turn.operations.map((operation) => operationView(turn, operation))),
+      operations: operationsWithin(turns),
     };
   }
 
@@ -131,10 +142,12 @@ export class ConversationQueries {
     const items: Item[] = [];
     let position = cursor;
     for (const { entry, seq, at } of this.#entries(order, cursor, state.seq)) {
-      if (items.length === limit) return { items, nextCursor: String(position) };
       const item = pick(entry, seq, at);
       if (item === "full") return { items, nextCursor: String(position) };
-      if (item !== null) items.push(item);
+      if (item !== null) {
+        if (items.length === limit) return { items, nextCursor: String(position) };
+        items.push(item);
+      }
       position = seq;
     }
     return { items };
@@ -159,6 +172,20 @@ export class ConversationQueries {
       next = ascending ? lastSeq(last) + 1 : last.seq - 1;
     }
   }
+}
+
+/** The operations of turns. Results are given newest first, as far as they fit; a turn's own view has them all. */
+function operationsWithin(turns: readonly Turn[]): OperationView[] {
+  let left = MAX_SNAPSHOT_RESULTS;
+  const views = turns
+    .flatMap((turn) => turn.operations.map((operation) => ({ turn, operation })))
+    .reverse()
+    .map(({ turn, operation }) => {
+      left -= operation.result === undefined ? 0 : resultLength(operation.result);
+      const { result, ...view } = operationView(turn, operation);
+      return left < 0 || result === undefined ? view : { ...view, result };
+    });
+  return views.reverse();
 }
 
 /** What a list shows of a turn; the content of a finished one is not read for it. */

@@ -1,7 +1,7 @@
 /** The pieces of a transition that concern one turn. */
 import type { ModelReply } from "../../adapters/types.ts";
 import type { JournalEntry } from "./journal-entry.ts";
-import type { ConversationState, Operation, Reply, Turn } from "./state.ts";
+import { type ConversationState, nextEvent, type Operation, type Reply, type Turn } from "./state.ts";
 import { sessionEventCount } from "./turn-events.ts";
 
 /** A change on its way to being committed: the state it leads to and what it adds. */
@@ -23,7 +23,7 @@ export function withTurn(transition: Transition, turn: Turn, entries: readonly J
   } else {
     active.delete(turn.n);
     if (turn.status === "completed") {
-      const from = sessions[turn.agentId] ?? 0;
+      const from = nextEvent(sessions, turn.agentId);
       const count = sessionEventCount(turn);
       stored = { ...turn, events: { from, count } };
       sessions = { ...sessions, [turn.agentId]: from + count };

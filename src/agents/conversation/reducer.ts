@@ -10,7 +10,7 @@
 import type { AgentDecision } from "./decisions.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { createOperation, recordReply, type Transition, withTurn } from "./reduce-turn.ts";
-import type { ConversationState, Turn } from "./state.ts";
+import { type ConversationState, nextEvent, type Turn } from "./state.ts";
 
 /** A transition without changes, to apply decisions to. */
 export function beginTransition(state: ConversationState): Transition {
@@ -107,7 +107,7 @@ function startTurn(
     status: "active",
     createdAt: now,
     firstSeq: state.seq + entries.length + 1,
-    snapshot: state.sessions[decision.agentId] ?? 0,
+    snapshot: nextEvent(state.sessions, decision.agentId),
     items: 1,
     call: null,
     replies: [],

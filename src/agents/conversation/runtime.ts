@@ -4,7 +4,8 @@
  *
  * RUN-1  Durable before visible: frames are published, and effects begin, only after the commit returned.
  * RUN-2  Memory is replaced only by what was committed; a failed commit changes nothing.
- * RUN-3  Effects are reconciled with the state after every commit and on every heartbeat, so one that was lost starts again.
+ * RUN-3  A commit starts the effects of the turns it touched, and every heartbeat those of all turns, so one that was
+ *        lost starts again.
  * RUN-4  The outcome of an effect whose commit failed is kept and committed later; the effect does not run again.
  */
 
@@ -14,7 +15,7 @@ import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { parseContent } from "../../shared/content.ts";
-import { DramatisError, type ErrorData } from "../../shared/errors.ts";
+import { DramatisError, type ErrorData, toErrorData } from "../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import type { StartedTurn } from "./api.ts";
 import { DeltaBuffer } from "./dispatch/delta-buffer.ts";
@@ -57,8 +58,8 @@ export class ConversationRuntime {
   readonly deltas: DeltaBuffer;
   readonly #effects: EffectRunner;
   readonly #window: SessionWindow;
-  /** Outcomes of effects that the store refused. */
-  readonly #unsaved: EffectSignal[] = [];
+  /** Outcomes of effects that the store refused for now, as they were reported together. */
+  readonly #unsaved: (readonly EffectSignal[])[] = [];
   #state: ConversationState | null = null;
 
   constructor(private readonly ports: ConversationPorts) {
@@ -95,8 +96,7 @@ export class ConversationRuntime {
   /** Commits what could not be committed before, then starts every effect that the state calls for and that is not running. */
   reconcile(): void {
     if (!this.exists) return;
-    const unsaved = this.#unsaved.splice(0);
-    if (unsaved.length > 0) this.#report(unsaved);
+    for (const signals of this.#unsaved.splice(0)) this.#report(signals);
     for (const effect of effectsOf(this.state)) this.#start(effect);
   }
 
@@ -122,16 +122,16 @@ export class ConversationRuntime {
   async accept(signal: UserMessage): Promise<StartedTurn> {
     checkTextOnly(parseContent(signal.data.content));
     const key = signal.id;
-    const known = key === undefined ? undefined : this.store.turnOfKey(key);
+    const known = key === undefined ? undefined : this.store.turnOfKey(signal.caller.userId, key);
     if (known !== undefined) return this.#acceptedBefore(known, signal);
     this.#checkReplyTo(signal.data.replyToMessageId);
     const armed = this.#apply([signal], (turn) => {
-      if (key !== undefined) this.store.rememberKey(key, turn);
+      if (key !== undefined) this.store.rememberKey(signal.caller.userId, key, turn);
     });
     const turn = this.state.active.get(this.state.turns);
     if (turn === undefined) throw new Error("An accepted message has started a turn.");
     await armed;
-    return startedTurn(turn);
+    return startedTurn(turn, false);
   }
 
   /** Throws `INVALID_INPUT` for an id that names no message of the transcript. */
@@ -162,7 +162,7 @@ export class ConversationRuntime {
         "This idempotency key was used with another body. Use a new key for a new message.",
       );
     }
-    return startedTurn(turn);
+    return startedTurn(turn, true);
   }
 
   /**
@@ -224,8 +224,8 @@ export class ConversationRuntime {
       this.#apply(signals);
     } catch (error) {
       console.error(error);
-      if (error instanceof DramatisError && !error.retriable) this.#abandon(signals, error.toData());
-      else this.#unsaved.push(...signals);
+      if (isFinal(error)) this.#abandon(signals, toErrorData(error));
+      else this.#unsaved.push(signals);
     }
   }
 
@@ -235,12 +235,13 @@ export class ConversationRuntime {
       this.#apply([...turns].map((turn) => ({ type: "conversation.cmd.abandon", turn, error })));
     } catch (second) {
       console.error(second);
-      this.#unsaved.push(...signals);
+      this.#unsaved.push(signals);
     }
   }
 
   #start(effect: Effect): void {
-    if (!this.#unsaved.some(({ turn }) => turn === effect.turn.n)) this.#effects.start(effect);
+    const isUnsaved = this.#unsaved.flat().some(({ turn }) => turn === effect.turn.n);
+    if (!isUnsaved) this.#effects.start(effect);
   }
 
   #effectHost(): EffectHost {
@@ -266,6 +267,12 @@ export class ConversationRuntime {
   }
 }
 
+/** Whether an outcome can never be committed: it is our own refusal, or cannot be written as text at all. */
+function isFinal(error: unknown): boolean {
+  if (error instanceof DramatisError) return !error.retriable;
+  return error instanceof RangeError || error instanceof TypeError;
+}
+
 function checkTextOnly(content: Content): void {
   if (typeof content === "string" || content.every((part) => part.type === "text")) return;
   throw new DramatisError("INVALID_INPUT", "Images and files are not supported yet; send text.", {
@@ -273,10 +280,11 @@ function checkTextOnly(content: Content): void {
   });
 }
 
-function startedTurn(turn: Turn): StartedTurn {
+function startedTurn(turn: Turn, repeated: boolean): StartedTurn {
   return {
     turnId: turnId(turn.stem, turn.n),
     messageId: messageId(turn.stem, turn.n, 0),
     from: turn.firstSeq - 1,
+    repeated,
   };
 }

@@ -13,11 +13,10 @@ import { historyMessages } from "./planning/context.ts";
 import type { Turn } from "./state.ts";
 import { turnEvents } from "./turn-events.ts";
 
-/** Bytes of session history that one context reads at most. */
-const MAX_WINDOW_BYTES = 1024 * 1024;
-/** Session events per turn that a window allows for; beyond, old turns fall out of it. */
-const EVENTS_PER_TURN = 10;
-/** Characters of a window that is kept: so few that `MAX_WINDOW_BYTES` cannot cut it. */
+/** Bytes and events of a session that one context reads at most: any one turn is within them. */
+const MAX_READ_BYTES = 32 * 1024 * 1024;
+const MAX_READ_EVENTS = 10_000;
+/** Characters of a window that is kept: so few that the limits of a read cannot cut it. */
 const MAX_KEPT_LENGTH = 64 * 1024;
 
 interface Kept {
@@ -42,7 +41,7 @@ export class SessionWindow {
     const kept = this.#kept;
     const isCurrent = kept !== null && kept.sessionId === turn.agentId && kept.upTo === turn.snapshot;
     const events = isCurrent ? lastTurns(kept.events, turns) : this.#read(turn, turns);
-    if (!isCurrent) this.#keep({ sessionId: turn.agentId, upTo: turn.snapshot, events }, turns);
+    if (!isCurrent) this.#keep({ sessionId: turn.agentId, upTo: turn.snapshot, events });
     const messages = historyMessages(events);
     this.#cycles.set(turn.n, messages);
     return messages;
@@ -60,22 +59,20 @@ export class SessionWindow {
     }
     const turns = recentTurnsLimit(persona);
     const events = lastTurns([...kept.events, ...turnEvents(turn)], turns);
-    this.#keep({ ...kept, upTo: from + count, events }, turns);
+    this.#keep({ ...kept, upTo: from + count, events });
   }
 
   #read(turn: Turn, turns: number): SessionEvent[] {
     return this.events.load(turn.agentId, {
       before: turn.snapshot,
       userMessages: turns,
-      limit: turns * EVENTS_PER_TURN,
-      maxBytes: MAX_WINDOW_BYTES,
+      limit: MAX_READ_EVENTS,
+      maxBytes: MAX_READ_BYTES,
     });
   }
 
-  #keep(window: Kept, turns: number): void {
-    const isSmall =
-      lengthOf(window.events) <= MAX_KEPT_LENGTH && window.events.length < turns * EVENTS_PER_TURN;
-    this.#kept = isSmall ? window : null;
+  #keep(window: Kept): void {
+    this.#kept = lengthOf(window.events) <= MAX_KEPT_LENGTH ? window : null;
   }
 }
 

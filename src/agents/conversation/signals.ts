@@ -52,7 +52,12 @@ export type Signal = UserMessage | EffectSignal | Recovery | Abandon;
 export const MAX_KEY_LENGTH = 200;
 
 const envelope = z.strictObject({
-  id: z.string().min(1).max(MAX_KEY_LENGTH).optional(),
+  id: z
+    .string()
+    .min(1)
+    .max(MAX_KEY_LENGTH)
+    .refine((id) => id.isWellFormed())
+    .optional(),
   type: z.string(),
   data: z.strictObject({ content: contentSchema, replyToMessageId: z.string().optional() }),
 });

@@ -118,6 +118,11 @@ export interface Operation {
   readonly completedAt?: number;
 }
 
+/** The next event's number in a session. Any id is a name here, also one that every object has. */
+export function nextEvent(sessions: Readonly<Record<string, number>>, sessionId: string): number {
+  return Object.hasOwn(sessions, sessionId) ? (sessions[sessionId] ?? 0) : 0;
+}
+
 /** Operations without a result. */
 export function pendingOperations(turn: Turn): Operation[] {
   return turn.operations.filter((operation) => operation.result === undefined);

@@ -23,14 +23,13 @@ export class Subscribers {
     this.#listeners.delete(listener);
   }
 
-  /** Tells everyone. A listener that throws is told no more; it must not keep a commit's effects from starting. */
+  /** Tells everyone. A listener that throws must keep neither the others nor a commit's effects waiting. */
   publish(frames: readonly Frame[]): void {
     for (const listener of this.#listeners) {
       try {
         listener(frames);
       } catch (error) {
         console.error(error);
-        this.#listeners.delete(listener);
       }
     }
   }
@@ -73,7 +72,13 @@ export function frameStream(
   };
   const watch = (controller: Controller) => {
     listener = (frames) => {
-      if (!send(controller, frames)) return;
+      try {
+        if (!send(controller, frames)) return;
+      } catch {
+        // The reader is gone, and its stream with it.
+        leave();
+        return;
+      }
       if ((controller.desiredSize ?? 0) > -MAX_QUEUED_BYTES) return;
       leave();
       controller.error(new Error("The reader fell behind; resume from the last sequence number."));

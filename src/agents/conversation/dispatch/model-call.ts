@@ -107,9 +107,9 @@ function startDeadline(clock: Clock, milliseconds: number, outer: AbortSignal) {
   return { signal: controller.signal, stop };
 }
 
-/** What the adapter, an abort or our own code threw. Only our typed errors are shown; others are a defect here. */
+/** What the adapter, an abort or our own code threw. Only what an adapter cannot express is told; the rest is a defect here. */
 function asModelError(error: unknown, { provider }: ModelProfile): ModelError {
-  if (error instanceof DramatisError) {
+  if (error instanceof DramatisError && error.code === "UNSUPPORTED") {
     return { category: "validation", message: error.message, retriable: false, provider };
   }
   if (error instanceof DOMException && error.name === "TimeoutError") {

@@ -40,10 +40,38 @@ function turnMessages(turn: Turn): ContextMessage[] {
   return messagesOf(turnEvents(turn));
 }
 
-/** The messages of a window of the session. A turn that the window cut into is left out. */
+/** Characters of history that a model is given; the newest turn is given in any case. */
+const MAX_HISTORY_LENGTH = 1024 * 1024;
+/** Characters of one tool result of a past turn that a model is given: by then it has drawn its conclusion. */
+const MAX_PAST_RESULT_LENGTH = 8 * 1024;
+
+/**
+ * The messages of a window of the session: as many of its last turns as fit. A turn that the window cut into is left
+ * out, and long results are shortened.
+ */
 export function historyMessages(window: readonly SessionEvent[]): ContextMessage[] {
-  const start = window.findIndex((event) => event.action === EventAction.USER_MESSAGE);
-  return start === -1 ? [] : messagesOf(window.slice(start));
+  const turns: ContextMessage[][] = [];
+  for (const event of window) {
+    if (event.action === EventAction.USER_MESSAGE) turns.push([]);
+    turns.at(-1)?.push(...messagesOf([event]).map(shortened));
+  }
+  let length = 0;
+  const first = turns.findLastIndex((turn, index) => {
+    length += turn.reduce((sum, message) => sum + messageLength(message), 0);
+    return length > MAX_HISTORY_LENGTH && index < turns.length - 1;
+  });
+  return turns.slice(first + 1).flat();
+}
+
+function shortened(message: ContextMessage): ContextMessage {
+  const { content } = message;
+  if (message.role !== "tool" || content.length <= MAX_PAST_RESULT_LENGTH) return message;
+  const beginning = content.slice(0, MAX_PAST_RESULT_LENGTH).toWellFormed();
+  return { ...message, content: `${beginning}… (shortened: ${content.length} characters)` };
+}
+
+function messageLength({ content, toolCalls }: ContextMessage): number {
+  return content.length + (toolCalls === undefined ? 0 : JSON.stringify(toolCalls).length);
 }
 
 function messagesOf(events: readonly SessionEvent[]): ContextMessage[] {

@@ -28,21 +28,18 @@ export function planModelReply(
       { type: "COMPLETE_TURN", turn: turn.n },
     ];
   }
-  const decisions: AgentDecision[] = [{ type: "RECORD_MOVE", turn: turn.n, reply }];
+  const calls = reply.toolCalls.slice(0, MAX_CALLS_PER_REPLY);
+  const decisions: AgentDecision[] = [
+    { type: "RECORD_MOVE", turn: turn.n, reply: { ...reply, toolCalls: calls } },
+  ];
   const used = new Set(turn.operations.map((operation) => operation.toolCallId));
   let pending = 0;
-  reply.toolCalls.forEach((call, index) => {
+  for (const call of calls) {
     const toolCallId = unusedId(call, used);
-    const operation = checkToolCall(
-      state.record,
-      { ...call, id: toolCallId },
-      index,
-      MAX_CALLS_PER_REPLY,
-      gate,
-    );
+    const operation = checkToolCall(state.record, { ...call, id: toolCallId }, gate);
     if (operation.result === undefined) pending += 1;
     decisions.push({ type: "DISPATCH_TASK", turn: turn.n, operation });
-  });
+  }
   if (pending === 0) {
     decisions.push({ type: "CALL_LLM", turn: turn.n, final: isLastMove(state, turn.replies.length + 1) });
   }

@@ -2,7 +2,7 @@
  * Checks one tool call before anything runs: known, well-formed, valid against its schema, allowed by the gate. A call
  * that fails a check gets its result at once, and its target is never invoked.
  */
-import { type Schema, Validator } from "@cfworker/json-schema";
+import { type OutputUnit, type Schema, Validator } from "@cfworker/json-schema";
 import type { RequestedToolCall } from "../../../adapters/types.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { isJsonObject } from "../../../shared/json.ts";
@@ -13,8 +13,6 @@ import type { Gate } from "./gate.ts";
 export function checkToolCall(
   record: ConversationRecord,
   call: RequestedToolCall,
-  index: number,
-  limit: number,
   gate: Gate,
 ): Omit<Operation, "item" | "reply"> {
   const pinned = record.chain.tools.find((tool) => tool.definition.name === call.name);
@@ -34,17 +32,26 @@ export function checkToolCall(
     result: failure(call.id, code, message),
   });
   if (pinned === undefined) return refuse("NOT_FOUND", `There is no tool named "${call.name}".`);
-  if (index >= limit) return refuse("INVALID_INPUT", `A reply may call at most ${limit} tools.`);
   if (call.invalidArguments !== undefined) {
     return refuse("INVALID_INPUT", "The arguments are not a JSON object.");
   }
   const problems = violations(pinned.definition.inputSchema, input);
   if (problems.length > 0) return refuse("INVALID_INPUT", problems.join("; "));
   const { tenant, projectId, agentId, id: conversationId } = record;
-  if (gate(pinned.definition, input, { tenant, projectId, agentId, conversationId }) === "deny") {
+  if (!isAllowed(() => gate(pinned.definition, input, { tenant, projectId, agentId, conversationId }))) {
     return refuse("PERMISSION_DENIED", `The tool "${call.name}" is not allowed here.`);
   }
   return operation;
+}
+
+/** A gate that fails lets nothing through. */
+function isAllowed(ask: () => ReturnType<Gate>): boolean {
+  try {
+    return ask() === "allow";
+  } catch (error) {
+    console.error("The gate failed; the call is denied:", error);
+    return false;
+  }
 }
 
 /** A tool result that reports a failure. */
@@ -60,13 +67,22 @@ export function failure(
 /** At most this many violations are told to the model. */
 const MAX_VIOLATIONS = 5;
 
+/** What is wrong with an input. A schema that the validator cannot read finds nothing: the tool's own check remains. */
 function violations(schema: JsonObject, input: JsonObject): string[] {
-  const { valid, errors } = validatorOf(schema).validate(input);
-  if (valid) return [];
+  const errors = errorsOf(schema, input);
   const leaves = errors.filter((error) => error.keyword !== "properties" && error.keyword !== "items");
   return (leaves.length > 0 ? leaves : errors)
     .slice(0, MAX_VIOLATIONS)
     .map((error) => `${error.instanceLocation.replace(/^#/, "") || "/"}: ${error.error}`);
+}
+
+function errorsOf(schema: JsonObject, input: JsonObject): OutputUnit[] {
+  try {
+    return validatorOf(schema).validate(input).errors;
+  } catch (error) {
+    console.error("A tool's schema cannot be checked:", error);
+    return [];
+  }
 }
 
 /** Schemas are pinned, so one validator each serves for as long as the record is in memory. */

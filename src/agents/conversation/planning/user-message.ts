@@ -2,9 +2,10 @@
 import { DramatisError } from "../../../shared/errors.ts";
 import type { AgentDecision } from "../decisions.ts";
 import { MAX_TURN_NUMBER } from "../ids.ts";
-import { MAX_ACTIVE_TURNS } from "../limits.ts";
+import { MAX_ACTIVE_CONTENT, MAX_ACTIVE_TURNS } from "../limits.ts";
 import type { UserMessage } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
+import { activeContent, inputLength } from "./content-size.ts";
 import type { PlanInput } from "./plan.ts";
 
 export function planUserMessage(
@@ -16,6 +17,13 @@ export function planUserMessage(
     throw new DramatisError(
       "TOO_MANY_TURNS",
       `This conversation has ${MAX_ACTIVE_TURNS} active turns; wait for one to complete.`,
+      { retriable: true },
+    );
+  }
+  if (activeContent(state) + inputLength(signal.data.content) > MAX_ACTIVE_CONTENT) {
+    throw new DramatisError(
+      "TOO_MANY_TURNS",
+      "The active turns of this conversation hold too much content; wait for one to complete.",
       { retriable: true },
     );
   }

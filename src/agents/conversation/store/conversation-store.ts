@@ -87,13 +87,13 @@ export class ConversationStore {
     return { state: { ...next, seq: lastSeq(row) }, row };
   }
 
-  /** The turn that an idempotency key started. */
-  turnOfKey(key: string): number | undefined {
-    return this.keyValue.get<number>(seenKey(key));
+  /** The turn that a user's idempotency key started. Keys of two users never meet. */
+  turnOfKey(userId: string, key: string): number | undefined {
+    return this.keyValue.get<number>(seenKey(userId, key));
   }
 
-  rememberKey(key: string, turn: number): void {
-    this.keyValue.put(seenKey(key), turn);
+  rememberKey(userId: string, key: string, turn: number): void {
+    this.keyValue.put(seenKey(userId, key), turn);
   }
 
   /** A turn with all of its content; `null` if there is none with this number. */
@@ -117,6 +117,6 @@ export class ConversationStore {
   }
 }
 
-function seenKey(key: string): string {
-  return `seen:${key}`;
+function seenKey(userId: string, key: string): string {
+  return `seen:${userId.length}:${userId}:${key}`;
 }

@@ -4,7 +4,7 @@
  *
  * ROW-1  A row that has become short leaves no pieces of its long form behind.
  */
-import type { LongText, PackedText } from "../../../memory/long-text.ts";
+import { type LongText, type PackedText, packedBytes } from "../../../memory/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { Turn } from "../state.ts";
 import { type TurnSummary, turnSummary } from "../turn-events.ts";
@@ -22,6 +22,9 @@ type Row = { n: number; status: string; body: PackedText };
 
 /** A row as read: whole, or completed with its content still in the session. */
 export type StoredTurn = { whole: true; turn: Turn } | { whole: false; summary: TurnSummary };
+
+/** Active and failed turns have all of their content in their rows. */
+const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 
 /** What most turns have alike and a row leaves out. */
 const DEFAULTS = { recoveries: 0, issues: {} } as const;
@@ -54,10 +57,21 @@ export class TurnTable {
     return row === undefined ? null : this.#read(row);
   }
 
-  /** Turns after (or, descending, before) number `n`. */
-  list(n: number, order: "asc" | "desc", limit: number): StoredTurn[] {
-    const rows = this.database.all<Row>(order === "asc" ? FORWARD : BACKWARD, n, limit);
-    return rows.map((row) => this.#read(row));
+  /**
+   * Turns after (or, descending, before) number `n`: at most `limit`, and no more once their rows hold
+   * `MAX_LISTED_BYTES`; `more` says whether others follow.
+   */
+  list(n: number, order: "asc" | "desc", limit: number): { turns: StoredTurn[]; more: boolean } {
+    const rows: Row[] = [];
+    let bytes = 0;
+    let more = false;
+    for (const row of this.database.each<Row>(order === "asc" ? FORWARD : BACKWARD, n, limit + 1)) {
+      more = rows.length === limit || bytes > MAX_LISTED_BYTES;
+      if (more) break;
+      rows.push(row);
+      bytes += packedBytes(row.body);
+    }
+    return { turns: rows.map((row) => this.#read(row)), more };
   }
 
   #read({ n, status, body }: Row): StoredTurn {
