@@ -94,6 +94,27 @@ describe("idempotency", () => {
     await client.settled();
     expect(client.framesOf("turn.started")).toHaveLength(1);
     expect(await play.requests()).toHaveLength(1);
+    // Who sends again may have missed that it was recorded: it alone is told, without a number, as nothing is new.
+    const [recorded, ...again] = client.framesOf("message.user");
+    expect(recorded?.seq).toBeDefined();
+    expect(again.map(({ seq, messageId, data }) => [seq, messageId, data])).toEqual(
+      again.map(() => [undefined, recorded?.messageId, { clientId: "frame-1", content: play.content }]),
+    );
+    expect(again).toHaveLength(2);
+  });
+
+  test("The keys of two users never meet", async () => {
+    const conversation = await open();
+    const eve: Principal = { subject: "eve", tenant: "test", roles: ["admin"] };
+    const body = (content: string) => JSON.stringify({ content, idempotencyKey: "1" });
+    const post = (content: string, principal?: Principal) =>
+      request(`${conversation.path}/turns`, { method: "POST", body: body(content) }, principal);
+    const [own, other] = [new Play({ replies: [say("A.")] }), new Play({ replies: [say("B.")] })];
+    const answers = [await post(own.content), await post(other.content, eve)];
+    expect(answers.map(({ status }) => status)).toEqual([202, 202]);
+    const ids = await Promise.all(answers.map((answer) => answer.json<{ turnId: string }>()));
+    for (const { turnId } of ids) await conversation.ended(turnId);
+    expect(new Set(ids.map(({ turnId }) => turnId)).size).toBe(2);
   });
 
   test("A stream that is asked for again replays the turn and ends with it", async () => {
@@ -124,6 +145,7 @@ describe("joining and resuming", () => {
     await first.until((state) => partialText(state) === "Grüße 👋 ");
     const late = await conversation.connect();
     const { seq, data } = await late.frame("snapshot");
+    expect(late.frames[0]?.type).toBe("snapshot");
     const [partial, ...more] = data.partials;
     expect(more).toEqual([]);
     expect(partial).toEqual({ turnId, messageId: expect.stringMatching(/^msg_/), text: "Grüße 👋 " });
