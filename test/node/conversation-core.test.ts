@@ -211,6 +211,16 @@ class Driver {
   }
 }
 
+/** A conversation after all of a script that fits its state. */
+function drive(script: readonly Step[]): Driver {
+  const driver = new Driver();
+  for (const next of script) {
+    const signal = signalOf(driver.state, next);
+    if (signal !== null) driver.send(signal);
+  }
+  return driver;
+}
+
 function store(): ConversationStore {
   const database = new NodeSqlDatabase();
   return new ConversationStore(database, new NodeKeyValue(database));
@@ -255,11 +265,7 @@ describe("the core under random signals", () => {
   test("RECORD-1 A29 A32 finished turns come back whole, with one user message and the last reply as the answer", () => {
     fc.assert(
       fc.property(steps, (script) => {
-        const driver = new Driver();
-        for (const next of script) {
-          const signal = signalOf(driver.state, next);
-          if (signal !== null) driver.send(signal);
-        }
+        const driver = drive(script);
         for (const turn of driver.finished) {
           expect(driver.store.turn(turn.n)).toEqual(turn);
           if (turn.status !== "completed") continue;
@@ -278,11 +284,7 @@ describe("the core under random signals", () => {
   test("WIRE-1 TURN-2 replayed frames equal the live ones from every position, and each message that starts ends", () => {
     fc.assert(
       fc.property(steps, fc.nat(), (script, position) => {
-        const driver = new Driver();
-        for (const next of script) {
-          const signal = signalOf(driver.state, next);
-          if (signal !== null) driver.send(signal);
-        }
+        const driver = drive(script);
         const seqs = driver.live.map(({ seq }) => seq ?? 0);
         expect([...seqs].sort((a, b) => a - b)).toEqual(seqs);
         expect(new Set(seqs).size).toBe(seqs.length);
@@ -314,11 +316,7 @@ describe("the core under random signals", () => {
   test("QUERY-2 pages of messages, followed to the end, are the transcript in journal order, both ways", () => {
     fc.assert(
       fc.property(steps, fc.integer({ min: 1, max: 7 }), (script, limit) => {
-        const driver = new Driver();
-        for (const next of script) {
-          const signal = signalOf(driver.state, next);
-          if (signal !== null) driver.send(signal);
-        }
+        const driver = drive(script);
         const queries = new ConversationQueries(driver.store);
         const all = (order: "asc" | "desc") => {
           const ids: string[] = [];
