@@ -26,7 +26,9 @@ export function seedConversation(
       const clientId = `seed-${n}`;
       for (const decisions of [accepted(record, n, clientId), completed(n)]) {
         const transition = reduce(beginTransition(state), decisions, record.createdAt);
-        ({ state } = store.commit(transition, record.createdAt, () => store.rememberKey(clientId, n)));
+        ({ state } = store.commit(transition, record.createdAt, () =>
+          store.rememberKey(userOf(record), clientId, n),
+        ));
       }
     }
   });
@@ -34,8 +36,7 @@ export function seedConversation(
 }
 
 function accepted(record: ConversationRecord, turn: number, clientId: string): AgentDecision[] {
-  const [speaker] = record.participants;
-  const caller = { type: "user", userId: speaker?.id ?? "" } as const;
+  const caller = { type: "user", userId: userOf(record) } as const;
   const content = seededMessage(2 * turn - 2).text;
   const stem = stemOf(systemIds.ulid());
   return [
@@ -50,4 +51,8 @@ function completed(turn: number): AgentDecision[] {
     { type: "APPEND_MESSAGE", turn, reply: { text, toolCalls: [], finishReason: "stop" } },
     { type: "COMPLETE_TURN", turn },
   ];
+}
+
+function userOf({ participants }: ConversationRecord): string {
+  return participants[0]?.id ?? "";
 }
