@@ -14,6 +14,8 @@ import { PASSED_FILE, passVariables, removePassed } from "./variables.ts";
 const ROOT = join(import.meta.dirname, "..");
 const HOST = "127.0.0.1";
 /** A port may still be held by a runtime that is just ending. */
+/** A runtime that refuses this long, in milliseconds, is not configured as it should be. */
+const REFUSAL_PATIENCE_MS = 5_000;
 const PORT_PATIENCE_MS = 3_000;
 const READY_PATIENCE_MS = 120_000;
 const CRASH_PATIENCE_MS = 10_000;
@@ -147,12 +149,15 @@ async function waitUntilHealthy(url: string, ended: Promise<string>, patienceMs:
   });
   const deadline = Date.now() + patienceMs;
   let answer = "it does not listen";
+  let refusedSince = Number.POSITIVE_INFINITY;
   while (gone === undefined) {
-    if (Date.now() > deadline) throw new Failure(`Dramatis did not get ready: ${answer}.`);
+    const isRefused = Date.now() - refusedSince > REFUSAL_PATIENCE_MS;
+    if (isRefused || Date.now() > deadline) throw new Failure(`Dramatis did not get ready: ${answer}.`);
     try {
       const response = await fetch(`${url}/health`, { signal: AbortSignal.timeout(10_000) });
       if (response.ok) return;
       answer = `GET /health answers ${response.status}: ${await response.text()}`;
+      refusedSince = response.status === 503 ? Math.min(refusedSince, Date.now()) : Number.POSITIVE_INFINITY;
     } catch (error) {
       answer = error instanceof Error && error.name === "TimeoutError" ? "it does not answer" : answer;
     }

@@ -68,7 +68,10 @@ export function dramatis(options: DramatisOptions) {
     authorize: options.authorize ?? localAuthorize,
     actors: actorsOf,
     directory: (env) => directory(env) ?? unavailable(),
-    seed: (env) => seed(env, options.agents ?? []),
+    async seed(env) {
+      await checkExecutor(env);
+      await seed(env, options.agents ?? []);
+    },
   });
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
@@ -112,6 +115,31 @@ async function stub<Api>(namespace: DurableObjectNamespace, name: string): Promi
   return (await getAgentByName(namespace as never, name)) as unknown as Api;
 }
 
+/** Throws `UNAVAILABLE`, naming what to configure, unless tools can be run: an empty batch must come back. */
+async function checkExecutor({ Executor }: Partial<DramatisEnv>): Promise<void> {
+  const refuse = (what: string, cause?: unknown) => {
+    const message = `Tools cannot run: ${what}`;
+    return new DramatisError("UNAVAILABLE", message, cause === undefined ? {} : { cause });
+  };
+  if (Executor === undefined) {
+    throw refuse(
+      "add the service binding `Executor`, whose `service` is this Worker's own name and `entrypoint` is `Executor`.",
+    );
+  }
+  const probe = new AbortController();
+  try {
+    const reports = await Executor.run([], probe.signal);
+    await reports.cancel();
+  } catch (cause) {
+    throw refuse(
+      "the service binding `Executor` does not answer. Its `service` must be this Worker's own name, its `entrypoint` `Executor`, and the compatibility flag `enable_abortsignal_rpc` must be set.",
+      cause,
+    );
+  } finally {
+    probe.abort();
+  }
+}
+
 /** Creates the agents of `options.agents` that are not there. */
 async function seed(env: DramatisEnv, agents: (CreateAgent & { tenant?: string })[]): Promise<void> {
   for (const { tenant = "local", ...agent } of agents) {
@@ -119,7 +147,10 @@ async function seed(env: DramatisEnv, agents: (CreateAgent & { tenant?: string }
     const actor = await actorsOf(env).agent(tenant, agent.id);
     const created: Result<unknown> = await actor.create(principal, agent);
     if (created.ok || created.error.code === "CONFLICT") continue;
-    throw new Error(`The agent "${agent.id}" could not be created: ${created.error.message}`);
+    throw new DramatisError(
+      "UNAVAILABLE",
+      `The agent "${agent.id}" could not be created: ${created.error.message}`,
+    );
   }
 }
 

@@ -25,7 +25,7 @@ export const localAuthorize: Authorize<LocalEnv> = async (request, env) => {
   if (env.DRAMATIS_LOCAL !== "1") {
     return problem(
       "UNAUTHENTICATED",
-      "No way to authenticate is configured. Pass `authorize` to dramatis().",
+      "No way to authenticate is configured. Pass `authorize` to dramatis(), or, on your own machine, set DRAMATIS_LOCAL=1 in .dev.vars.",
     );
   }
   const url = new URL(request.url);

@@ -1,4 +1,5 @@
 /** `/health`: whether the runtime is ready. The only route that asks nobody who they are. */
+import { DramatisError } from "../shared/errors.ts";
 import { VERSION } from "../version.ts";
 import type { HttpRoutes } from "./context.ts";
 import { problem } from "./problem.ts";
@@ -11,7 +12,9 @@ export function healthRoutes(app: HttpRoutes): void {
       return json({ status: "ok", version: VERSION });
     } catch (error) {
       console.error("The runtime is not ready:", error);
-      return problem("UNAVAILABLE", "The runtime is not ready: its first agents could not be created.");
+      const reason =
+        error instanceof DramatisError ? error.message : "Its first agents could not be created.";
+      return problem("UNAVAILABLE", `The runtime is not ready. ${reason}`);
     }
   });
 }

@@ -1,6 +1,9 @@
 /** The HTTP entrances on the real Worker: resources, bad input, and what strangers are told. */
+import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
+import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parseFrame } from "../../src/client/wire.ts";
+import { type DramatisEnv, dramatis } from "../../src/dramatis.ts";
 import {
   answer,
   call,
@@ -21,6 +24,34 @@ test("GET /health needs nobody and tells the version", async () => {
   expect(status).toBe(200);
   expect(body).toEqual({ status: "ok", version: expect.stringMatching(/^\d+\.\d+\.\d+/) });
   expect((await send("/health", { method: "HEAD" }, null)).status).toBe(200);
+});
+
+describe("GET /health where the Worker is not configured as it should be", () => {
+  const app = dramatis({ libraries: [] });
+  const health = async (change: object) => {
+    const context = createExecutionContext();
+    // SAFETY: the test environment has every binding of the application; one of them is changed.
+    const environment = { ...env, ...change } as unknown as DramatisEnv;
+    const response = await app.handler.fetch(
+      new Request("http://dramatis.test/health"),
+      environment,
+      context,
+    );
+    await waitOnExecutionContext(context);
+    return { status: response.status, body: await response.text() };
+  };
+
+  test("says that the Executor is missing, or does not answer", async () => {
+    expect(await health({})).toMatchObject({ status: 200 });
+    const missing = await health({ Executor: undefined });
+    expect(missing.status).toBe(503);
+    expect(missing.body).toContain("add the service binding `Executor`");
+    const silent = { run: () => Promise.reject(new Error("not connected")) };
+    const wrong = await health({ Executor: silent });
+    expect(wrong.status).toBe(503);
+    expect(wrong.body).toContain("enable_abortsignal_rpc");
+    expect(wrong.body).not.toContain("not connected");
+  });
 });
 
 describe("who may enter", () => {

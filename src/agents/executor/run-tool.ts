@@ -111,6 +111,8 @@ function describe(error: unknown): { code: ToolErrorCode; message: string; retri
   if (error instanceof DramatisError) {
     return { code: toolErrorCode(error), message: error.message, retriable: error.retriable };
   }
+  // What a tool did not mean to throw has its cause in the log, for whoever wrote the tool.
+  console.error("A tool failed:", error);
   const message = error instanceof Error ? error.message : typeof error === "string" ? error : "";
   return { code: "EXECUTION_FAILED", message, retriable: false };
 }
