@@ -2,13 +2,12 @@
  * The composition root: an application's libraries and policies in, its Worker out. The only place that knows every
  * part; everything else gets what it needs as a port.
  */
-import { getAgentByName } from "agents";
 import { defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
 import { createModelGateway, secretsOf } from "./adapters/gateway.ts";
 import { adapterFor } from "./adapters/lookup.ts";
 import type { ModelGateway, ModelProfile } from "./adapters/types.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
-import type { AgentApi, CreateAgent } from "./agents/agent/api.ts";
+import type { CreateAgent } from "./agents/agent/api.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
 import { allowAll, type Gate } from "./agents/conversation/planning/gate.ts";
 import { type ExecutorService, serviceExecutor } from "./agents/executor/client.ts";
@@ -17,9 +16,9 @@ import { D1Directory } from "./directory/d1-directory.ts";
 import type { Directory } from "./directory/directory.ts";
 import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { type Authorize, type LocalEnv, localAuthorize } from "./http/authorize.ts";
-import type { Actors, ConversationActor } from "./http/context.ts";
 import type { Library } from "./library/define.ts";
 import { CodeRegistry } from "./library/registry.ts";
+import { durableActors } from "./ports/workers/actor-directory.ts";
 import { systemClock } from "./ports/workers/system.ts";
 import { DramatisError, type Result } from "./shared/errors.ts";
 import type { Principal } from "./shared/principal.ts";
@@ -66,7 +65,7 @@ export function dramatis(options: DramatisOptions) {
     env.DB === undefined ? null : new D1Directory(env.DB);
   const http = createHttpApp<DramatisEnv>({
     authorize: options.authorize ?? localAuthorize,
-    actors: actorsOf,
+    actors: durableActors,
     directory: (env) => directory(env) ?? unavailable(),
     async seed(env) {
       await checkExecutor(env);
@@ -77,7 +76,7 @@ export function dramatis(options: DramatisOptions) {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
       gateway: options.models?.gateway ?? builtInGateway,
       executor: (env) => serviceExecutor(env.Executor),
-      agent: (env, tenant, id) => actorsOf(env).agent(tenant, id),
+      actors: durableActors,
       directory,
       adapters: adapterFor,
       gate: options.gate ?? allowAll,
@@ -99,20 +98,6 @@ function builtInGateway(env: DramatisEnv): ModelGateway {
     clock: systemClock,
     ...(env.AI === undefined ? {} : { ai: env.AI }),
   });
-}
-
-/** Actors are named `{tenant}:{id}`, so equal ids of two tenants never meet. */
-function actorsOf(env: DramatisEnv): Actors {
-  return {
-    agent: (tenant, id) => stub<AgentApi>(env.Agent, `${tenant}:${id}`),
-    conversation: (tenant, id) => stub<ConversationActor>(env.Conversation, `${tenant}:${id}`),
-  };
-}
-
-async function stub<Api>(namespace: DurableObjectNamespace, name: string): Promise<Api> {
-  // SAFETY: the class behind each binding is the one this module made, which implements `Api`; naming its type here
-  // would make the type of every class depend on all others.
-  return (await getAgentByName(namespace as never, name)) as unknown as Api;
 }
 
 /** Throws `UNAVAILABLE`, naming what to configure, unless tools can be run: an empty batch must come back. */
@@ -144,7 +129,7 @@ async function checkExecutor({ Executor }: Partial<DramatisEnv>): Promise<void> 
 async function seed(env: DramatisEnv, agents: (CreateAgent & { tenant?: string })[]): Promise<void> {
   for (const { tenant = "local", ...agent } of agents) {
     const principal: Principal = { subject: "system", tenant, roles: ["admin"] };
-    const actor = await actorsOf(env).agent(tenant, agent.id);
+    const actor = await durableActors(env).agent(tenant, agent.id);
     const created: Result<unknown> = await actor.create(principal, agent);
     if (created.ok || created.error.code === "CONFLICT") continue;
     throw new DramatisError(

@@ -1,9 +1,10 @@
 /** The HTTP entrances of a runtime, put together. Everything they need comes in as ports. */
 import { Hono } from "hono";
 import type { Directory } from "../directory/directory.ts";
+import type { ActorDirectory } from "../ports/actor-directory.ts";
 import { agentRoutes } from "./agents.ts";
 import type { Authorize } from "./authorize.ts";
-import type { Actors, HttpEnv } from "./context.ts";
+import type { HttpEnv } from "./context.ts";
 import { conversationRoutes } from "./conversations.ts";
 import { eventRoutes } from "./events.ts";
 import { healthRoutes } from "./health.ts";
@@ -16,7 +17,7 @@ import { turnRoutes } from "./turns.ts";
 /** The ports, each made from the environment of a request; making one must be cheap. */
 export interface HttpDependencies<Env extends object> {
   authorize: Authorize<Env>;
-  actors(env: Env): Actors;
+  actors(env: Env): ActorDirectory;
   /** Asked only by what lists; throws `UNAVAILABLE` where there is none. */
   directory(env: Env): Directory;
   /** Creates what every fresh runtime has. Doing it twice is doing it once. */

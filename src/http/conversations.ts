@@ -3,12 +3,13 @@ import { ulid } from "ulid";
 import { z } from "zod";
 import type { CreateConversation } from "../agents/conversation/api.ts";
 import { idSchema } from "../library/reference.ts";
+import type { ActorDirectory, ConversationActor } from "../ports/actor-directory.ts";
 import { DramatisError, unwrap } from "../shared/errors.ts";
 import { isConversationId } from "../shared/identifiers.ts";
 import type { Principal } from "../shared/principal.ts";
 import { validate } from "../shared/validation.ts";
 import { readJson } from "./body.ts";
-import type { Actors, ConversationActor, HttpRoutes } from "./context.ts";
+import type { HttpRoutes } from "./context.ts";
 import { pageOptions } from "./query.ts";
 import { json, page, refuseOtherMethods } from "./respond.ts";
 import { seeded } from "./seeding.ts";
@@ -73,7 +74,7 @@ export function conversationRoutes(app: HttpRoutes): void {
 
 /** The actor of a conversation; `NOT_FOUND` for an id that none can have. */
 export async function findConversation(
-  actors: Actors,
+  actors: ActorDirectory,
   principal: Principal,
   id: string,
 ): Promise<ConversationActor> {

@@ -11,6 +11,7 @@ import { EventStore } from "../../memory/event-store.ts";
 import { LongText } from "../../memory/long-text.ts";
 import type { SessionStorage } from "../../memory/session-store.ts";
 import type { LoadEventsOptions, SessionEvent } from "../../memory/types.ts";
+import type { ActorDirectory } from "../../ports/actor-directory.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
 import { systemClock, systemIds } from "../../ports/workers/system.ts";
@@ -50,7 +51,7 @@ import { conversationView } from "./views.ts";
 export interface ConversationServices<Env> {
   gateway(env: Env): ModelGateway;
   executor(env: Env): TaskExecutor;
-  agent(env: Env, tenant: string, id: string): Promise<AgentApi>;
+  actors(env: Env): Pick<ActorDirectory, "agent">;
   /** `null` where there is no directory: then nothing is listed. */
   directory(env: Env): Directory | null;
   adapters: AdapterLookup;
@@ -133,7 +134,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     async create(principal: Principal, input: CreateConversation) {
       return asResult(async () => {
         const checked = validate(createConversationSchema, input);
-        const agent = await services.agent(this.env, principal.tenant, checked.agentId);
+        const agent = await services.actors(this.env).agent(principal.tenant, checked.agentId);
         const part = unwrap(await agent.persona());
         const record = conversationRecord(principal, checked, part, systemClock.now());
         this.#runtime.create(record);
@@ -308,7 +309,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     async #registerAgain(): Promise<void> {
       const { tenant, agentId } = this.#runtime.state.record;
       try {
-        await this.#register(await services.agent(this.env, tenant, agentId));
+        await this.#register(await services.actors(this.env).agent(tenant, agentId));
       } catch (error) {
         console.error("The agent could not be reached:", error);
         await this.#wakeups.arm("registration", REGISTRATION_RETRY_MS);

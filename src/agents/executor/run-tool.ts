@@ -26,6 +26,8 @@ export interface ToolHost {
 }
 
 const MAX_MESSAGE_LENGTH = 4_000;
+/** Characters of an exception in the log. */
+const MAX_LOGGED = 2_000;
 
 /** Runs `call`; `onProgress` is told what the tool reports while it runs. */
 export async function runTool(
@@ -112,7 +114,7 @@ function describe(error: unknown): { code: ToolErrorCode; message: string; retri
     return { code: toolErrorCode(error), message: error.message, retriable: error.retriable };
   }
   // What a tool did not mean to throw has its cause in the log, for whoever wrote the tool.
-  console.error("A tool failed:", error);
+  console.error("A tool failed:", error instanceof Error ? error.stack?.slice(0, MAX_LOGGED) : typeof error);
   const message = error instanceof Error ? error.message : typeof error === "string" ? error : "";
   return { code: "EXECUTION_FAILED", message, retriable: false };
 }
