@@ -9,6 +9,8 @@ import type { Persona } from "./types.ts";
 
 const DEFAULT_RECENT_TURNS = 20;
 const DEFAULT_MAX_MOVES = 16;
+/** The most model replies per turn that a persona may ask for: the ids of a turn have room for their calls. */
+export const MAX_MOVES = 100;
 
 /** Turns of a conversation that the model sees. */
 export function recentTurnsLimit(persona: Persona): number {

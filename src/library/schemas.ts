@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { type ModelProfile, PROVIDERS } from "../adapters/types.ts";
 import type { JsonObject } from "../shared/json.ts";
+import { MAX_MOVES } from "./persona.ts";
 import { referenceSchema } from "./reference.ts";
 import type { Persona, ToolDefinition } from "./types.ts";
 
@@ -38,7 +39,7 @@ export const personaSchema: z.ZodType<Persona> = z.strictObject({
     z.strictObject({
       toolIds: z.exactOptional(z.array(referenceSchema).max(128)),
       constraints: z.exactOptional(
-        z.strictObject({ maxMovesPerTurn: z.exactOptional(z.int().min(1).max(100)) }),
+        z.strictObject({ maxMovesPerTurn: z.exactOptional(z.int().min(1).max(MAX_MOVES)) }),
       ),
     }),
   ),

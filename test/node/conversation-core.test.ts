@@ -12,7 +12,12 @@ import {
   parseItemId,
   turnId,
 } from "../../src/agents/conversation/ids.ts";
-import { MAX_ACTIVE_TURNS, MAX_RECOVERIES, NOTICES } from "../../src/agents/conversation/limits.ts";
+import {
+  MAX_ACTIVE_TURNS,
+  MAX_CALLS_PER_REPLY,
+  MAX_RECOVERIES,
+  NOTICES,
+} from "../../src/agents/conversation/limits.ts";
 import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
 import { plan } from "../../src/agents/conversation/planning/plan.ts";
 import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
@@ -29,6 +34,7 @@ import { ConversationStore } from "../../src/agents/conversation/store/conversat
 import { turnEvents, turnFromEvents, turnSummary } from "../../src/agents/conversation/turn-events.ts";
 import { movesOf } from "../../src/agents/conversation/views.ts";
 import type { Frame } from "../../src/client/protocol.ts";
+import { MAX_MOVES } from "../../src/library/persona.ts";
 import type { ToolEffect } from "../../src/library/types.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
@@ -571,6 +577,11 @@ describe("ID-1 ids", () => {
         expect(parseItemId(turnId(s, n))).toEqual({ prefix: "turn", stem: s, turn: n, item: 0 });
       }),
     );
+  });
+
+  test("there is room for every item of the longest turn", () => {
+    const replies = MAX_MOVES + 1;
+    expect(1 + replies * (1 + MAX_CALLS_PER_REPLY)).toBeLessThanOrEqual(MAX_ITEM_INDEX);
   });
 
   test("other text is no id", () => {

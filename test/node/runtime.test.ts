@@ -128,6 +128,34 @@ describe("what a model may ask for", () => {
   });
 });
 
+test("RUN-4 a reply that planning cannot digest fails its turn after one call, and tells nothing of the defect", async () => {
+  let calls = 0;
+  let isBroken = false;
+  const { turns } = await runWorld(
+    {
+      library: defineLibrary("empty", {}),
+      persona: { identity: { systemPrompt: "Test." } },
+      provider: () => {
+        calls += 1;
+        isBroken = true;
+        return callPayloads("", [["unknown", {}]]);
+      },
+      messages: ["Hello?"],
+      spoil: (chain) => ({
+        ...chain,
+        get tools() {
+          if (isBroken) throw new Error("the defect");
+          return chain.tools;
+        },
+      }),
+    },
+    new Crossings(),
+  );
+  expect(calls).toBe(1);
+  expect(turns[0]).toMatchObject({ status: "failed", error: { code: "INTERNAL_ERROR" } });
+  expect(JSON.stringify(turns)).not.toContain("the defect");
+});
+
 test("PLAN-3 a gateway that throws is an error of ours: the turn fails at once, and nothing inside is told", async () => {
   const { turns } = await run(
     {

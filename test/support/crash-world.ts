@@ -19,7 +19,7 @@ import { applyFrame } from "../../src/client/store.ts";
 import type { Library } from "../../src/library/define.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
-import type { Persona } from "../../src/library/types.ts";
+import type { Persona, VersionChain } from "../../src/library/types.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
@@ -32,6 +32,8 @@ export interface WorldOptions {
   persona: Persona;
   provider: Provider;
   gate?: Gate;
+  /** Changes what the conversation pins, for a defect that no definition could bring about. */
+  spoil?: (chain: VersionChain) => VersionChain;
   /** In place of the gateway that speaks to `provider`. */
   gateway?: ModelGateway;
   /** The user's messages, sent one after the other, each when the turn before is over. */
@@ -59,7 +61,8 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
   const registry = new CodeRegistry([options.library]);
   const executor = localExecutor(registry, clock);
   const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
-  const chain = await resolveChain(registry, options.persona, profile);
+  const resolved = await resolveChain(registry, options.persona, profile);
+  const chain = options.spoil?.(resolved) ?? resolved;
   const gateway =
     options.gateway ??
     createModelGateway({ secret: () => undefined, clock, fetch: scriptedFetch(options.provider) });

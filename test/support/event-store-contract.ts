@@ -3,8 +3,8 @@ import { expect, it } from "vitest";
 import { EventStore } from "../../src/memory/event-store.ts";
 import { LongText, MAX_TEXT_BYTES, packedBytes } from "../../src/memory/long-text.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/types.ts";
-import { CostCounter, countingDatabase } from "../../src/ports/counting.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
+import { CostCounter, countingDatabase } from "./counting.ts";
 import { agent, everyAction, result, user } from "./events.ts";
 import type { WithPorts } from "./port-contract.ts";
 

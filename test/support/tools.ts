@@ -21,7 +21,7 @@ export function testTools(): { registry: CodeRegistry; trace: Trace } {
     reportedLate = resolve;
   });
   const trace: Trace = { executed: [], aborted: [], late };
-  const any = z.record(z.string(), z.json());
+  const anything = z.record(z.string(), z.json());
   const add = defineTool({
     name: "add",
     description: "Adds two numbers.",
@@ -97,7 +97,7 @@ export function testTools(): { registry: CodeRegistry; trace: Trace } {
   const context = defineTool({
     name: "context",
     description: "Tells where it runs.",
-    input: any,
+    input: anything,
     execute: (input, { context: where, operationId, now }) => ({ input, where, operationId, now: now() }),
   });
   const tools = [add, steps, stubborn, failing, giving, keeping, context];

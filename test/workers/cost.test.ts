@@ -17,12 +17,12 @@ import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import type { VersionChain } from "../../src/library/types.ts";
-import { CostCounter } from "../../src/ports/counting.ts";
-import { countingStorage } from "../../src/ports/workers/counting-storage.ts";
 import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/workers/system.ts";
 import { callPayloads, repliesSoFar, scriptedFetch, textPayloads } from "../support/chat-replies.ts";
+import { CostCounter } from "../support/counting.ts";
+import { countingStorage } from "../support/counting-storage.ts";
 
 const tool = (name: string, effect: "pure" | "once") =>
   defineTool({

@@ -3,11 +3,11 @@ import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { describe, expect, it } from "vitest";
-import { CostCounter } from "../../src/ports/counting.ts";
-import { countingStorage } from "../../src/ports/workers/counting-storage.ts";
 import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/workers/system.ts";
+import { CostCounter } from "../support/counting.ts";
+import { countingStorage } from "../support/counting-storage.ts";
 import { portContract } from "../support/port-contract.ts";
 
 /** Runs `body` inside a Durable Object that nobody used before. */

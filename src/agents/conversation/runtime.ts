@@ -6,7 +6,8 @@
  * RUN-2  Memory is replaced only by what was committed; a failed commit changes nothing.
  * RUN-3  A commit starts the effects of the turns it touched, and every heartbeat those of all turns, so one that was
  *        lost starts again.
- * RUN-4  The outcome of an effect whose commit failed is kept and committed later; the effect does not run again.
+ * RUN-4  The outcome of an effect whose commit failed is kept and committed later; the effect does not run again. One
+ *        that can never be planned or committed fails its turn.
  */
 
 import type { Content, Frame } from "../../client/protocol.ts";
@@ -191,12 +192,28 @@ export class ConversationRuntime {
     return armed;
   }
 
+  /** Planning is pure: what it throws, it throws again. A defect there is final, not a fault of the store. */
   #transition(signals: readonly Signal[], now: number, stem: string): Transition {
     const input = { now, stem, gate: this.ports.gate };
-    return signals.reduce<Transition>(
-      (current, signal) => reduce(current, plan(current.state, signal, input), now),
-      beginTransition(this.state),
-    );
+    try {
+      return signals.reduce<Transition>(
+        (current, signal) => reduce(current, plan(current.state, signal, input), now),
+        beginTransition(this.state),
+      );
+    } catch (cause) {
+      if (cause instanceof DramatisError) throw cause;
+      console.error(cause);
+      throw new DramatisError("INTERNAL_ERROR", "An internal error occurred.", { cause });
+    }
+  }
+
+  /** The turn as a signal would leave it; `undefined` where that cannot be planned, which reporting it will tell. */
+  #preview(signal: EffectSignal): Turn | undefined {
+    try {
+      return this.#transition([signal], this.ports.clock.now(), "").touched.get(signal.turn);
+    } catch {
+      return undefined;
+    }
   }
 
   #publish(transition: Transition, frames: Frame[]): void {
@@ -251,7 +268,7 @@ export class ConversationRuntime {
         return runtime.state.record;
       },
       history: (turn) => this.#window.messagesFor(turn, this.#persona),
-      preview: (signal) => this.#transition([signal], this.ports.clock.now(), "").touched.get(signal.turn),
+      preview: (signal) => this.#preview(signal),
       report: (signals) => this.#report(signals),
       onText: ({ stem, n }, item, text) =>
         this.deltas.append(turnId(stem, n), messageId(stem, n, item), text),

@@ -5,8 +5,8 @@
  * COST-1  A call of a statement counts as one statement, and so does a call of a key.
  * COST-2  A put and a delete of a key count as one row written each.
  */
-import type { KeyValue } from "./key-value.ts";
-import type { SqlDatabase } from "./sql-database.ts";
+import type { KeyValue } from "../../src/ports/key-value.ts";
+import type { SqlDatabase } from "../../src/ports/sql-database.ts";
 
 export interface Cost {
   statements: number;

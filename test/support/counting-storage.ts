@@ -2,8 +2,9 @@
  * A Durable Object's storage that counts (see `counting.ts`), rows included: give it to the adapters in place of
  * `ctx.storage`. What the SDK does on `ctx.storage` itself is not counted.
  */
-import type { CostCounter } from "../counting.ts";
-import type { ActorStorage } from "./actor-storage.ts";
+
+import type { ActorStorage } from "../../src/ports/workers/actor-storage.ts";
+import type { CostCounter } from "./counting.ts";
 
 export function countingStorage(storage: ActorStorage, counter: CostCounter): ActorStorage {
   return {
