@@ -64,6 +64,32 @@ const rows: [row: string, name: string, statement: string][] = [
     "On a fresh machine one runs the runtime, which answers a message without a key; the other passes the tests.",
   ],
   [
+    "G2",
+    "Package",
+    "The packed archive in an empty project: the README's example, typed as printed, runs and deploys with `--dry-run`.",
+  ],
+  [
+    "G3",
+    "Supervised start",
+    "Killing any process of `npm start`, or the group, leaves no orphan; the next start works and the state is intact.",
+  ],
+  [
+    "G4",
+    "Schema migration",
+    "Actors of an older release open under today's code, turns in flight included; the recorded logs of each release are replayed.",
+  ],
+  [
+    "G5",
+    "Protocol version",
+    "An unknown version or type is answered with a typed error; old clients keep working.",
+  ],
+  [
+    "G6",
+    "Rate limits, CORS, body limits",
+    "Per principal and per conversation, configurable, with typed answers.",
+  ],
+  ["G7", "Tenants", "Two tenants with equal ids share nothing, and every list is scoped."],
+  [
     "H1",
     "Crash-transparent turns",
     "A crash before and after every crossing of a port: the final transcript equals that of the undisturbed run.",
