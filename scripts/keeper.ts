@@ -12,22 +12,28 @@ import { DatabaseSync } from "node:sqlite";
 import { PASSED_FILE, removePassed } from "./variables.ts";
 
 const GRACE_MS = 3_000;
+const SQLITE_BUSY = 5;
 const [persist = ".", ...command] = process.argv.slice(2);
 
 /**
  * The lock is an exclusive transaction that stays open: the operating system ends it with this process, however that
  * ends. It must stay referenced, for the database is closed when it is collected.
  */
-const lock = new DatabaseSync(join(persist, "lock.sqlite"), { timeout: GRACE_MS });
-process.on("exit", () => lock.close());
+let lock: DatabaseSync | undefined;
+process.on("exit", () => lock?.close());
 let stopping = false;
 
-function isOurs(): boolean {
+/** Takes the lock, or says why it cannot be had. */
+function takeLock(): string | undefined {
   try {
+    lock = new DatabaseSync(join(persist, "lock.sqlite"), { timeout: GRACE_MS });
     lock.exec("BEGIN EXCLUSIVE");
-    return true;
-  } catch {
-    return false;
+    return undefined;
+  } catch (cause) {
+    const isBusy = cause instanceof Error && "errcode" in cause && cause.errcode === SQLITE_BUSY;
+    return isBusy
+      ? `the state in ${persist} is in use by another Dramatis; end that one, or choose another --persist`
+      : `the state in ${persist} cannot be written: ${cause}; choose another --persist`;
   }
 }
 
@@ -45,12 +51,13 @@ function stop(): void {
   setTimeout(() => end("it did not stop in time"), GRACE_MS);
 }
 
-if (isOurs()) {
+const obstacle = takeLock();
+if (obstacle === undefined) {
   const wrangler = spawn(process.execPath, command, { stdio: ["ignore", "inherit", "inherit"] });
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, stop);
   process.on("disconnect", stop);
   wrangler.once("exit", (code, signal) => end(`wrangler ended (${signal ?? `exit code ${code}`})`));
   wrangler.once("error", (error) => end(error.message));
 } else {
-  end(`the state in ${persist} is in use by another Dramatis; end that one, or choose another --persist`);
+  end(obstacle);
 }

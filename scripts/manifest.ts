@@ -12,6 +12,9 @@ const ENTRIES = {
   "./adapters": "adapters/index",
 };
 
+/** What the dependencies ask for; the checkout brings a Node of its own. */
+const ENGINES = { node: ">=22.14.0" };
+
 /** Packages that an application has anyway where it uses what needs them. */
 const OPTIONAL_PEERS = { react: "^19.0.0", vite: ">=6.0.0 <9.0.0" };
 
@@ -21,11 +24,11 @@ interface CheckoutManifest {
   description: string;
   license: string;
   type: string;
-  engines: Record<string, string>;
   dependencies: Record<string, string>;
 }
 
 export interface Manifest extends CheckoutManifest {
+  engines: Record<string, string>;
   exports: Record<string, { types: string; default: string }>;
   peerDependencies: Record<string, string>;
   peerDependenciesMeta: Record<string, { optional: true }>;
@@ -34,14 +37,15 @@ export interface Manifest extends CheckoutManifest {
 export function packageManifest(path: string): Manifest {
   // SAFETY: this repository's own manifest, whose fields npm requires.
   const checkout = JSON.parse(readFileSync(path, "utf8")) as CheckoutManifest;
-  const { name, version, description, license, type, engines, dependencies } = checkout;
+  const { name, version, description, license, type, dependencies } = checkout;
   const entries = Object.entries(ENTRIES).map(([entry, module]) => [
     entry,
     { types: `./${module}.d.ts`, default: `./${module}.js` },
   ]);
   const optional = Object.keys(OPTIONAL_PEERS).map((peer) => [peer, { optional: true }]);
   return {
-    ...{ name, version, description, license, type, engines },
+    ...{ name, version, description, license, type },
+    engines: ENGINES,
     exports: Object.fromEntries(entries),
     dependencies,
     peerDependencies: OPTIONAL_PEERS,

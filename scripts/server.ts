@@ -13,12 +13,14 @@ import { PASSED_FILE, passVariables, removePassed } from "./variables.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const HOST = "127.0.0.1";
-/** A port may still be held by a runtime that is just ending. */
 /** A runtime that refuses this long, in milliseconds, is not configured as it should be. */
 const REFUSAL_PATIENCE_MS = 5_000;
+/** A port may still be held by a runtime that is just ending. */
 const PORT_PATIENCE_MS = 3_000;
 const READY_PATIENCE_MS = 120_000;
-const CRASH_PATIENCE_MS = 10_000;
+const REQUEST_PATIENCE_MS = 10_000;
+/** wrangler starts a process that crashed again in less than a second. */
+const CRASH_PATIENCE_MS = 5_000;
 const STOP_PATIENCE_MS = 6_000;
 
 export interface ServerOptions {
@@ -42,10 +44,10 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** Starts the server. Throws a `Failure` if the port is taken. */
+/** Starts the server. Throws a `Failure` if the port is taken or there can be no such folder. */
 export async function startServer(options: ServerOptions): Promise<Server> {
   const port = await freePort(options.port);
-  mkdirSync(options.persist, { recursive: true });
+  makeFolder(options.persist);
   const passed = passVariables(ROOT, process.env);
   const keeper = spawnKeeper(port, options, passed);
   let causeOfDeath = "its processes were killed";
@@ -83,6 +85,14 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       patience.abort();
     },
   };
+}
+
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true });
+  } catch (cause) {
+    throw new Failure(`State cannot be kept in ${path}: ${cause}; choose another --persist.`);
+  }
 }
 
 function spawnKeeper(
@@ -154,7 +164,8 @@ async function waitUntilHealthy(url: string, ended: Promise<string>, patienceMs:
     const isRefused = Date.now() - refusedSince > REFUSAL_PATIENCE_MS;
     if (isRefused || Date.now() > deadline) throw new Failure(`Dramatis did not get ready: ${answer}.`);
     try {
-      const response = await fetch(`${url}/health`, { signal: AbortSignal.timeout(10_000) });
+      const signal = AbortSignal.timeout(Math.min(patienceMs, REQUEST_PATIENCE_MS));
+      const response = await fetch(`${url}/health`, { signal });
       if (response.ok) return;
       answer = `GET /health answers ${response.status}: ${await response.text()}`;
       refusedSince = response.status === 503 ? Math.min(refusedSince, Date.now()) : Number.POSITIVE_INFINITY;
@@ -173,7 +184,7 @@ async function freePort(port: number): Promise<number> {
     if (found !== null) return found;
     if (Date.now() > deadline) {
       throw new Failure(
-        `Port ${port} is taken. End what listens there, or choose another: npm start -- --port ${port + 1}`,
+        `Port ${port} is taken. End what listens there, or choose another: npm start -- --port N (0 is any free one)`,
       );
     }
     await delay(100);

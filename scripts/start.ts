@@ -9,7 +9,8 @@ import { parseArgs } from "node:util";
 import { buildConsole } from "./console.ts";
 import { Failure } from "./failure.ts";
 import { onNpmDeath } from "./npm-death.ts";
-import { startServer } from "./server.ts";
+import { mayRestart } from "./restarts.ts";
+import { type Server, startServer } from "./server.ts";
 
 const USAGE = "Usage: npm start -- [--port N] [--persist DIR]";
 
@@ -35,29 +36,40 @@ function parseOptions() {
 }
 
 /** Resolves when somebody wants the runtime to end. */
-function farewell(): Promise<void> {
-  return new Promise((leave) => {
-    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => leave());
-    onNpmDeath(leave);
+function farewell(): Promise<undefined> {
+  return new Promise((resolve) => {
+    const leave = () => resolve(undefined);
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, leave);
+    onNpmDeath(() => {
+      console.error("Dramatis ends: the npm that started it is gone.");
+      leave();
+    });
   });
 }
 
+/** Resolves when the server has ended by itself, with the reason, or when somebody wants it to end, with nothing. */
+function run(server: Server, leaving: Promise<undefined>): Promise<string | undefined> {
+  const ready = server.ready.then(() => console.log(`Dramatis is ready at ${server.url}`));
+  return Promise.race([ready.then(() => server.ended), leaving]).finally(server.stop);
+}
+
 async function main(): Promise<void> {
-  const options = readOptions();
+  const { persist, ...options } = readOptions();
   buildConsole();
   const leaving = farewell();
-  const server = await startServer({
-    ...options,
-    onLine: (line, stream) => process[stream].write(`${line}\n`),
-  });
-  const ready = server.ready.then(() => console.log(`Dramatis is ready at ${server.url}`));
-  const ended = server.ended.then((reason) => {
-    throw new Failure(`Dramatis has ended: ${reason}.`);
-  });
-  try {
-    await Promise.race([ready.then(() => ended), ended, leaving]);
-  } finally {
-    await server.stop();
+  const ends: number[] = [];
+  let { port } = options;
+  for (;;) {
+    const onLine = (line: string, stream: "stdout" | "stderr") => process[stream].write(`${line}\n`);
+    const server = await startServer({ port, persist, onLine });
+    const reason = await run(server, leaving);
+    if (reason === undefined) return;
+    ends.push(Date.now());
+    if (!mayRestart(ends, Date.now())) {
+      throw new Failure(`Dramatis has ended: ${reason}. It ended too often to be started again.`);
+    }
+    console.error(`Dramatis has ended: ${reason}. It is started again.`);
+    port = Number(new URL(server.url).port);
   }
 }
 

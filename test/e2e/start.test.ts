@@ -1,11 +1,12 @@
 /** `npm start`: what it says, what it passes on, and that it leaves nothing behind however it ends. */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { failedStart, npmStart, type RunningStart } from "../support/npm-start.ts";
-import { type OpenAIServer, startOpenAIServer, textReply } from "../support/openai-server.ts";
+import { newGate, type OpenAIServer, startOpenAIServer, textReply } from "../support/openai-server.ts";
 import { killAll, processTree, type RunningProcess, waitUntilGone } from "../support/processes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dramatis-start-"));
@@ -13,8 +14,17 @@ const persist = join(folder, "state");
 
 const temporary = join(folder, "tmp");
 
-beforeAll(() => mkdirSync(temporary));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+let model: OpenAIServer;
+
+beforeAll(async () => {
+  mkdirSync(temporary);
+  model = await startOpenAIServer({ script: () => textReply("Hello ", "there.") });
+});
+
+afterAll(async () => {
+  await model.close();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 /** Folders with settings that were passed on to a Worker. */
 function passedOn(): string[] {
@@ -41,7 +51,7 @@ async function say(url: string, id: string, content: string): Promise<string> {
 }
 
 async function transcript(url: string, id: string): Promise<unknown[]> {
-  const response = await fetch(`${url}/api/conversations/${id}/messages`);
+  const response = await fetch(`${url}/api/conversations/${id}/messages?limit=200`);
   const { messages } = (await response.json()) as { messages: { content: unknown }[] };
   return messages.map(({ content }) => content);
 }
@@ -60,10 +70,8 @@ function rawStatus(url: string, headers: Record<string, string>): Promise<number
 describe("a running start", () => {
   const key = "sk-$HOME$(x)'#\\n\"=";
   let start: RunningStart;
-  let model: OpenAIServer;
 
   beforeAll(async () => {
-    model = await startOpenAIServer({ script: () => textReply("Hello ", "there.") });
     start = await npmStart(persist, {
       OPENAI_API_KEY: key,
       OPENAI_BASE_URL: model.baseUrl,
@@ -86,15 +94,33 @@ describe("a running start", () => {
     for (const { command } of processTree(start.npm.pid ?? 0)) expect(command).not.toContain("sk-");
   });
 
-  it("KEEP-2 refuses a port that is taken and a state folder that is open, and says what to do", async () => {
+  it("G3 KEEP-2 refuses a port that is taken and a state that is in use, and says what to do", async () => {
     const { port } = new URL(start.url);
-    const samePort = await failedStart(["--port", port, "--persist", join(folder, "other")]);
-    expect(samePort).toMatchObject({ code: 1, output: expect.stringContaining(`Port ${port} is taken`) });
+    const taken = { code: 1, output: expect.stringMatching(`Port ${port} is taken\\..*npm start -- --port`) };
+    expect(await failedStart(["--port", port, "--persist", persist])).toMatchObject(taken);
     const sameState = await failedStart(["--port", "0", "--persist", persist]);
     expect(sameState).toMatchObject({ code: 1, output: expect.stringContaining("is in use by another") });
-    const badPort = await failedStart(["--port", "eighty"]);
-    expect(badPort).toMatchObject({ code: 1, output: expect.stringContaining("Usage: npm start") });
+    expect(sameState.output).toContain("choose another --persist");
     expect((await fetch(`${start.url}/health`)).status).toBe(200);
+  });
+
+  it.each(["eighty", "65536", "-1"])("G3 refuses the port %s", async (port) => {
+    const refused = await failedStart([`--port=${port}`]);
+    expect(refused).toMatchObject({ code: 1, output: expect.stringContaining("a number from 0 to 65535") });
+    expect(refused.output).toContain("Usage: npm start");
+  });
+
+  it("G3 refuses a folder that cannot hold state, and says what to do", async () => {
+    const file = join(folder, "file");
+    writeFileSync(file, "");
+    const locked = join(folder, "locked");
+    mkdirSync(join(locked, "lock.sqlite"), { recursive: true });
+    for (const persist of [file, join(file, "below"), locked]) {
+      const refused = await failedStart(["--port", "0", "--persist", persist]);
+      expect(refused).toMatchObject({ code: 1, output: expect.stringContaining(persist) });
+      expect(refused.output).toMatch(/^.*cannot be .*choose another --persist\.$/m);
+      expect(refused.output).not.toMatch(/^\s+at /m);
+    }
   });
 
   it("lets neither a rebound name nor a foreign page in", async () => {
@@ -106,91 +132,159 @@ describe("a running start", () => {
     expect(await ask({ origin: start.url })).toBe(200);
   });
 
-  it("goes on when the process that runs the Worker is killed", async () => {
-    const conversation = await createConversation(start.url);
-    await say(start.url, conversation, "Hi");
-    const [worker] = processTree(start.npm.pid ?? 0).filter(({ command }) =>
-      /workerd serve.*entry=127\.0\.0\.1:0/.test(command),
-    );
-    if (worker === undefined) throw new Error("No process runs the Worker.");
-    process.kill(worker.pid, "SIGKILL");
-    await waitUntilGone([worker.pid]);
-    await expect
-      .poll(() => transcript(start.url, conversation).catch(String), { timeout: 20_000 })
-      .toEqual(["Hi", "Hello there."]);
-  });
-
   it("START-1 ends completely when it is interrupted, and removes what it passed on", async () => {
     expect(passedOn()).toHaveLength(1);
     await start.stop();
-    await model.close();
     expect(passedOn()).toEqual([]);
   });
 });
 
-describe("START-1 KEEP-1 KEEP-3 whichever process is killed, the others end, and the next start has the state", () => {
-  const victims: [string, (process: RunningProcess) => boolean, NodeJS.Signals?][] = [
-    ["npm", ({ command }) => command.startsWith("npm start")],
-    ["npm, politely", ({ command }) => command.startsWith("npm start"), "SIGTERM"],
-    ["the start script", ({ command }) => command.includes("scripts/start.ts") && !command.startsWith("sh ")],
-    ["the keeper", ({ command }) => command.includes("scripts/keeper.ts")],
-    ["wrangler", ({ command }) => command.includes("wrangler-dist")],
-  ];
-  const settings = { DRAMATIS_MODEL: "offline/offline-1", TMPDIR: temporary };
+/** What runs under `npm start`. A command line may match several patterns; the first one counts. */
+const kinds = {
+  npm: /^npm start/,
+  "npm's shell": /^\S*sh -c /,
+  "the keeper": /scripts\/keeper\.ts/,
+  "the start script": /scripts\/start\.ts/,
+  "wrangler's launcher": /wrangler\/bin\/wrangler\.js/,
+  wrangler: /wrangler-dist\/cli\.js/,
+  esbuild: /esbuild .*--service/,
+  "the workerd that runs the Worker": /workerd serve.*--inspector-addr/,
+  "the workerd in front of it": /workerd serve/,
+};
+
+function kindOf({ command }: RunningProcess): string | undefined {
+  return Object.entries(kinds).find(([, pattern]) => pattern.test(command))?.[0];
+}
+
+describe("whichever process is killed, nothing is left and nothing is lost", () => {
+  const state = join(folder, "killed");
+  const said: string[] = [];
+  const seen = new Set<number>();
+  let port = 0;
+  let start: RunningStart;
   let conversation: string | undefined;
-  const messages: string[] = [];
 
-  it.each(victims)("%s", async (_name, isVictim, signal = "SIGKILL") => {
-    const start = await npmStart(persist, settings);
+  afterEach(({ task }) => (task.result?.state === "fail" ? killAll([...seen]) : undefined));
+
+  function lookAtTree(): RunningProcess[] {
+    const tree = processTree(start.npm.pid ?? 0);
+    for (const { pid } of tree) seen.add(pid);
+    return tree;
+  }
+
+  /** On the port that the one before had; what was said to that one is there, and is answered. */
+  async function startAgain(): Promise<void> {
+    start = await npmStart(state, { OPENAI_BASE_URL: model.baseUrl, TMPDIR: temporary }, port);
+    lookAtTree();
+    port = Number(new URL(start.url).port);
     conversation ??= await createConversation(start.url);
-    await say(start.url, conversation, `Message ${messages.length / 2}`);
-    const before = await transcript(start.url, conversation);
-    expect(before.slice(0, messages.length)).toEqual(messages);
-    expect(before).toHaveLength(messages.length + 2);
-    messages.splice(0, messages.length, ...before.map(String));
+    await expectAnswers();
+  }
 
-    const tree = processTree(start.npm.pid ?? 0);
-    const victim = tree.findLast(isVictim);
-    if (victim === undefined) throw new Error(`Not found among ${JSON.stringify(tree)}`);
-    process.kill(victim.pid, signal);
-    await waitUntilGone(tree.map(({ pid }) => pid));
-    expect(passedOn()).toEqual([]);
-  });
-
-  it("wrangler's proxy: it comes back, or everything ends", async () => {
-    const start = await npmStart(persist, settings);
-    const tree = processTree(start.npm.pid ?? 0);
-    const proxy = tree.find(({ command }) => /workerd serve(?!.*--inspector-addr)/.test(command));
-    if (proxy === undefined) throw new Error(`Not found among ${JSON.stringify(tree)}`);
-    process.kill(proxy.pid, "SIGKILL");
-    await waitUntilGone([proxy.pid]);
-    const isBack = () =>
-      fetch(`${start.url}/health`).then(
-        ({ ok }) => ok,
-        () => false,
-      );
-    const isOver = () => start.npm.exitCode !== null;
-    await expect.poll(async () => isOver() || (await isBack()), { timeout: 30_000 }).toBe(true);
-    if (!isOver()) {
-      expect(await transcript(start.url, conversation ?? "")).toEqual(messages);
-      await start.stop();
-    }
-    await waitUntilGone(tree.map(({ pid }) => pid));
-    expect(passedOn()).toEqual([]);
-  });
-
-  it("all of them at once: then the next start cleans up", async () => {
-    const lost = await npmStart(persist, settings);
-    const pids = processTree(lost.npm.pid ?? 0).map(({ pid }) => pid);
-    await killAll(pids);
-    const left = passedOn();
-    expect(left).toHaveLength(1);
-
-    const next = await npmStart(persist, settings);
+  async function expectAnswers(): Promise<void> {
+    const now = () => transcript(start.url, conversation ?? "").catch(String);
+    await expect.poll(now, { timeout: 20_000 }).toEqual(said);
     expect(passedOn()).toHaveLength(1);
-    expect(passedOn()).not.toEqual(left);
-    expect(await transcript(next.url, conversation ?? "")).toEqual(messages);
-    await next.stop();
+  }
+
+  /** Says something, and kills when half of the answer is there. */
+  async function killInMidTurn(...victims: { pid: number }[]): Promise<void> {
+    const gate = newGate();
+    const steps = [{ text: "Hello " }, { gate: gate.wait }, { text: "there." }, { finish: "stop" }];
+    model.reply({ kind: "stream", steps });
+    const before = model.requests.length;
+    const content = `Message ${said.length / 2}`;
+    const response = await fetch(`${start.url}/api/conversations/${conversation}/turns`, {
+      method: "POST",
+      body: JSON.stringify({ content }),
+    });
+    expect(response.status).toBe(202);
+    await model.request(before);
+    await killAll(victims.map(({ pid }) => pid));
+    gate.open();
+    said.push(content, "Hello there.");
+  }
+
+  function find(tree: RunningProcess[], kind: keyof typeof kinds): RunningProcess {
+    const found = tree.find((process) => kindOf(process) === kind);
+    if (found === undefined) throw new Error(`${kind} is not among ${JSON.stringify(tree)}`);
+    return found;
+  }
+
+  const foreground: [string, (tree: RunningProcess[]) => RunningProcess[]][] = [
+    ["npm", (tree) => [find(tree, "npm")]],
+    // Some shells step aside for the last command; then this is the start script.
+    ["what npm started", (tree) => tree.slice(1, 2)],
+    ["the start script", (tree) => [find(tree, "the start script")]],
+    ["their group", (tree) => tree.filter((process) => !isServer(tree, process))],
+    ["all of them", (tree) => tree],
+  ];
+
+  /** Whether a process is the keeper or below it. */
+  function isServer(tree: RunningProcess[], { pid }: RunningProcess): boolean {
+    return processTree(find(tree, "the keeper").pid).some((member) => member.pid === pid);
+  }
+
+  it.each(foreground)("G3 START-1 KEEP-1 %s: all ends, and the next start goes on", async (_name, choose) => {
+    await startAgain();
+    const tree = lookAtTree();
+    const victims = choose(tree);
+    await killInMidTurn(...victims);
+    await waitUntilGone(tree.map(({ pid }) => pid));
+  });
+
+  it("G3 KEEP-3 npm, politely: all ends, and what was passed on is gone", async () => {
+    await startAgain();
+    const tree = lookAtTree();
+    start.npm.kill("SIGTERM");
+    await waitUntilGone(tree.map(({ pid }) => pid));
     expect(passedOn()).toEqual([]);
+  });
+
+  describe("in one start", () => {
+    it("G3 there is no process of another kind than these", async () => {
+      await startAgain();
+      const found = new Set(lookAtTree().map((process) => kindOf(process) ?? process.command));
+      found.add("npm's shell");
+      expect([...found].sort()).toEqual(Object.keys(kinds).sort());
+    });
+
+    it.each(["the workerd that runs the Worker", "esbuild"] as const)(
+      "G3 %s: the runtime goes on",
+      async (kind) => {
+        const victim = find(lookAtTree(), kind);
+        await killInMidTurn(victim);
+        await expectAnswers();
+        expect(start.output()).not.toContain("started again");
+      },
+    );
+
+    it.each(["the keeper", "wrangler's launcher", "the workerd in front of it"] as const)(
+      "G3 START-3 %s: the server is started again",
+      async (kind) => {
+        const before = lookAtTree();
+        const server = before.filter((process) => isServer(before, process));
+        await killInMidTurn(find(before, kind));
+        await waitUntilGone(server.map(({ pid }) => pid));
+        await expectAnswers();
+        expect(start.output()).toMatch(/^Dramatis has ended: .*\. It is started again\.$/m);
+      },
+    );
+
+    it("G3 START-3 wrangler, the fourth in a short time: all ends, with the reason", async () => {
+      const tree = lookAtTree();
+      await killInMidTurn(find(tree, "wrangler"));
+      await waitUntilGone(tree.map(({ pid }) => pid));
+      expect(start.output()).toMatch(/^Dramatis has ended: .*\. It ended too often to be started again\.$/m);
+      expect(passedOn()).toEqual([]);
+    });
+
+    it("G3 after all that, a start on the same port and state, and Ctrl-C", async () => {
+      await startAgain();
+      const exit = once(start.npm, "exit");
+      await start.stop();
+      expect(await exit).toEqual([0, null]);
+      expect(passedOn()).toEqual([]);
+    });
   });
 });

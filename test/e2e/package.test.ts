@@ -1,0 +1,280 @@
+/** The package as `npm run build` and `npm pack` make it, in an empty project that does what the README says. */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  cpSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { homedir, tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { installFromCheckout } from "../support/npm-project.ts";
+import { processTree, waitUntilGone } from "../support/processes.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const WRANGLER = join(ROOT, "node_modules/wrangler/bin/wrangler.js");
+const TSC = join(ROOT, "node_modules/typescript/bin/tsc");
+
+const folder = mkdtempSync(join(tmpdir(), "dramatis-package-"));
+const project = join(folder, "project");
+const installed = join(project, "node_modules/dramatis");
+/** wrangler and npm, without a word to or from the outside. */
+const quiet = {
+  ...process.env,
+  CLOUDFLARE_CF_FETCH_ENABLED: "false",
+  WRANGLER_HIDE_BANNER: "true",
+  WRANGLER_REGISTRY_PATH: join(folder, "registry"),
+  WRANGLER_SEND_METRICS: "false",
+  WRANGLER_WRITE_LOGS: "false",
+  npm_config_update_notifier: "false",
+};
+
+/** Runs a program to its end and answers what it printed; throws that if it fails. */
+function run(cwd: string, command: string, ...args: string[]): string {
+  try {
+    return execFileSync(command, args, { cwd, env: quiet, encoding: "utf8", stdio: "pipe" });
+  } catch (cause) {
+    const { stdout, stderr } = cause as { stdout: string; stderr: string };
+    throw new Error(`${command} ${args.join(" ")} has failed:\n${stdout}\n${stderr}`);
+  }
+}
+
+/** Builds a copy of the checkout, so that a `dist` which is in use stays as it is, and answers the archive. */
+function buildAndPack(): string {
+  const checkout = join(folder, "checkout");
+  const isSource = (path: string) => !/^(?:node_modules|dist|\..*)$/.test(basename(path));
+  for (const name of readdirSync(ROOT).filter(isSource)) {
+    cpSync(join(ROOT, name), join(checkout, name), { recursive: true, filter: isSource });
+  }
+  symlinkSync(join(ROOT, "node_modules"), join(checkout, "node_modules"), "junction");
+  run(checkout, "npm", "run", "build");
+  run(checkout, "npm", "pack", "./dist");
+  const [archive = ""] = globSync("dramatis-*.tgz", { cwd: checkout });
+  return join(checkout, archive);
+}
+
+interface Manifest {
+  exports: Record<string, unknown>;
+  engines: { node: string };
+  dependencies: Record<string, string>;
+}
+
+function manifestOf(path: string): Manifest {
+  return JSON.parse(readFileSync(join(path, "package.json"), "utf8"));
+}
+
+/** The README's examples: their language and text. */
+function printedExamples(): { language: string; text: string }[] {
+  const readme = readFileSync(join(installed, "README.md"), "utf8");
+  return [...readme.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = "", text = ""]) => ({
+    language,
+    text,
+  }));
+}
+
+/** The one example that has this in it. */
+function exampleWith(part: string): string {
+  const found = printedExamples().filter(({ text }) => text.includes(part));
+  expect(found).toHaveLength(1);
+  return found[0]?.text ?? "";
+}
+
+function write(name: string, text: string): void {
+  mkdirSync(dirname(join(project, name)), { recursive: true });
+  writeFileSync(join(project, name), text);
+}
+
+/** The repository's own, changed as the README says. */
+function writeConfiguration(): void {
+  const { r2_buckets, ...pattern } = JSON.parse(readFileSync(join(ROOT, "wrangler.jsonc"), "utf8"));
+  const configuration = {
+    ...pattern,
+    name: "my-agents",
+    services: pattern.services.map((service: object) => ({ ...service, service: "my-agents" })),
+    assets: { ...pattern.assets, directory: "node_modules/dramatis/console" },
+  };
+  write("wrangler.jsonc", JSON.stringify(configuration));
+  write(".dev.vars", "DRAMATIS_LOCAL=1\n");
+}
+
+/** What the compiler says of these files, and of the package's declarations where they are asked for. */
+function typeErrors(options: string[], ...files: string[]): string[] {
+  const always = ["--noEmit", "--strict", "--target", "es2024", "--pretty", "false"];
+  try {
+    run(project, process.execPath, TSC, ...always, ...options, ...files);
+    return [];
+  } catch (cause) {
+    const errors = String(cause).match(/^.*\berror TS\d.*$/gm);
+    if (errors === null) throw cause;
+    // Other packages' declarations are not ours to judge.
+    return errors.filter((line) => !/node_modules\/(?!dramatis\/)/.test(line));
+  }
+}
+
+const worker = ["--types", "@cloudflare/workers-types", "--lib", "es2024"];
+const page = ["--types", "react", "--lib", "es2024,dom,dom.iterable", "--jsx", "react-jsx"];
+const bundler = ["--module", "esnext", "--moduleResolution", "bundler"];
+
+beforeAll(() => {
+  const archive = buildAndPack();
+  mkdirSync(installed, { recursive: true });
+  run(project, "tar", "-xzf", archive, "-C", installed, "--strip-components=1");
+  write("package.json", JSON.stringify({ name: "my-agents", private: true, type: "module" }));
+  installFromCheckout(project, [...Object.keys(manifestOf(installed).dependencies), "zod"]);
+  installFromCheckout(project, ["@cloudflare/workers-types"]);
+  for (const { text } of printedExamples()) {
+    const [, name] = /^\/\/ (src\/\S+)\n/.exec(text) ?? [];
+    if (name !== undefined) write(name, text);
+  }
+  writeConfiguration();
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("G2 the archive", () => {
+  it("has code, declarations, the console, and what a reader needs: nothing else, and no path of this machine", () => {
+    const files = globSync("**/*.*", { cwd: installed, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name).slice(installed.length + 1));
+    const others = files.filter((file) => !/\.js$|\.d\.ts$|^console\//.test(file));
+    expect(others.sort()).toEqual(["README.md", "package.json"]);
+    expect(readdirSync(installed)).toContain("LICENSE");
+    expect(files.filter((file) => /(?:^|\/)tests?(?:\/|\.)|\.test\.|\.map$/.test(file))).toEqual([]);
+    const told = files.filter((file) => {
+      const text = readFileSync(join(installed, file), "utf8");
+      return [ROOT, folder, `${homedir()}/`].some((path) => text.includes(path));
+    });
+    expect(told).toEqual([]);
+  });
+
+  it("asks for a Node on which all that it depends on runs", () => {
+    const least = ({ engines }: Partial<Manifest>) => {
+      const [, major = 0, minor = 0] = /^>=\s*(\d+)(?:\.(\d+))?/.exec(engines?.node ?? "") ?? [];
+      return Number(major) * 1000 + Number(minor);
+    };
+    const manifest = manifestOf(installed);
+    for (const name of Object.keys(manifest.dependencies)) {
+      const needed = least(manifestOf(join(project, "node_modules", name)));
+      expect(needed, name).toBeLessThanOrEqual(least(manifest));
+    }
+  });
+});
+
+describe("G2 the README's example, as printed", () => {
+  it("compiles, strictly", () => {
+    expect(readdirSync(join(project, "src"))).toEqual(["library.ts", "worker.ts"]);
+    expect(typeErrors([...bundler, ...worker, "--skipLibCheck"], "src/worker.ts")).toEqual([]);
+  });
+
+  it("deploys, as far as that can be tried without an account", () => {
+    const told = run(project, process.execPath, WRANGLER, "deploy", "--dry-run");
+    expect(told).toContain("env.Executor (my-agents#Executor)");
+    expect(told).toContain("--dry-run: exiting now.");
+  });
+
+  describe("under wrangler dev", () => {
+    let server: ChildProcess;
+    let url: string;
+
+    beforeAll(async () => {
+      server = spawn(process.execPath, [WRANGLER, "dev", "--port", "0"], {
+        cwd: project,
+        env: quiet,
+        detached: true,
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      url = await addressOf(server);
+    });
+
+    afterAll(async () => {
+      const pids = processTree(server.pid ?? 0).map(({ pid }) => pid);
+      process.kill(-(server.pid ?? 0), "SIGKILL");
+      await waitUntilGone(pids);
+    });
+
+    /** POSTs what the README's curl command for this path sends. */
+    function curl(path: RegExp, at: string): Promise<Response> {
+      const sh = printedExamples().filter(({ language }) => language === "sh");
+      const commands = sh.flatMap(({ text }) => text.replaceAll("\\\n", "").split("\n"));
+      const command = commands.find((line) => path.test(line) && line.includes(" -d "));
+      const [, body = ""] = / -d '([^']*)'/.exec(command ?? "") ?? [];
+      const headers = [...(command ?? "").matchAll(/ -H '([^:]+): ([^']+)'/g)];
+      return fetch(`${url}${at}`, {
+        method: "POST",
+        headers: headers.map(([, name = "", value = ""]): [string, string] => [name, value]),
+        body: body.replace('"assistant"', '"guide"'),
+      });
+    }
+
+    it("answers the README's curl commands", async () => {
+      expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: "ok" });
+      const created = await curl(/\/api\/conversations\s/, "/api/conversations");
+      expect(created.status).toBe(201);
+      const { id } = (await created.json()) as { id: string };
+      const turn = await (await curl(/\/turns\s/, `/api/conversations/${id}/turns`)).text();
+      expect(turn).toContain("Offline model");
+      expect(turn).toContain('"type":"turn.completed"');
+    });
+
+    it("answers the README's client, in Node and without React", () => {
+      const text = exampleWith('from "dramatis/client";\n\nconst client');
+      write("client.ts", text.replace(/http:\/\/localhost:\d+/, url));
+      expect(typeErrors([...bundler, ...worker, "--skipLibCheck"], "client.ts")).toEqual([]);
+      expect(run(project, process.execPath, "client.ts")).toMatch(/^turn\.started .*^turn\.completed /ms);
+    });
+
+    it("serves the console", async () => {
+      const response = await fetch(url);
+      expect(await response.text()).toContain('<div id="root">');
+    });
+  });
+});
+
+describe("G2 the entry points", () => {
+  it("only dramatis/react needs React, and with React the README's component compiles", () => {
+    const load = () => run(project, process.execPath, "--eval", 'await import("dramatis/react")');
+    expect(load).toThrow("Cannot find package 'react'");
+    installFromCheckout(project, ["react", "@types/react"]);
+    expect(load()).toBe("");
+    write("src/chat.tsx", exampleWith("export function Chat"));
+    expect(typeErrors([...bundler, ...page, "--skipLibCheck"], "src/chat.tsx")).toEqual([]);
+  });
+
+  it.each([
+    ["bundler", bundler],
+    ["nodenext", ["--module", "nodenext", "--moduleResolution", "nodenext"]],
+  ])("are typed under %s, in themselves and in all they declare", (name, resolution) => {
+    const entries = Object.keys(manifestOf(installed).exports).map((entry) => entry.replace(".", "dramatis"));
+    expect(entries).toContain("dramatis/client");
+    const lines = entries.map((entry, index) => `export * as entry${index} from "${entry}";\n`);
+    write(`${name}.ts`, lines.join(""));
+    expect(typeErrors([...resolution, ...worker], `${name}.ts`)).toEqual([]);
+  });
+});
+
+/** The address at which wrangler says that it listens. */
+async function addressOf(server: ChildProcess): Promise<string> {
+  const told: string[] = [];
+  const listening = new Promise<string>((resolve) => {
+    for (const input of [server.stdout, server.stderr]) {
+      if (input === null) continue;
+      createInterface({ input }).on("line", (line) => {
+        told.push(line);
+        const [, url] = /Ready on (http:\S+)/.exec(line) ?? [];
+        if (url !== undefined) resolve(url);
+      });
+    }
+  });
+  const ended = once(server, "exit").then(() => {
+    throw new Error(`wrangler dev has ended:\n${told.join("\n")}`);
+  });
+  return Promise.race([listening, ended]);
+}
