@@ -15,7 +15,9 @@ export function buildConsole({ force = false } = {}): void {
   if (!force && existsSync(PAGE) && statSync(PAGE).mtimeMs >= newest(SOURCES)) return;
   const vite = join(ROOT, "node_modules/vite/bin/vite.js");
   const build = ["build", "--config", "app/vite.config.ts", "--logLevel", "error"];
-  const { status } = spawnSync(process.execPath, [vite, ...build], { cwd: ROOT, stdio: "inherit" });
+  // In any other mode React's compiler would write this machine's paths into the code.
+  const env = { ...process.env, NODE_ENV: "production" };
+  const { status } = spawnSync(process.execPath, [vite, ...build], { cwd: ROOT, env, stdio: "inherit" });
   if (status !== 0) throw new Failure("The console cannot be built; see above.");
 }
 
