@@ -54,14 +54,14 @@ function run(server: Server, leaving: Promise<undefined>): Promise<string | unde
 }
 
 async function main(): Promise<void> {
-  const { persist, ...options } = readOptions();
+  const options = readOptions();
   buildConsole();
   const leaving = farewell();
   const ends: number[] = [];
   let { port } = options;
   for (;;) {
     const onLine = (line: string, stream: "stdout" | "stderr") => process[stream].write(`${line}\n`);
-    const server = await startServer({ port, persist, onLine });
+    const server = await startServer({ ...options, port, onLine });
     const reason = await run(server, leaving);
     if (reason === undefined) return;
     ends.push(Date.now());

@@ -183,7 +183,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
 
   async function expectAnswers(): Promise<void> {
     const now = () => transcript(start.url, conversation ?? "").catch(String);
-    await expect.poll(now, { timeout: 20_000 }).toEqual(said);
+    await expect.poll(now, { timeout: 60_000 }).toEqual(said);
     expect(passedOn()).toHaveLength(1);
   }
 
