@@ -3,7 +3,7 @@
  * together (`keeper.ts`).
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdirSync } from "node:fs";
+import { accessSync, constants, mkdirSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -44,7 +44,7 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** Starts the server. Throws a `Failure` if the port is taken or there can be no such folder. */
+/** Starts the server. Throws a `Failure` if the port is taken or state cannot be kept in the folder. */
 export async function startServer(options: ServerOptions): Promise<Server> {
   const port = await freePort(options.port);
   makeFolder(options.persist);
@@ -90,6 +90,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
 function makeFolder(path: string): void {
   try {
     mkdirSync(path, { recursive: true });
+    accessSync(path, constants.W_OK);
   } catch (cause) {
     throw new Failure(`State cannot be kept in ${path}: ${cause}; choose another --persist.`);
   }

@@ -225,13 +225,18 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
     return processTree(find(tree, "the keeper").pid).some((member) => member.pid === pid);
   }
 
-  it.each(foreground)("G3 START-1 KEEP-1 %s: all ends, and the next start goes on", async (_name, choose) => {
-    await startAgain();
-    const tree = lookAtTree();
-    const victims = choose(tree);
-    await killInMidTurn(...victims);
-    await waitUntilGone(tree.map(({ pid }) => pid));
-  });
+  it.each(foreground)(
+    "G3 START-1 KEEP-1 KEEP-3 %s: all ends, and the next start goes on",
+    async (_, choose) => {
+      await startAgain();
+      const tree = lookAtTree();
+      const victims = choose(tree);
+      await killInMidTurn(...victims);
+      await waitUntilGone(tree.map(({ pid }) => pid));
+      // With nobody left to clear up, the next start does.
+      expect(passedOn()).toHaveLength(victims.length === tree.length ? 1 : 0);
+    },
+  );
 
   it("G3 KEEP-3 npm, politely: all ends, and what was passed on is gone", async () => {
     await startAgain();
