@@ -1,0 +1,35 @@
+/**
+ * `node scripts/record-release.ts`: keeps what this version's actors store, turns in flight included, in
+ * `test/fixtures/releases/VERSION`, for the suite of every later version. A release is recorded once.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { VERSION } from "../src/version.ts";
+
+const TRANSFORM = "--experimental-transform-types";
+
+/** The sources use what Node's stripping of types leaves out, so this runs in a process that transforms them. */
+function runAgain(): void {
+  const flags = [TRANSFORM, "--no-warnings"];
+  const { status } = spawnSync(process.execPath, [...flags, import.meta.filename], { stdio: "inherit" });
+  process.exitCode = status ?? 1;
+}
+
+async function record(): Promise<void> {
+  const directory = join(import.meta.dirname, "../test/fixtures/releases", VERSION);
+  if (existsSync(directory)) {
+    throw new Error(`Version ${VERSION} is recorded already. Raise the version, then record the new one.`);
+  }
+  const { recordAll } = await import("../test/support/releases/record.ts");
+  const { encodeRecording } = await import("../test/support/releases/format.ts");
+  const recordings = await recordAll();
+  mkdirSync(directory, { recursive: true });
+  for (const recording of recordings) {
+    writeFileSync(join(directory, `${recording.name}.jsonl`), encodeRecording(recording));
+  }
+  console.info(`Recorded ${recordings.length} databases of ${VERSION}.`);
+}
+
+if (process.execArgv.includes(TRANSFORM)) await record();
+else runAgain();

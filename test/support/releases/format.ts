@@ -1,0 +1,146 @@
+/**
+ * What is kept of an actor of a release: everything that was in its storage, and what its readers were shown of it, as
+ * lines of JSON. Values stand as they were stored; a long run of one character is shortened.
+ */
+import type { KeyValue } from "../../../src/ports/key-value.ts";
+import type { SqlDatabase, SqlValue } from "../../../src/ports/sql-database.ts";
+import type { Json } from "../../../src/shared/json.ts";
+
+/** A table with all of its rows, in the order of its columns. */
+export interface StoredTable {
+  name: string;
+  /** The statement that made it. */
+  sql: string;
+  rows: SqlValue[][];
+}
+
+export interface StoredStorage {
+  tables: StoredTable[];
+  keyValue: [key: string, value: unknown][];
+}
+
+/** Which of the stores a recording is of. */
+export type Recorded = "conversation" | "agent" | "sessions" | "directory";
+
+export interface Recording {
+  name: string;
+  of: Recorded;
+  /** The virtual time at which it was made, in milliseconds since the epoch. */
+  now: number;
+  storage: StoredStorage;
+  /** What was read from it by the code of the release, by the name of the view. */
+  views: Record<string, unknown>;
+}
+
+export function encodeRecording({ name, of, now, storage, views }: Recording): string {
+  const lines: unknown[] = [{ name, of, now }];
+  for (const { name, sql, rows } of storage.tables) {
+    lines.push({ table: name, sql });
+    for (const row of rows) lines.push({ row: row.map(packValue) });
+  }
+  for (const [key, value] of storage.keyValue) lines.push({ key, value: packDeep(value) });
+  for (const [view, value] of Object.entries(views)) lines.push({ view, value: packDeep(value) });
+  return `${lines.map((line) => JSON.stringify(line)).join("\n")}\n`;
+}
+
+type Line =
+  | { name: string; of: Recorded; now: number }
+  | { table: string; sql: string }
+  | { row: Json[] }
+  | { key: string; value: Json }
+  | { view: string; value: Json };
+
+export function decodeRecording(text: string): Recording {
+  // SAFETY: only `encodeRecording` wrote these files.
+  const lines = text.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line) as Line]));
+  const storage: StoredStorage = { tables: [], keyValue: [] };
+  const views: Recording["views"] = {};
+  let head: Pick<Recording, "name" | "of" | "now"> | undefined;
+  for (const line of lines) {
+    if ("of" in line) head = line;
+    else if ("table" in line) storage.tables.push({ name: line.table, sql: line.sql, rows: [] });
+    else if ("row" in line) storage.tables.at(-1)?.rows.push(line.row.map(unpackValue));
+    else if ("key" in line) storage.keyValue.push([line.key, unpackDeep(line.value)]);
+    else views[line.view] = unpackDeep(line.value);
+  }
+  if (head === undefined) throw new Error("This is not a recording.");
+  return { ...head, storage, views };
+}
+
+/** Names of tables that are not an actor's own: SQLite's, the platform's, the adapter's and the SDK's. */
+const FOREIGN = /^(?:sqlite_|_cf_|_node_|cf_agents_(?!sessions$|events$|long_text$)|cf_ai_)/;
+
+/** Everything an actor keeps, as rows and entries. */
+export function dumpStorage(database: SqlDatabase, keyValue: KeyValue): StoredStorage {
+  const masters = database.all<{ name: string; sql: string }>(
+    "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL ORDER BY name",
+  );
+  const tables = masters
+    .filter(({ name }) => !FOREIGN.test(name))
+    .map(({ name, sql }) => {
+      const rows = database.all(`SELECT * FROM "${name}"`).map((row) => Object.values(row));
+      return { name, sql, rows };
+    });
+  return { tables, keyValue: keyValue.list("", 100_000) };
+}
+
+/** Puts everything into storage that is empty. */
+export function loadStorage(
+  { tables, keyValue }: StoredStorage,
+  database: SqlDatabase,
+  store: KeyValue,
+): void {
+  for (const { name, sql, rows } of tables) {
+    database.run(sql);
+    for (const row of rows) {
+      database.run(`INSERT INTO "${name}" VALUES (${row.map(() => "?").join(", ")})`, ...row);
+    }
+  }
+  for (const [key, value] of keyValue) store.put(key, value);
+}
+
+/** A run that is shortened has at least this many characters. */
+const RUN = /([a-z])\1{4095,}/g;
+
+type PackedText = string | { text: (string | [character: string, times: number])[] };
+
+function packText(text: string): PackedText {
+  const parts: (string | [string, number])[] = [];
+  let end = 0;
+  for (const { 0: run, 1: character = "", index } of text.matchAll(RUN)) {
+    if (index > end) parts.push(text.slice(end, index));
+    parts.push([character, run.length]);
+    end = index + run.length;
+  }
+  if (parts.length === 0) return text;
+  return { text: end === text.length ? parts : [...parts, text.slice(end)] };
+}
+
+function packValue(value: SqlValue): Json {
+  if (value instanceof Uint8Array) return { bytes: [...value] };
+  return typeof value === "string" ? packText(value) : value;
+}
+
+function unpackValue(packed: Json): SqlValue {
+  if (typeof packed !== "object" || packed === null) return typeof packed === "boolean" ? null : packed;
+  if ("bytes" in packed && Array.isArray(packed.bytes)) return Uint8Array.from(packed.bytes.map(Number));
+  return String(unpackDeep(packed));
+}
+
+/** JSON whose long texts are shortened; a member that is absent and one that is undefined are alike. */
+function packDeep(value: unknown): Json {
+  return JSON.parse(JSON.stringify(value), (_, member) =>
+    typeof member === "string" ? packText(member) : member,
+  );
+}
+
+function unpackDeep(packed: Json): Json {
+  return JSON.parse(JSON.stringify(packed), (_, member) => {
+    const parts: unknown =
+      typeof member === "object" && member !== null ? Reflect.get(member, "text") : undefined;
+    if (!Array.isArray(parts)) return member;
+    return parts
+      .map((part) => (Array.isArray(part) ? String(part[0]).repeat(Number(part[1])) : part))
+      .join("");
+  });
+}

@@ -1,0 +1,84 @@
+/**
+ * The library whose tools the recorded conversations have pinned. A recording is for ever: what is in here may be added
+ * to, and never renamed or removed.
+ */
+import { z } from "zod";
+import { defineLibrary, defineTool, type Library } from "../../../src/library/define.ts";
+import { ToolError } from "../../../src/library/tool-error.ts";
+import type { Persona, ToolEffect } from "../../../src/library/types.ts";
+import type { RunRecord } from "../provider-script.ts";
+
+/** What the tools are told of and ask for. */
+export interface ToolWorld {
+  report(key: string, run: RunRecord): Promise<void>;
+  pass(key: string, gate: string, signal: AbortSignal): Promise<void>;
+}
+
+export const RECORDED_PERSONA: Persona = {
+  identity: { systemPrompt: "You are recorded." },
+  tools: {
+    toolIds: [
+      "release/look-up",
+      "release/save",
+      "release/charge",
+      "release/fails",
+      "release/big",
+      "release/counter",
+    ],
+  },
+};
+
+/** The address of the provider in a recording; a test that reaches a real one puts that in its place. */
+export const RECORDED_PROVIDER = "http://provider.invalid/v1";
+
+export function releaseLibrary({ report, pass }: ToolWorld): Library {
+  const counted = (name: string, effect: ToolEffect) =>
+    defineTool({
+      name,
+      description: `Reports its runs; ${effect}.`,
+      input: z.object({ key: z.string(), n: z.number(), gate: z.string().optional() }),
+      effect,
+      async execute(input, { operationId, signal }) {
+        await report(input.key, { tool: name, operationId, input });
+        if (input.gate !== undefined) await pass(input.key, input.gate, signal);
+        return { tool: name, n: input.n };
+      },
+    });
+  const fails = defineTool({
+    name: "fails",
+    description: "Fails.",
+    input: z.object({}),
+    effect: "idempotent",
+    execute: () => {
+      throw new ToolError("The shelf is empty.");
+    },
+  });
+  const big = defineTool({
+    name: "big",
+    description: "Returns a text of this many characters.",
+    input: z.object({ size: z.int() }),
+    effect: "idempotent",
+    execute: ({ size }) => "x".repeat(size),
+  });
+  const counter = defineTool({
+    name: "counter",
+    description: "Counts up in the conversation's own memory.",
+    input: z.object({}),
+    effect: "once",
+    async execute(_, { state }) {
+      const before = await state.get("count");
+      const count = typeof before === "number" ? before + 1 : 1;
+      await state.put("count", count);
+      return { count };
+    },
+  });
+  const tools = [
+    counted("look_up", "pure"),
+    counted("save", "idempotent"),
+    counted("charge", "once"),
+    fails,
+    big,
+    counter,
+  ];
+  return defineLibrary("release", { tools });
+}

@@ -1,0 +1,37 @@
+/** As much of D1 as the directory uses, on Node's SQLite, so that its database can be recorded without a Worker. */
+import type { NodeSqlDatabase } from "../../../src/ports/node/node-sql-database.ts";
+import type { SqlValue } from "../../../src/ports/sql-database.ts";
+
+class Statement {
+  constructor(
+    private readonly database: NodeSqlDatabase,
+    private readonly sql: string,
+    private readonly values: SqlValue[] = [],
+  ) {}
+
+  bind(...values: SqlValue[]): Statement {
+    return new Statement(this.database, this.sql, values);
+  }
+
+  execute() {
+    return { results: this.database.all(this.sql, ...this.values) };
+  }
+
+  async run() {
+    return this.execute();
+  }
+
+  async all() {
+    return this.execute();
+  }
+}
+
+export function nodeD1(database: NodeSqlDatabase): D1Database {
+  const stand = {
+    prepare: (sql: string) => new Statement(database, sql),
+    batch: async (statements: Statement[]) =>
+      database.transaction(() => statements.map((statement) => statement.execute())),
+  };
+  // SAFETY: the directory uses these two methods only.
+  return stand as unknown as D1Database;
+}

@@ -1,0 +1,331 @@
+/**
+ * The recordings of a release: actors with a past, actors in the middle of every phase of a turn, and the directory.
+ * What is recorded is what today's code writes; the same code gives the same recordings.
+ */
+import { AgentStore } from "../../../src/agents/agent/store.ts";
+import type { Content } from "../../../src/client/protocol.ts";
+import { D1Directory } from "../../../src/directory/d1-directory.ts";
+import { resolveChain } from "../../../src/library/resolve.ts";
+import { EventStore } from "../../../src/memory/event-store.ts";
+import { LongText } from "../../../src/memory/long-text.ts";
+import { SessionStore } from "../../../src/memory/session-store.ts";
+import { SqlSessionTable } from "../../../src/memory/session-table.ts";
+import { compaction, everyAction, numbered, agent as spoken, user } from "../events.ts";
+import type { ReplyScript, Script, StepScript } from "../provider-script.ts";
+import { dumpStorage, type Recording } from "./format.ts";
+import { RECORDED_PERSONA, RECORDED_PROVIDER } from "./library.ts";
+import { nodeD1 } from "./node-d1.ts";
+import { type Life, Stage } from "./stage.ts";
+import { agentViews, conversationViews, directoryViews, sessionViews } from "./views.ts";
+
+/** The user of every recording, and the tenant. */
+export const RECORDED_USER = "ada";
+const TENANT = "test";
+
+const say = (text: string): StepScript[] => [{ text }];
+const held = (text: string): StepScript[] => [{ gate: "hold" }, { text }];
+const busy = { status: 503, message: "Busy." };
+const thought: StepScript = {
+  raw: `data: ${JSON.stringify({ choices: [{ index: 0, delta: { reasoning_content: "Hm." } }] })}\n\n`,
+};
+/** Two of these exceed what stands in one row. */
+const big: StepScript = { call: "big", input: { size: 900_000 } };
+
+export async function recordAll(): Promise<Recording[]> {
+  return [
+    await created(),
+    await completed(),
+    await duringModelCall(),
+    await duringBackoff(),
+    await duringTools(),
+    await duringPureTools(),
+    await severalActive(),
+    await afterRecoveries(),
+    await afterTooManyRecoveries(),
+    await withLongRow(),
+    agent(),
+    sessions(),
+    await directory(),
+  ];
+}
+
+/** One conversation on its stage. */
+class Take {
+  readonly stage: Stage;
+  life: Life;
+  #plays = 0;
+
+  private constructor(readonly name: string) {
+    this.stage = new Stage(undefined, seedOf(name));
+    this.life = this.stage.begin();
+  }
+
+  static async begin(name: string): Promise<Take> {
+    const take = new Take(name);
+    const { stage, life } = take;
+    const profile = { provider: "openai", modelId: "scripted", baseUrl: RECORDED_PROVIDER } as const;
+    life.runtime.create({
+      id: `conv_${stage.ids.ulid()}`,
+      tenant: TENANT,
+      title: name,
+      agentId: "recorded",
+      projectId: "default",
+      participants: [
+        { type: "user", id: RECORDED_USER },
+        { type: "agent", id: "recorded" },
+      ],
+      chain: await resolveChain(stage.registry, RECORDED_PERSONA, profile),
+      createdAt: stage.clock.now(),
+    });
+    return take;
+  }
+
+  /** Sends a message that its own script answers; `as` gives it another form than text. */
+  async send(
+    replies: (key: string) => ReplyScript[],
+    more: { id?: string; replyToMessageId?: string; as?: (text: string) => Content } = {},
+  ) {
+    this.#plays += 1;
+    const key = `${this.name}-${this.#plays}`;
+    const text = JSON.stringify({ key, replies: replies(key) } satisfies Script);
+    const { id, replyToMessageId, as } = more;
+    await this.stage.clock.advance(1_000);
+    return this.life.runtime.accept({
+      type: "conversation.user.message",
+      ...(id === undefined ? {} : { id }),
+      caller: { type: "user", userId: RECORDED_USER },
+      data: { content: as?.(text) ?? text, ...(replyToMessageId === undefined ? {} : { replyToMessageId }) },
+    });
+  }
+
+  /** Sends a message and lets its turn come to its end. */
+  async play(...message: Parameters<Take["send"]>) {
+    const started = await this.send(...message);
+    await this.stage.until(() => !this.life.runtime.busy);
+    return started;
+  }
+
+  /** Goes on until the journal has had as many entries of a type. */
+  async reached(type: string, count = 1): Promise<void> {
+    const { queries, runtime } = this.life;
+    const entries = () => queries.journal(runtime.state, { limit: 200 }).items;
+    await this.stage.until(() => entries().filter((entry) => entry.type === type).length >= count);
+  }
+
+  /** The actor dies and wakes again. */
+  async die(): Promise<void> {
+    this.life = this.stage.begin();
+    await this.life.runtime.wake();
+  }
+
+  recording(): Recording {
+    const { database, keyValue, clock } = this.stage;
+    const views = conversationViews(this.life);
+    const storage = dumpStorage(database, keyValue);
+    return { name: this.name, of: "conversation", now: clock.now(), storage, views };
+  }
+}
+
+/** Recordings have ids of their own, so that they can stand side by side. */
+function seedOf(name: string): number {
+  return [...name].reduce((seed, character) => seed * 31 + (character.codePointAt(0) ?? 0), 7);
+}
+
+async function created(): Promise<Recording> {
+  return (await Take.begin("created")).recording();
+}
+
+async function completed(): Promise<Recording> {
+  const take = await Take.begin("completed");
+  const usage = { prompt_tokens: 12, completion_tokens: 5, total_tokens: 17 };
+  const first = await take.play(() => [[thought, { text: "Hello." }, { usage }]], { id: "key one" });
+  await take.play(() => [say("In parts.")], {
+    replyToMessageId: first.messageId,
+    as: (text) => [{ type: "text", text }],
+  });
+  await take.play((key) => [
+    [
+      { text: "Looking. " },
+      { call: "look_up", input: { key, n: 1 } },
+      { call: "look_up", input: { key, n: 2 } },
+    ],
+    [
+      { call: "save", input: { key, n: 3 } },
+      { call: "charge", input: { key, n: 4 } },
+    ],
+    [
+      { call: "counter", input: {} },
+      { call: "fails", input: {} },
+    ],
+    [
+      { call: "nobody", input: {} },
+      { call: "save", input: "{" },
+    ],
+    say("Looked, saved and charged."),
+  ]);
+  await take.play(() => [{ attempts: [busy, say("At the second attempt.")] }]);
+  await take.play(() => [[big, big], say("That was long.")]);
+  await take.play(() => [[big, big], { attempts: [busy] }]);
+  await take.play(() => [{ attempts: [{ status: 400, message: "No." }] }]);
+  await take.play(() => [say("Above all, this goes on.")], { id: "key two" });
+  return take.recording();
+}
+
+async function duringModelCall(): Promise<Recording> {
+  const take = await Take.begin("during-model-call");
+  await take.play(() => [say("Before.")]);
+  await take.send(() => [held("After all.")], { id: "held" });
+  await take.reached("message.started", 2);
+  return take.recording();
+}
+
+async function duringBackoff(): Promise<Recording> {
+  const take = await Take.begin("during-backoff");
+  await take.send(() => [{ attempts: [busy, busy, say("At last.")] }]);
+  await take.reached("llm.call.failed");
+  return take.recording();
+}
+
+async function duringTools(): Promise<Recording> {
+  const take = await Take.begin("during-tools");
+  await take.send((key) => [
+    [
+      { text: "All at once. " },
+      { call: "look_up", input: { key, n: 1, gate: "hold" } },
+      { call: "save", input: { key, n: 2, gate: "hold" } },
+      { call: "charge", input: { key, n: 3, gate: "hold" } },
+      { call: "save", input: { key, n: 4 } },
+    ],
+    say("So be it."),
+  ]);
+  await take.reached("tool.completed");
+  return take.recording();
+}
+
+async function duringPureTools(): Promise<Recording> {
+  const take = await Take.begin("during-pure-tools");
+  await take.send((key) => [[{ call: "look_up", input: { key, n: 1, gate: "hold" } }], say("Found.")]);
+  await take.reached("tool.requested");
+  return take.recording();
+}
+
+async function severalActive(): Promise<Recording> {
+  const take = await Take.begin("several-active");
+  await take.play(() => [say("Before them all.")]);
+  await take.send(() => [held("The first.")]);
+  await take.send((key) => [[{ call: "charge", input: { key, n: 1, gate: "hold" } }], say("The second.")]);
+  await take.reached("tool.requested");
+  await take.send(() => [{ attempts: [busy, say("The third.")] }]);
+  await take.reached("llm.call.failed");
+  return take.recording();
+}
+
+async function afterRecoveries(): Promise<Recording> {
+  const take = await Take.begin("after-recoveries");
+  await take.send((key) => [
+    [{ call: "charge", input: { key, n: 1, gate: "hold" } }],
+    held("In spite of everything."),
+  ]);
+  await take.reached("tool.requested");
+  for (let death = 1; death <= 3; death++) {
+    await take.die();
+    await take.reached("turn.resumed", death);
+  }
+  await take.reached("message.started", 2);
+  return take.recording();
+}
+
+async function afterTooManyRecoveries(): Promise<Recording> {
+  const take = await Take.begin("after-too-many-recoveries");
+  await take.send(() => [held("Never.")]);
+  await take.reached("message.started");
+  for (let death = 1; death <= 10; death++) await take.die();
+  await take.reached("turn.resumed", 10);
+  return take.recording();
+}
+
+async function withLongRow(): Promise<Recording> {
+  const take = await Take.begin("with-long-row");
+  await take.send(() => [[big, big], held("That was long.")]);
+  await take.reached("message.started", 2);
+  return take.recording();
+}
+
+function agent(): Recording {
+  const { database, keyValue, clock, ids } = new Stage();
+  sessionStore(new Stage(), database);
+  const store = new AgentStore(database, keyValue);
+  const time = () => new Date(clock.now()).toISOString();
+  const identity = {
+    id: "recorded",
+    tenant: TENANT,
+    persona: RECORDED_PERSONA,
+    projectIds: ["default"],
+    createdAt: time(),
+    updatedAt: time(),
+  };
+  store.create(identity);
+  store.update({ ...identity, projectIds: ["default", "other"] });
+  for (let n = 0; n < 3; n++) store.addConversation(`conv_${ids.ulid()}`, clock.now() + n);
+  const storage = dumpStorage(database, keyValue);
+  return { name: "agent", of: "agent", now: clock.now(), storage, views: agentViews(store) };
+}
+
+function sessions(): Recording {
+  const stage = new Stage();
+  const store = sessionStore(stage, stage.database);
+  const busySession = store.create("recorded", { topic: "recorded", nested: { n: [1] } });
+  store.append(busySession, everyAction());
+  store.append(busySession, [user("long", "x".repeat(1_600_000)), spoken("longer", "y".repeat(3_100_000))]);
+  store.append(busySession, [compaction("summary", 4), user("after"), user("gone"), spoken("last")]);
+  store.deleteEvents(busySession, ["gone", "last"]);
+  const other = store.create("recorded");
+  store.append(other, numbered([user("hello"), spoken("hi")]));
+  store.create("recorded");
+  const storage = dumpStorage(stage.database, stage.keyValue);
+  return { name: "sessions", of: "sessions", now: stage.clock.now(), storage, views: sessionViews(store) };
+}
+
+/** Sessions in tables of their own, as a plain `SessionAgent` has them. */
+function sessionStore({ clock, ids }: Stage, database: Stage["database"]): SessionStore {
+  const table = new SqlSessionTable(database);
+  const events = new EventStore(database, new LongText(database));
+  table.createTable();
+  events.createTable();
+  return new SessionStore({ db: database, sessions: table, events, clock, ids });
+}
+
+async function directory(): Promise<Recording> {
+  const stage = new Stage();
+  const database = nodeD1(stage.database);
+  const rows = new D1Directory(database);
+  const time = (n: number) => new Date(stage.clock.now() + n).toISOString();
+  for (const n of [1, 2]) {
+    const times = { createdAt: time(n), updatedAt: time(n) };
+    await rows.putAgent({
+      id: `agent-${n}`,
+      tenant: TENANT,
+      persona: RECORDED_PERSONA,
+      projectIds: ["default"],
+      ...times,
+    });
+  }
+  for (const users of [["ada"], ["bob"], ["ada", "bob"]]) {
+    const participants = [
+      ...users.map((id) => ({ type: "user" as const, id })),
+      { type: "agent" as const, id: "agent-1" },
+    ];
+    await rows.putConversation(TENANT, {
+      id: `conv_${stage.ids.ulid()}`,
+      title: users.length > 1 ? "Both" : null,
+      agentId: "agent-1",
+      projectId: "default",
+      participants,
+      createdAt: time(users.length),
+    });
+  }
+  stage.database.run("UPDATE dramatis_migrations SET applied_at = ?", stage.clock.now());
+  const storage = dumpStorage(stage.database, stage.keyValue);
+  const views = await directoryViews(database);
+  return { name: "directory", of: "directory", now: stage.clock.now(), storage, views };
+}

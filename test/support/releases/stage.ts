@@ -1,0 +1,134 @@
+/**
+ * Where conversations of a release are recorded, and woken again, in Node: the real runtime on storage that outlives
+ * it, time that stands still, ids that repeat. Models and tools answer by the script in the user's message, as those of
+ * `scripted-provider.ts` do, and what comes to a gate waits as long as the gates are shut.
+ */
+import { createModelGateway } from "../../../src/adapters/gateway.ts";
+import { adapterFor } from "../../../src/adapters/lookup.ts";
+import { allowAll } from "../../../src/agents/conversation/planning/gate.ts";
+import { ConversationQueries } from "../../../src/agents/conversation/queries.ts";
+import { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
+import { localExecutor } from "../../../src/agents/executor/client.ts";
+import type { ToolState } from "../../../src/agents/executor/types.ts";
+import type { Frame } from "../../../src/client/protocol.ts";
+import { CodeRegistry } from "../../../src/library/registry.ts";
+import type { KeyValue } from "../../../src/ports/key-value.ts";
+import { NodeKeyValue } from "../../../src/ports/node/node-key-value.ts";
+import { NodeSqlDatabase } from "../../../src/ports/node/node-sql-database.ts";
+import { seededIds } from "../../../src/ports/node/seeded-ids.ts";
+import { VirtualClock } from "../../../src/ports/node/virtual-clock.ts";
+import type { SqlDatabase } from "../../../src/ports/sql-database.ts";
+import type { RunRecord, Script, StepScript } from "../provider-script.ts";
+import { releaseLibrary } from "./library.ts";
+
+/** Time passes no further than this for what sleeps: backoff ends, a model's timeout does not come. */
+const LONGEST_SLEEP_MS = 5_000;
+
+export interface Life {
+  readonly runtime: ConversationRuntime;
+  readonly queries: ConversationQueries;
+  /** What it published. */
+  readonly frames: Frame[];
+}
+
+export class Stage {
+  readonly database = new NodeSqlDatabase();
+  readonly keyValue = new NodeKeyValue(this.database);
+  readonly clock: VirtualClock;
+  readonly ids;
+  readonly registry: CodeRegistry;
+  /** Runs of tools that report them, oldest first. */
+  readonly runs: RunRecord[] = [];
+  /** Whether what comes to a gate passes it. */
+  isOpen = false;
+  readonly #asked = new Map<string, number>();
+
+  constructor(now?: number, seed = 7) {
+    this.clock = new VirtualClock(now);
+    this.ids = seededIds(seed, this.clock);
+    this.registry = new CodeRegistry([
+      releaseLibrary({
+        report: async (_key, run) => void this.runs.push(run),
+        pass: () => this.#gate(),
+      }),
+    ]);
+  }
+
+  /** The actor as after a wake, on this storage or on what stands before it. */
+  begin(database: SqlDatabase = this.database, keyValue: KeyValue = this.keyValue): Life {
+    const frames: Frame[] = [];
+    const state = (): ToolState => ({
+      get: async (key) => runtime.toolState.get(key),
+      put: async (key, value) => runtime.toolState.put(key, value),
+      list: async (prefix) => runtime.toolState.list(prefix, 1_000),
+    });
+    const runtime = new ConversationRuntime({
+      database,
+      keyValue,
+      clock: this.clock,
+      ids: this.ids,
+      gateway: createModelGateway({
+        secret: () => undefined,
+        clock: this.clock,
+        fetch: (_url, init) => this.#answer(String(init.body)),
+      }),
+      adapters: adapterFor,
+      executor: localExecutor(this.registry, this.clock, state),
+      gate: allowAll,
+      window: { open: async () => undefined },
+      publish: (published) => void frames.push(...published),
+    });
+    return { runtime, queries: new ConversationQueries(runtime.store), frames };
+  }
+
+  /** Lets things happen until the condition holds. Throws if it never does. */
+  async until(condition: () => boolean): Promise<void> {
+    for (let step = 0; !condition(); step++) {
+      if (step > 2_000) throw new Error("It does not come about.");
+      await new Promise((resolve) => setImmediate(resolve));
+      const { nextDue } = this.clock;
+      if (step % 20 === 19 && nextDue !== undefined && nextDue <= this.clock.now() + LONGEST_SLEEP_MS) {
+        await this.clock.runNext();
+      }
+    }
+  }
+
+  #gate(): Promise<void> {
+    return this.isOpen ? Promise.resolve() : new Promise(() => undefined);
+  }
+
+  async #answer(body: string): Promise<Response> {
+    const { messages } = JSON.parse(body);
+    const start = messages.findLastIndex(({ role }: { role: string }) => role === "user");
+    const script: Script = JSON.parse(messages[start].content);
+    const reply = messages.slice(start).filter(({ role }: { role: string }) => role === "assistant").length;
+    const chosen = script.replies[reply] ?? script.replies.at(-1) ?? [];
+    const attempts = "attempts" in chosen ? chosen.attempts : [chosen];
+    const attempt = this.#asked.get(`${script.key} ${reply}`) ?? 0;
+    this.#asked.set(`${script.key} ${reply}`, attempt + 1);
+    const answer = attempts[attempt] ?? attempts.at(-1) ?? [];
+    if (!Array.isArray(answer)) {
+      return Response.json({ error: { message: answer.message } }, { status: answer.status });
+    }
+    if (answer.some((step) => "gate" in step)) await this.#gate();
+    return new Response(payloads(reply, answer), { headers: { "content-type": "text/event-stream" } });
+  }
+}
+
+/** A reply as a provider streams it. */
+function payloads(reply: number, steps: readonly StepScript[]): string {
+  let calls = 0;
+  const event = (data: object) => `data: ${JSON.stringify(data)}\n\n`;
+  const chunk = (delta: object, finish: string | null = null) =>
+    event({ id: `reply_${reply}`, choices: [{ index: 0, delta, finish_reason: finish }] });
+  const events = steps.map((step) => {
+    if ("text" in step) return chunk({ content: step.text });
+    if ("usage" in step) return event({ choices: [], usage: step.usage });
+    if ("raw" in step) return step.raw;
+    if (!("call" in step)) return "";
+    const { call: name, input, id = `call_${reply}_${calls}` } = step;
+    const text = typeof input === "string" ? input : JSON.stringify(input);
+    return chunk({ tool_calls: [{ index: calls++, id, function: { name, arguments: text } }] });
+  });
+  return `${events.join("")}${chunk({}, calls > 0 ? "tool_calls" : "stop")}data: [DONE]\n\n`;
+}

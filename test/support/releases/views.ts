@@ -1,0 +1,78 @@
+/** What the readers of a recorded actor see of it: the part of a recording that must not change with the code. */
+import type { AgentStore } from "../../../src/agents/agent/store.ts";
+import type { Frame } from "../../../src/client/protocol.ts";
+import { initialState } from "../../../src/client/state.ts";
+import { applyFrame } from "../../../src/client/store.ts";
+import { D1Directory } from "../../../src/directory/d1-directory.ts";
+import type { SessionStore } from "../../../src/memory/session-store.ts";
+import { buildWorkingContext } from "../../../src/memory/working-context.ts";
+import type { Page, PageOptions } from "../../../src/shared/page.ts";
+import type { Life } from "./stage.ts";
+
+export function conversationViews({
+  runtime,
+  queries,
+}: Pick<Life, "runtime" | "queries">): Record<string, unknown> {
+  const { state } = runtime;
+  const frames = replayed({ runtime, queries });
+  return {
+    messages: all((options) => queries.messages(state, options)),
+    turns: queries.turns({ limit: 200 }).items.map(({ id }) => queries.turn(state, id)),
+    journal: all((options) => queries.journal(state, options)),
+    snapshot: queries.snapshot(state, []),
+    events: runtime.store.events.load(state.record.agentId, { limit: 10_000, maxBytes: 2 ** 30 }),
+    toolState: runtime.toolState.list("", 1_000),
+    frames,
+    client: frames.reduce(applyFrame, initialState),
+  };
+}
+
+/** Every frame from the first on, as one who was never there gets them. */
+export function replayed({ runtime, queries }: Pick<Life, "runtime" | "queries">): Frame[] {
+  const frames: Frame[] = [];
+  for (let after = 0, done = false; !done; ) {
+    const slice = queries.replay(runtime.state, after);
+    frames.push(...slice.frames);
+    after = slice.upTo;
+    done = slice.done;
+  }
+  return frames;
+}
+
+export function agentViews(store: AgentStore): Record<string, unknown> {
+  return { identity: store.identity(), conversations: store.conversations() };
+}
+
+export function sessionViews(store: SessionStore): Record<string, unknown> {
+  const sessions = store.list();
+  const load = (id: string) => store.load(id, { limit: 1_000, maxBytes: 2 ** 30 });
+  return {
+    sessions,
+    events: sessions.map(({ id }) => load(id)),
+    contexts: sessions.map(({ id }) => buildWorkingContext(load(id)).messages),
+  };
+}
+
+export async function directoryViews(database: D1Database): Promise<Record<string, unknown>> {
+  const directory = new D1Directory(database);
+  const principal = (subject: string, role: "operator" | "member") => ({
+    subject,
+    tenant: "test",
+    roles: [role],
+  });
+  return {
+    agents: await directory.agents("test"),
+    conversations: await directory.conversations(principal("op", "operator")),
+    "conversations of ada": await directory.conversations(principal("ada", "member")),
+  };
+}
+
+function all<Item>(read: (options: PageOptions) => Page<Item>): Item[] {
+  const items: Item[] = [];
+  for (let options: PageOptions | null = {}; options !== null; ) {
+    const page: Page<Item> = read(options);
+    items.push(...page.items);
+    options = page.nextCursor === undefined ? null : { cursor: page.nextCursor };
+  }
+  return items;
+}
