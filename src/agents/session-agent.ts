@@ -7,12 +7,10 @@
  * AGENT-3  The SDK's own doors stay shut: no sub-agents, and no connection may write the SDK's state.
  */
 import { Agent } from "agents";
-import { EventStore } from "../memory/event-store.ts";
 import { messageToEvent } from "../memory/events.ts";
-import { LongText } from "../memory/long-text.ts";
 import { schemas } from "../memory/schemas.ts";
+import { openSessionTables } from "../memory/session-schema.ts";
 import { type SessionStorage, SessionStore } from "../memory/session-store.ts";
-import { SqlSessionTable } from "../memory/session-table.ts";
 import type {
   ContextBuilderOptions,
   Facts,
@@ -21,19 +19,25 @@ import type {
   StoredSession,
 } from "../memory/types.ts";
 import { buildWorkingContext, type WorkingContext } from "../memory/working-context.ts";
+import { DurableKeyValue } from "../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../ports/workers/durable-sql-database.ts";
 import { systemClock, systemIds } from "../ports/workers/system.ts";
+import { openOrRefuse } from "../shared/actor-schema.ts";
 import { validate } from "../shared/validation.ts";
 
 export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = unknown> extends Agent<
   Env,
   State
 > {
-  private readonly sessionStore: SessionStore;
+  private readonly openSessionStore: () => SessionStore;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    this.sessionStore = new SessionStore(this.createSessionStorage());
+    this.openSessionStore = openOrRefuse(() => new SessionStore(this.createSessionStorage()));
+  }
+
+  private get sessionStore(): SessionStore {
+    return this.openSessionStore();
   }
 
   /**
@@ -41,12 +45,9 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
    * of a subclass exist.
    */
   protected createSessionStorage(): SessionStorage {
-    const db = new DurableSqlDatabase(this.ctx.storage);
-    const sessions = new SqlSessionTable(db);
-    const events = new EventStore(db, new LongText(db));
-    sessions.createTable();
-    events.createTable();
-    return { db, sessions, events, clock: systemClock, ids: systemIds };
+    const database = new DurableSqlDatabase(this.ctx.storage);
+    const keyValue = new DurableKeyValue(this.ctx.storage);
+    return { ...openSessionTables({ database, keyValue }), clock: systemClock, ids: systemIds };
   }
 
   /** Creates a session and answers its id. */

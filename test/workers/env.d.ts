@@ -1,3 +1,11 @@
+/** Vite's, as far as tests use it. */
+interface ImportMeta {
+  glob<Module>(
+    pattern: string,
+    options: { query: string; import: string; eager: true },
+  ): Record<string, Module>;
+}
+
 /** Bindings of `test/wrangler.jsonc` and `vitest.config.ts` that exist only in tests. */
 declare namespace Cloudflare {
   interface Env {

@@ -26,6 +26,12 @@ export async function openGate(key: string, gate: string): Promise<void> {
   await control("POST", `/gates/${key}/${gate}`);
 }
 
+/** The runs of a script's tools so far, once there are `count`. */
+export async function runsOf(key: string, count = 0): Promise<RunRecord[]> {
+  // SAFETY: the provider answers what `provider-script.ts` declares.
+  return (await control("GET", `/runs/${key}?count=${count}`)) as RunRecord[];
+}
+
 /** A script with a key of its own, and what the provider knows of it. */
 export class Play {
   readonly key = crypto.randomUUID();
@@ -44,9 +50,8 @@ export class Play {
   }
 
   /** The runs of tools so far, once there are `count`. */
-  async runs(count = 0): Promise<RunRecord[]> {
-    // SAFETY: as above.
-    return (await control("GET", `/runs/${this.key}?count=${count}`)) as RunRecord[];
+  runs(count = 0): Promise<RunRecord[]> {
+    return runsOf(this.key, count);
   }
 
   /** Resolves once the gate has been come to, `count` times in all. */

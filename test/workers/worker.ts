@@ -5,10 +5,12 @@ import { SessionAgent } from "../../src/agents/session-agent.ts";
 import { dramatis } from "../../src/dramatis.ts";
 import { localAuthorize } from "../../src/http/authorize.ts";
 import type { Principal } from "../../src/shared/principal.ts";
+import { releaseLibrary } from "../support/releases/library.ts";
 import { testLibrary } from "./library.ts";
+import { passGate, reportRun } from "./provider.ts";
 
 const app = dramatis({
-  libraries: [testLibrary],
+  libraries: [testLibrary, releaseLibrary({ report: reportRun, pass: passGate })],
   // Tests name their principal; a request that names none is the local one's.
   authorize: async (request, env) => {
     const principal = request.headers.get("x-test-principal");

@@ -1,10 +1,13 @@
 /** What an agent keeps in its actor's database: its identity, and one row for each of its conversations. */
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
+import { type ActorSchema, VersionedRecord } from "../../shared/actor-schema.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import type { Page, PageOptions } from "../../shared/page.ts";
 import type { AgentIdentity } from "./api.ts";
+
+export const AGENT_SCHEMA: ActorSchema = { of: "agent", first: 1, steps: [] };
 
 const IDENTITY_KEY = "identity";
 const DEFAULT_LIMIT = 50;
@@ -19,37 +22,44 @@ const BACKWARD = "SELECT id, added_at FROM conversations WHERE id < ? ORDER BY i
 const AFTER_ALL = "conv~";
 
 export class AgentStore {
+  readonly #identity: VersionedRecord<AgentIdentity>;
+
   constructor(
     private readonly database: SqlDatabase,
-    private readonly keyValue: KeyValue,
-  ) {}
+    keyValue: KeyValue,
+  ) {
+    this.#identity = new VersionedRecord(AGENT_SCHEMA, { database, keyValue }, IDENTITY_KEY);
+  }
 
   /** Throws `CONFLICT` if there is an identity already. */
   create(identity: AgentIdentity): void {
     this.database.transaction(() => {
-      if (this.keyValue.get(IDENTITY_KEY) !== undefined) {
+      if (this.#identity.get() !== undefined) {
         throw new DramatisError("CONFLICT", `The agent "${identity.id}" exists already; choose another id.`);
       }
       this.database.run(CREATE);
-      this.keyValue.put(IDENTITY_KEY, identity);
+      this.#identity.put(identity);
     });
   }
 
   update(identity: AgentIdentity): void {
-    this.keyValue.put(IDENTITY_KEY, identity);
+    this.#identity.put(identity);
   }
 
-  /** Throws `NOT_FOUND` before the agent was created. */
+  /** Throws `NOT_FOUND` before the agent was created, `UNAVAILABLE` if a newer release stored it. */
   identity(): AgentIdentity {
-    const identity = this.keyValue.get<AgentIdentity>(IDENTITY_KEY);
+    const identity = this.#identity.get();
     if (identity === undefined) throw new DramatisError("NOT_FOUND", "There is no such agent.");
     return identity;
   }
 
+  /** Throws as `identity` does. */
   addConversation(id: string, now: number): void {
+    this.identity();
     this.database.run(ADD, id, now);
   }
 
+  /** Throws as `identity` does. */
   conversations({ limit = DEFAULT_LIMIT, cursor, order = "asc" }: PageOptions = {}): Page<{
     id: string;
     addedAt: string;
@@ -60,6 +70,7 @@ export class AgentStore {
     if (cursor !== undefined && !isConversationId(cursor)) {
       throw new DramatisError("INVALID_INPUT", "Give back a `nextCursor` as it was.");
     }
+    this.identity();
     const start = cursor ?? (order === "asc" ? "" : AFTER_ALL);
     const rows = this.database.all<{ id: string; added_at: number }>(
       order === "asc" ? FORWARD : BACKWARD,

@@ -15,6 +15,7 @@ import type { ActorDirectory } from "../../ports/actor-directory.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
 import { systemClock, systemIds } from "../../ports/workers/system.ts";
+import { isRefusal } from "../../shared/actor-schema.ts";
 import { asResult, type Result, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
@@ -128,7 +129,13 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     override async onStart(): Promise<void> {
-      await this.#runtime.wake();
+      try {
+        await this.#runtime.wake();
+      } catch (error) {
+        // Every entrance answers it, and the wake-up job keeps trying.
+        if (!isRefusal(error)) throw error;
+        console.error(error);
+      }
     }
 
     async create(principal: Principal, input: CreateConversation) {

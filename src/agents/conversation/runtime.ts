@@ -55,10 +55,10 @@ export interface ConversationPorts extends EffectPorts {
 
 export class ConversationRuntime {
   readonly store: ConversationStore;
-  readonly toolState: ToolStateStore;
   readonly deltas: DeltaBuffer;
   readonly #effects: EffectRunner;
   readonly #window: SessionWindow;
+  readonly #toolState: ToolStateStore;
   /** Outcomes of effects that the store refused for now, as they were reported together. */
   readonly #unsaved: (readonly EffectSignal[])[] = [];
   #state: ConversationState | null = null;
@@ -67,11 +67,14 @@ export class ConversationRuntime {
     this.store = new ConversationStore(ports.database, ports.keyValue);
     this.#window = new SessionWindow(this.store.events);
     this.#effects = new EffectRunner(ports, this.#effectHost());
-    this.toolState = new ToolStateStore(ports.keyValue);
+    this.#toolState = new ToolStateStore(ports.keyValue);
     this.deltas = new DeltaBuffer(ports.clock, ports.publish);
   }
 
-  /** The state, read from the store on first use; throws `NOT_FOUND` before the conversation was created. */
+  /**
+   * The state, read from the store on first use; throws `NOT_FOUND` before the conversation was created, `UNAVAILABLE`
+   * if a newer release stored it.
+   */
   get state(): ConversationState {
     this.#state ??= this.store.load();
     if (this.#state === null) throw new DramatisError("NOT_FOUND", "There is no such conversation.");
@@ -81,6 +84,12 @@ export class ConversationRuntime {
   get exists(): boolean {
     this.#state ??= this.store.load();
     return this.#state !== null;
+  }
+
+  /** What tools keep in the conversation; throws as `state` does. */
+  get toolState(): ToolStateStore {
+    void this.state;
+    return this.#toolState;
   }
 
   create(record: ConversationRecord): void {

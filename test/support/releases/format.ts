@@ -68,7 +68,7 @@ export function decodeRecording(text: string): Recording {
 }
 
 /** Names of tables that are not an actor's own: SQLite's, the platform's, the adapter's and the SDK's. */
-const FOREIGN = /^(?:sqlite_|_cf_|_node_|cf_agents_(?!sessions$|events$|long_text$)|cf_ai_)/;
+const FOREIGN = /^(?:sqlite_|_cf_|_node_|cf_(?!agents_(?:sessions|events|long_text)$))/;
 
 /** Everything an actor keeps, as rows and entries. */
 export function dumpStorage(database: SqlDatabase, keyValue: KeyValue): StoredStorage {

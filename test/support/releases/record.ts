@@ -6,10 +6,9 @@ import { AgentStore } from "../../../src/agents/agent/store.ts";
 import type { Content } from "../../../src/client/protocol.ts";
 import { D1Directory } from "../../../src/directory/d1-directory.ts";
 import { resolveChain } from "../../../src/library/resolve.ts";
-import { EventStore } from "../../../src/memory/event-store.ts";
-import { LongText } from "../../../src/memory/long-text.ts";
+import { openSessionTables } from "../../../src/memory/session-schema.ts";
 import { SessionStore } from "../../../src/memory/session-store.ts";
-import { SqlSessionTable } from "../../../src/memory/session-table.ts";
+import { VERSION } from "../../../src/version.ts";
 import { compaction, everyAction, numbered, agent as spoken, user } from "../events.ts";
 import type { ReplyScript, Script, StepScript } from "../provider-script.ts";
 import { dumpStorage, type Recording } from "./format.ts";
@@ -56,7 +55,7 @@ class Take {
   #plays = 0;
 
   private constructor(readonly name: string) {
-    this.stage = new Stage(undefined, seedOf(name));
+    this.stage = new Stage(undefined, seedOf(`${VERSION} ${name}`));
     this.life = this.stage.begin();
   }
 
@@ -86,7 +85,7 @@ class Take {
     more: { id?: string; replyToMessageId?: string; as?: (text: string) => Content } = {},
   ) {
     this.#plays += 1;
-    const key = `${this.name}-${this.#plays}`;
+    const key = `${VERSION}-${this.name}-${this.#plays}`;
     const text = JSON.stringify({ key, replies: replies(key) } satisfies Script);
     const { id, replyToMessageId, as } = more;
     await this.stage.clock.advance(1_000);
@@ -126,9 +125,9 @@ class Take {
   }
 }
 
-/** Recordings have ids of their own, so that they can stand side by side. */
+/** Recordings have ids of their own, so that those of all releases can stand side by side. */
 function seedOf(name: string): number {
-  return [...name].reduce((seed, character) => seed * 31 + (character.codePointAt(0) ?? 0), 7);
+  return [...name].reduce((seed, character) => Math.imul(seed, 31) + (character.codePointAt(0) ?? 0), 7);
 }
 
 async function created(): Promise<Recording> {
@@ -181,7 +180,7 @@ async function duringModelCall(): Promise<Recording> {
 
 async function duringBackoff(): Promise<Recording> {
   const take = await Take.begin("during-backoff");
-  await take.send(() => [{ attempts: [busy, busy, say("At last.")] }]);
+  await take.send(() => [{ attempts: [busy, say("At last.")] }]);
   await take.reached("llm.call.failed");
   return take.recording();
 }
@@ -252,8 +251,9 @@ async function withLongRow(): Promise<Recording> {
 }
 
 function agent(): Recording {
-  const { database, keyValue, clock, ids } = new Stage();
-  sessionStore(new Stage(), database);
+  const stage = new Stage();
+  const { database, keyValue, clock, ids } = stage;
+  sessionStore(stage);
   const store = new AgentStore(database, keyValue);
   const time = () => new Date(clock.now()).toISOString();
   const identity = {
@@ -273,7 +273,7 @@ function agent(): Recording {
 
 function sessions(): Recording {
   const stage = new Stage();
-  const store = sessionStore(stage, stage.database);
+  const store = sessionStore(stage);
   const busySession = store.create("recorded", { topic: "recorded", nested: { n: [1] } });
   store.append(busySession, everyAction());
   store.append(busySession, [user("long", "x".repeat(1_600_000)), spoken("longer", "y".repeat(3_100_000))]);
@@ -287,12 +287,8 @@ function sessions(): Recording {
 }
 
 /** Sessions in tables of their own, as a plain `SessionAgent` has them. */
-function sessionStore({ clock, ids }: Stage, database: Stage["database"]): SessionStore {
-  const table = new SqlSessionTable(database);
-  const events = new EventStore(database, new LongText(database));
-  table.createTable();
-  events.createTable();
-  return new SessionStore({ db: database, sessions: table, events, clock, ids });
+function sessionStore({ database, keyValue, clock, ids }: Stage): SessionStore {
+  return new SessionStore({ ...openSessionTables({ database, keyValue }), clock, ids });
 }
 
 async function directory(): Promise<Recording> {

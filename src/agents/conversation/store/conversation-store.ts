@@ -10,16 +10,16 @@ import { LongText } from "../../../memory/long-text.ts";
 import type { SessionEvent } from "../../../memory/types.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import { VersionedRecord } from "../../../shared/actor-schema.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { JournalRow } from "../journal-entry.ts";
 import type { Transition } from "../reduce-turn.ts";
 import type { ConversationRecord, ConversationState, Turn } from "../state.ts";
 import { type TurnSummary, turnEvents, turnFromEvents } from "../turn-events.ts";
 import { CREATE_JOURNAL, Journal, lastSeq } from "./journal.ts";
+import { CONVERSATION_SCHEMA } from "./schema.ts";
 import { CREATE_TURNS, TurnTable } from "./turns.ts";
 
-const SCHEMA_VERSION = 1;
-const SCHEMA_KEY = "schema";
 const RECORD_KEY = "conversation";
 
 /** What a commit leaves behind for those who publish it. */
@@ -32,6 +32,7 @@ export class ConversationStore {
   readonly journal: Journal;
   readonly turns: TurnTable;
   readonly events: EventStore;
+  readonly #record: VersionedRecord<ConversationRecord>;
 
   constructor(
     private readonly database: SqlDatabase,
@@ -41,11 +42,15 @@ export class ConversationStore {
     this.journal = new Journal(database);
     this.turns = new TurnTable(database, texts);
     this.events = new EventStore(database, texts);
+    this.#record = new VersionedRecord(CONVERSATION_SCHEMA, { database, keyValue }, RECORD_KEY);
   }
 
-  /** The state as of the last commit; `null` before the conversation was created. */
+  /**
+   * The state as of the last commit; `null` before the conversation was created. What an older release stored is brought
+   * up to date first; what a newer one did is `UNAVAILABLE`.
+   */
   load(): ConversationState | null {
-    const record = this.keyValue.get<ConversationRecord>(RECORD_KEY);
+    const record = this.#record.get();
     const newest = record === undefined ? null : this.journal.newest();
     if (record === undefined || newest === null) return null;
     const { row, head } = newest;
@@ -54,17 +59,16 @@ export class ConversationStore {
     return { record, seq: lastSeq(row), turns: head.turns, sessions: head.sessions, active };
   }
 
-  /** Creates the schema and the record. Throws `CONFLICT` if the conversation exists. */
+  /** Creates the tables and the record. Throws `CONFLICT` if the conversation exists. */
   create(record: ConversationRecord): ConversationState {
     return this.database.transaction(() => {
-      if (this.keyValue.get(SCHEMA_KEY) !== undefined) {
+      if (this.#record.get() !== undefined) {
         throw new DramatisError("CONFLICT", "This conversation exists already.");
       }
       this.database.run(CREATE_JOURNAL);
       this.database.run(CREATE_TURNS);
       this.events.createTable();
-      this.keyValue.put(SCHEMA_KEY, SCHEMA_VERSION);
-      this.keyValue.put(RECORD_KEY, record);
+      this.#record.put(record);
       const row: JournalRow = { seq: 1, at: record.createdAt, entries: [{ type: "conversation.started" }] };
       this.journal.append(row, { turns: 0, sessions: {}, active: [] });
       return { record, seq: lastSeq(row), turns: 0, sessions: {}, active: new Map() };

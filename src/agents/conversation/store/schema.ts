@@ -1,0 +1,16 @@
+/** The versions of a conversation's storage. Version 1 kept its number under a key of its own. */
+import type { ActorSchema } from "../../../shared/actor-schema.ts";
+
+export const CONVERSATION_SCHEMA: ActorSchema = {
+  of: "conversation",
+  first: 1,
+  steps: [
+    {
+      version: 2,
+      name: "the record carries the version",
+      up: ({ keyValue }) => {
+        keyValue.delete("schema");
+      },
+    },
+  ],
+};
