@@ -3,6 +3,8 @@
  * command.
  *
  * SCHEMA-1  A migration that was released never changes; a change is a new one at the end.
+ * SCHEMA-2  The release before goes on working on what a migration leaves, because a deploy has both at once: it adds
+ *           tables and columns that may be absent, and takes nothing away that the release before uses.
  *
  * Rows are keyed by what lists are ordered by, so a page is one range of the primary key and no index has to be kept.
  */

@@ -257,6 +257,30 @@ describe("rows", () => {
     expect((await new D1Directory(database).agents("nobody")).items).toEqual([]);
   });
 
+  test("MIGRATE-1 MIGRATE-3 what fails leaves no part of itself, what follows waits for it, and newer ones stay", async () => {
+    const table = (name: string) => `CREATE TABLE ${name} (id TEXT PRIMARY KEY) STRICT`;
+    const first = { name: "9001_first", statements: [table("first")] };
+    const broken = { name: "9002_second", statements: [table("second"), "INSERT INTO nowhere VALUES (1)"] };
+    const second = { name: "9002_second", statements: [table("second"), "INSERT INTO first VALUES ('a')"] };
+    const third = { name: "9003_third", statements: ["INSERT INTO second SELECT id FROM first"] };
+    const names = async (sql: string) =>
+      (await database().prepare(sql).all<{ name: string }>()).results.map(({ name }) => name);
+    const applied = () => names("SELECT name FROM dramatis_migrations WHERE name > '9' ORDER BY name");
+    const tables = () =>
+      names("SELECT name FROM sqlite_master WHERE name IN ('first', 'second') ORDER BY name");
+    await expect(migrate(metered().database, [first, broken, third])).rejects.toThrow("nowhere");
+    expect([await applied(), await tables()]).toEqual([["9001_first"], ["first"]]);
+    await migrate(metered().database, [first, second, third]);
+    expect([await applied(), await tables()]).toEqual([
+      ["9001_first", "9002_second", "9003_third"],
+      ["first", "second"],
+    ]);
+    expect(await names("SELECT id AS name FROM second"), "each ran once, in order").toEqual(["a"]);
+    await migrate(metered().database, [first]);
+    expect((await new D1Directory(metered().database).agents("nobody")).items).toEqual([]);
+    expect(await applied()).toHaveLength(3);
+  });
+
   test("a store that does not answer is UNAVAILABLE for lists", async () => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     const failing = () => database().prepare("SELECT * FROM a_table_of_another_planet");
