@@ -198,6 +198,32 @@ test.each(recorded("directory"))("G4 directory of $release: its lists", async (r
   expect(await directoryViews(nodeD1(stage.database))).toEqual(recording.views);
 });
 
+/** Tables by their columns, and the names of keys: what a step must bring to where a new actor begins. */
+function layout(storages: readonly Stage[]): object {
+  const shape = schemaShape(storages.map(dump));
+  const tables = storages.flatMap(({ database }) =>
+    database.all<{ name: string; columns: string }>(
+      `SELECT tables.name, group_concat(columns.name || ' ' || columns.type, ', ') AS columns
+        FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns
+        WHERE tables.type = 'table' GROUP BY tables.name`,
+    ),
+  );
+  return { keys: shape.keys, tables: Object.fromEntries(tables.map(({ name, columns }) => [name, columns])) };
+}
+
+test.each(["conversation", "agent", "sessions"] as const)(
+  "G4 UPGRADE-1 what steps make of the storage of every %s is what a new one has",
+  async (of) => {
+    const upgraded = recorded(of).map((recording) => {
+      const stage = staged(recording);
+      open(of, stage);
+      return stage;
+    });
+    const fresh = (await recordAll()).filter((recording) => recording.of === of).map(staged);
+    expect(layout(upgraded)).toEqual(layout(fresh));
+  },
+);
+
 const ACTORS = RECORDINGS.filter(({ of }) => of !== "directory");
 
 test.each(ACTORS)(

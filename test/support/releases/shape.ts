@@ -7,7 +7,10 @@ const VERSION_MEMBER = "schema";
 const FOREIGN_MEMBER = "inputSchema";
 const VERSION_KEYS = ["dramatis:sessions"];
 
-export function schemaShape(storages: readonly StoredStorage[]): object {
+export function schemaShape(storages: readonly StoredStorage[]): {
+  tables: Record<string, unknown>;
+  keys: Record<string, unknown>;
+} {
   const tables = Object.fromEntries(
     storages.flatMap(({ tables }) => tables.map(({ name, sql }) => [name, sql.replaceAll(/\s+/g, " ")])),
   );

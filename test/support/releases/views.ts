@@ -1,5 +1,7 @@
 /** What the readers of a recorded actor see of it: the part of a recording that must not change with the code. */
 import type { AgentStore } from "../../../src/agents/agent/store.ts";
+import type { ConversationQueries } from "../../../src/agents/conversation/queries.ts";
+import type { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
 import type { Frame } from "../../../src/client/protocol.ts";
 import { initialState } from "../../../src/client/state.ts";
 import { applyFrame } from "../../../src/client/store.ts";
@@ -7,12 +9,14 @@ import { D1Directory } from "../../../src/directory/d1-directory.ts";
 import type { SessionStore } from "../../../src/memory/session-store.ts";
 import { buildWorkingContext } from "../../../src/memory/working-context.ts";
 import type { Page, PageOptions } from "../../../src/shared/page.ts";
-import type { Life } from "./stage.ts";
 
-export function conversationViews({
-  runtime,
-  queries,
-}: Pick<Life, "runtime" | "queries">): Record<string, unknown> {
+/** An actor that is awake. */
+interface Awake {
+  runtime: ConversationRuntime;
+  queries: ConversationQueries;
+}
+
+export function conversationViews({ runtime, queries }: Awake): Record<string, unknown> {
   const { state } = runtime;
   const frames = replayed({ runtime, queries });
   return {
@@ -28,7 +32,7 @@ export function conversationViews({
 }
 
 /** Every frame from the first on, as one who was never there gets them. */
-export function replayed({ runtime, queries }: Pick<Life, "runtime" | "queries">): Frame[] {
+export function replayed({ runtime, queries }: Awake): Frame[] {
   const frames: Frame[] = [];
   for (let after = 0, done = false; !done; ) {
     const slice = queries.replay(runtime.state, after);
