@@ -149,8 +149,7 @@ test.each(recorded("conversation").filter(({ name }) => name === "during-model-c
   async (recording) => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     onTestFinished(() => log.mockRestore());
-    const copy = { ...recording, storage: structuredClone(recording.storage) };
-    const conversation = await revive(copy);
+    const conversation = await revive(recording);
     await setVersion(conversation.stub, "conversation", 1_000);
     const before = await dump(conversation.stub);
     const problem = { code: "UNAVAILABLE", detail: expect.stringContaining("Deploy that release again") };
