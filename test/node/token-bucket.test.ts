@@ -1,0 +1,101 @@
+/** The token bucket, held against what it promises over random histories of takes and waits. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { isFull, type RateLimit, takeToken, tokenBucket } from "../../src/shared/token-bucket.ts";
+
+const START = Date.UTC(2026, 0, 1);
+
+const limits: fc.Arbitrary<RateLimit> = fc.record({
+  perMinute: fc.oneof(fc.integer({ min: 1, max: 100_000 }), fc.double({ min: 0.5, max: 1000, noNaN: true })),
+  burst: fc.integer({ min: 1, max: 1000 }),
+});
+const steps = fc.array(fc.record({ wait: fc.nat({ max: 20_000 }), cost: fc.integer({ min: 1, max: 50 }) }), {
+  minLength: 1,
+  maxLength: 100,
+});
+
+describe("a token bucket", () => {
+  test("gives its burst at once, then what its rate brings", () => {
+    let bucket = tokenBucket({ perMinute: 60, burst: 3 });
+    const take = (now: number) => {
+      const taken = takeToken(bucket, 1, now);
+      bucket = taken.bucket;
+      return taken.allowed ? "given" : taken.retryAfter;
+    };
+    expect([0, 0, 0, 0].map((wait) => take(START + wait))).toEqual(["given", "given", "given", 1001]);
+    expect([999, 1001, 1001].map((wait) => take(START + wait))).toEqual([2, "given", 1000]);
+    expect([60_000, 60_000, 60_000, 60_000].map((wait) => take(START + wait))).toEqual([
+      "given",
+      "given",
+      "given",
+      1001,
+    ]);
+  });
+
+  test("BUCKET-1 gives at most its burst and what its rate brings, in any span", () => {
+    fc.assert(
+      fc.property(limits, steps, (limit, steps) => {
+        let bucket = tokenBucket(limit);
+        let now = START;
+        const given: { at: number; cost: number }[] = [];
+        for (const { wait, cost } of steps) {
+          now += wait;
+          const taken = takeToken(bucket, cost, now);
+          bucket = taken.bucket;
+          if (taken.allowed) given.push({ at: now, cost: Math.min(cost, limit.burst) });
+        }
+        for (const [first, { at: from }] of given.entries()) {
+          let sum = 0;
+          for (const { at, cost } of given.slice(first)) {
+            sum += cost;
+            const most = limit.burst + ((at - from) * limit.perMinute) / 60_000;
+            expect(sum).toBeLessThanOrEqual(most * (1 + 1e-6));
+          }
+        }
+      }),
+    );
+  });
+
+  test("BUCKET-2 takes nothing for what it refuses, and gives it after the wait it names, not sooner", () => {
+    fc.assert(
+      fc.property(limits, steps, fc.integer({ min: 1, max: 50 }), (limit, steps, cost) => {
+        let bucket = tokenBucket(limit);
+        let now = START;
+        for (const step of steps) {
+          now += step.wait;
+          bucket = takeToken(bucket, step.cost, now).bucket;
+        }
+        const refused = takeToken(bucket, cost, now);
+        if (refused.allowed) return;
+        expect(Number.isInteger(refused.retryAfter)).toBe(true);
+        const early = now + refused.retryAfter - 3;
+        if (early >= now) expect(takeToken(refused.bucket, cost, early).allowed).toBe(false);
+        expect(takeToken(refused.bucket, cost, now + refused.retryAfter).allowed).toBe(true);
+        expect(takeToken(bucket, cost, now + refused.retryAfter).allowed).toBe(true);
+      }),
+    );
+  });
+
+  test("BUCKET-3 waits for one filling at most, also after its clock jumped back", () => {
+    fc.assert(
+      fc.property(limits, steps, fc.nat({ max: 1_000_000_000 }), (limit, steps, jump) => {
+        let bucket = tokenBucket(limit);
+        let now = START;
+        for (const { wait, cost } of steps) {
+          now += wait;
+          bucket = takeToken(bucket, cost, now).bucket;
+        }
+        const filling = (limit.burst * 60_000) / limit.perMinute;
+        const taken = takeToken(bucket, limit.burst, now - jump);
+        expect(taken.allowed ? 0 : taken.retryAfter).toBeLessThanOrEqual(filling + 2);
+      }),
+    );
+  });
+
+  test("can be forgotten once it is full", () => {
+    const taken = takeToken(tokenBucket({ perMinute: 60, burst: 3 }), 2, START);
+    expect(isFull(taken.bucket, START + 1999)).toBe(false);
+    expect(isFull(taken.bucket, START + 2000)).toBe(true);
+    expect(isFull(tokenBucket({ perMinute: 60, burst: 3 }), START)).toBe(true);
+  });
+});
