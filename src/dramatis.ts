@@ -16,11 +16,13 @@ import { D1Directory } from "./directory/d1-directory.ts";
 import type { Directory } from "./directory/directory.ts";
 import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { type Authorize, type LocalEnv, localAuthorize } from "./http/authorize.ts";
+import type { CorsOptions } from "./http/cors.ts";
 import type { Library } from "./library/define.ts";
 import { CodeRegistry } from "./library/registry.ts";
 import { durableActors } from "./ports/workers/actor-directory.ts";
 import { systemClock } from "./ports/workers/system.ts";
 import { DramatisError, type Result } from "./shared/errors.ts";
+import { completeLimits, type Limits } from "./shared/limits.ts";
 import type { Principal } from "./shared/principal.ts";
 
 /** The bindings and variables of a Dramatis Worker. Bindings are named as their classes. */
@@ -32,6 +34,8 @@ export interface DramatisEnv extends ModelEnvironment, LocalEnv {
   DB?: D1Database;
   /** Workers AI. */
   AI?: Ai;
+  /** Counts the requests of each principal; without it every isolate counts on its own. */
+  RATE_LIMITER?: RateLimit;
 }
 
 /** What an application is made of. */
@@ -45,6 +49,10 @@ export interface DramatisOptions {
     /** Reaches the models; absent = the built-in providers. */
     gateway?: (env: DramatisEnv) => ModelGateway;
   };
+  /** How much a caller may do; absent = the defaults of `Limits`. */
+  limits?: Limits;
+  /** Origins whose pages may use the API; absent = the server's own only. */
+  cors?: CorsOptions;
   /** Decides before every tool call; absent = all are allowed. */
   gate?: Gate;
   /** Agents that every runtime has from its first request on, in the tenant `local` unless they say otherwise. */
@@ -63,6 +71,7 @@ export function dramatis(options: DramatisOptions) {
   const registry = new CodeRegistry(options.libraries);
   const directory = (env: DramatisEnv): Directory | null =>
     env.DB === undefined ? null : new D1Directory(env.DB);
+  const limits = completeLimits(options.limits);
   const http = createHttpApp<DramatisEnv>({
     authorize: options.authorize ?? localAuthorize,
     actors: durableActors,
@@ -71,6 +80,9 @@ export function dramatis(options: DramatisOptions) {
       await checkExecutor(env);
       await seed(env, options.agents ?? []);
     },
+    limits,
+    rateLimiter: (env) => env.RATE_LIMITER,
+    ...(options.cors === undefined ? {} : { cors: options.cors }),
   });
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
@@ -80,6 +92,7 @@ export function dramatis(options: DramatisOptions) {
       directory,
       adapters: adapterFor,
       gate: options.gate ?? allowAll,
+      ...(limits.turns === false ? {} : { turnLimit: limits.turns }),
     }),
     Agent: createAgentClass<DramatisEnv & Cloudflare.Env>({
       registry,

@@ -15,6 +15,7 @@ export type { Gate, GateContext } from "./agents/conversation/planning/gate.ts";
 export { SessionAgent } from "./agents/session-agent.ts";
 export { type DramatisEnv, type DramatisOptions, dramatis } from "./dramatis.ts";
 export type { Authorize } from "./http/authorize.ts";
+export type { CorsOptions } from "./http/cors.ts";
 export {
   defineLibrary,
   defineModelProfile,
@@ -47,4 +48,6 @@ export {
   type InputIssue,
   type Result,
 } from "./shared/errors.ts";
+export type { Limits } from "./shared/limits.ts";
 export type { Principal, Role } from "./shared/principal.ts";
+export type { RateLimit } from "./shared/token-bucket.ts";

@@ -32,9 +32,9 @@ export function agentRoutes(app: HttpRoutes): void {
     page("agents", await directory().agents(principal.tenant, pageOptions(req.query()))),
   );
 
-  app.post("/api/agents", async ({ req, var: { principal, actors } }) => {
+  app.post("/api/agents", async ({ req, var: { principal, actors, maxBodyBytes } }) => {
     requireAuthor(principal);
-    const body = validate(createSchema, await readJson(req.raw, MAX_AGENT_BYTES));
+    const body = validate(createSchema, await readJson(req.raw, Math.min(maxBodyBytes, MAX_AGENT_BYTES)));
     const input: CreateAgent = {
       ...body,
       id: body.id ?? generateId(),
@@ -53,11 +53,14 @@ export function agentRoutes(app: HttpRoutes): void {
     return json(unwrap(await agent.identity()));
   });
 
-  app.patch("/api/agents/:id", async ({ req, var: { principal, actors } }) => {
+  app.patch("/api/agents/:id", async ({ req, var: { principal, actors, maxBodyBytes } }) => {
     const id = req.param("id");
     if (!isChosenId(id)) return notFound();
     requireAuthor(principal);
-    const { persona, ...change } = validate(changeSchema, await readJson(req.raw, MAX_AGENT_BYTES));
+    const { persona, ...change } = validate(
+      changeSchema,
+      await readJson(req.raw, Math.min(maxBodyBytes, MAX_AGENT_BYTES)),
+    );
     const agent = await actors.agent(principal.tenant, id);
     const changed = await agent.update(principal, {
       ...change,

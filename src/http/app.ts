@@ -2,13 +2,17 @@
 import { Hono } from "hono";
 import type { Directory } from "../directory/directory.ts";
 import type { ActorDirectory } from "../ports/actor-directory.ts";
+import { systemClock } from "../ports/workers/system.ts";
+import { completeLimits, type Limits } from "../shared/limits.ts";
 import { agentRoutes } from "./agents.ts";
 import type { Authorize } from "./authorize.ts";
 import type { HttpEnv } from "./context.ts";
 import { conversationRoutes } from "./conversations.ts";
+import { allowOrigins, type CorsOptions, guardUpgrades } from "./cors.ts";
 import { eventRoutes } from "./events.ts";
 import { healthRoutes } from "./health.ts";
 import { problemOf } from "./problem.ts";
+import { HttpLimits, type PlatformLimiter } from "./rate-limits.ts";
 import { notFound, refuseOtherMethods } from "./respond.ts";
 import { untilDone } from "./seeding.ts";
 import { socketRoutes } from "./sockets.ts";
@@ -22,6 +26,11 @@ export interface HttpDependencies<Env extends object> {
   directory(env: Env): Directory;
   /** Creates what every fresh runtime has. Doing it twice is doing it once. */
   seed(env: Env): Promise<void>;
+  limits?: Limits;
+  /** Counts the requests of principals; absent = the isolate counts on its own. */
+  rateLimiter?(env: Env): PlatformLimiter | undefined;
+  /** Absent = only pages of the server's own origin may use it. */
+  cors?: CorsOptions;
 }
 
 /** What a Worker's `fetch` handler calls. */
@@ -31,6 +40,8 @@ export interface HttpApp<Env extends object> {
 
 export function createHttpApp<Env extends object>(dependencies: HttpDependencies<Env>): HttpApp<Env> {
   const seededOf = untilDone<Env>(dependencies.seed);
+  const limits = completeLimits(dependencies.limits);
+  const counts = new HttpLimits(limits, () => systemClock.now());
   const app = new Hono<HttpEnv>();
 
   app.onError((error, { req }) => problemOf(error, `${req.method} ${req.path}`));
@@ -41,16 +52,25 @@ export function createHttpApp<Env extends object>(dependencies: HttpDependencies
     context.set("actors", dependencies.actors(env));
     context.set("directory", () => dependencies.directory(env));
     context.set("seed", () => seededOf(env));
+    context.set("maxBodyBytes", limits.bodyBytes);
     await next();
   });
+  if (dependencies.cors !== undefined) app.use(allowOrigins(dependencies.cors));
   healthRoutes(app);
   app.use(async (context, next) => {
     // SAFETY: as above.
-    const answer = await dependencies.authorize(context.req.raw, context.env as Env);
-    if (answer instanceof Response) return answer;
+    const env = context.env as Env;
+    counts.checkAddress(context.req.raw);
+    const answer = await dependencies.authorize(context.req.raw, env);
+    if (answer instanceof Response) {
+      counts.countRefusal(context.req.raw);
+      return answer;
+    }
+    await counts.countRequest(answer, dependencies.rateLimiter?.(env));
     context.set("principal", answer);
     await next();
   });
+  app.use(guardUpgrades(dependencies.cors ?? { origins: [] }));
   refuseOtherMethods(app, "/health", ["GET"]);
   agentRoutes(app);
   conversationRoutes(app);

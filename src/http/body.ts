@@ -5,10 +5,8 @@
  * BODY-2  What comes out nests at most 64 deep and holds well-formed Unicode only.
  */
 import { DramatisError } from "../shared/errors.ts";
+import { MAX_BODY_BYTES } from "../shared/limits.ts";
 import { jsonPointer } from "../shared/validation.ts";
-
-/** The most bytes that a body may have. */
-const MAX_BODY_BYTES = 2 * 1024 * 1024;
 
 const MAX_DEPTH = 64;
 

@@ -11,6 +11,8 @@ export interface Services {
   directory(): Directory;
   /** Creates what every fresh runtime has; does nothing once that is done. */
   seed(): Promise<void>;
+  /** The most bytes that a body may have. */
+  maxBodyBytes: number;
 }
 
 export type HttpEnv = { Variables: Services & { principal: Principal } };

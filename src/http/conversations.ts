@@ -37,8 +37,9 @@ export function conversationRoutes(app: HttpRoutes): void {
     page("conversations", await directory().conversations(principal, pageOptions(req.query()))),
   );
 
-  app.post("/api/conversations", seeded, async ({ req, var: { principal, actors } }) => {
-    const { agentId, participants, ...options } = validate(createSchema, await readJson(req.raw));
+  app.post("/api/conversations", seeded, async ({ req, var: { principal, actors, maxBodyBytes } }) => {
+    const body = validate(createSchema, await readJson(req.raw, maxBodyBytes));
+    const { agentId, participants, ...options } = body;
     const input: CreateConversation = {
       ...options,
       id: `conv_${ulid()}`,

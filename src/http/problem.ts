@@ -95,7 +95,9 @@ export function problem(code: ProblemCode, detail: string, extras: ProblemExtras
 /** Any thrown value as a response. `where` names the request in the log. */
 export function problemOf(error: unknown, where: string): Response {
   if (error instanceof DramatisError && error.code !== "INTERNAL_ERROR") {
-    return problem(error.code, error.message, { errors: error.options.errors });
+    const { errors, retryAfter } = error.options;
+    const headers = retryAfter === undefined ? {} : { "retry-after": String(Math.ceil(retryAfter / 1000)) };
+    return problem(error.code, error.message, { errors, headers });
   }
   if (isActorUnavailable(error)) {
     console.warn(`${where}: actor unavailable`, error);
@@ -116,6 +118,6 @@ function isActorUnavailable(error: unknown): boolean {
 
 function extraHeaders(status: number): Record<string, string> {
   if (status === 401) return { "www-authenticate": "Bearer" };
-  if (status === 503) return { "retry-after": "1" };
+  if (status === 429 || status === 503) return { "retry-after": "1" };
   return {};
 }

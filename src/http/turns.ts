@@ -20,9 +20,9 @@ const startSchema = z.strictObject({
 
 export function turnRoutes(app: HttpRoutes): void {
   app.post("/api/conversations/:id/turns", async (context) => {
-    const { principal, actors } = context.var;
+    const { principal, actors, maxBodyBytes } = context.var;
     const conversation = await findConversation(actors, principal, context.req.param("id"));
-    const body = validate(startSchema, await readJson(context.req.raw));
+    const body = validate(startSchema, await readJson(context.req.raw, maxBodyBytes));
     const input = { ...body, content: parseContent(body.content) };
     const wanted = accepts(context, {
       header: "Accept",

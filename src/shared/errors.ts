@@ -40,6 +40,8 @@ export interface ErrorData {
   message: string;
   retriable: boolean;
   errors?: InputIssue[];
+  /** Milliseconds after which the same may succeed. */
+  retryAfter?: number;
 }
 
 /** Thrown inside an actor or a handler. `message` says what to change. */
@@ -49,7 +51,13 @@ export class DramatisError extends Error {
   constructor(
     readonly code: ErrorCode,
     message: string,
-    readonly options: { retriable?: boolean; errors?: InputIssue[]; cause?: unknown } = {},
+    readonly options: {
+      retriable?: boolean;
+      errors?: InputIssue[];
+      /** Milliseconds after which the same may succeed. */
+      retryAfter?: number;
+      cause?: unknown;
+    } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
   }
@@ -59,12 +67,13 @@ export class DramatisError extends Error {
   }
 
   toData(): ErrorData {
-    const { errors } = this.options;
+    const { errors, retryAfter } = this.options;
     return {
       code: this.code,
       message: this.message,
       retriable: this.retriable,
       ...(errors === undefined ? {} : { errors }),
+      ...(retryAfter === undefined ? {} : { retryAfter }),
     };
   }
 }
@@ -91,10 +100,11 @@ export async function asResult<Value>(body: () => Value | Promise<Value>): Promi
 /** The value of a result, or its error thrown. */
 export function unwrap<Value>(result: Result<Value>): Value {
   if (result.ok) return result.value;
-  const { code, message, retriable, errors } = result.error;
+  const { code, message, retriable, errors, retryAfter } = result.error;
   throw new DramatisError(isErrorCode(code) ? code : "INTERNAL_ERROR", message, {
     retriable,
     ...(errors === undefined ? {} : { errors }),
+    ...(retryAfter === undefined ? {} : { retryAfter }),
   });
 }
 

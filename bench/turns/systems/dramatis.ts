@@ -65,7 +65,11 @@ function read(messages: readonly ChatMessage[]): Prompt {
   return { text: messages[at]?.content ?? "", messages: given, toolResults };
 }
 
-const app = dramatis({ libraries: [library], models: { gateway: () => gateway } });
+const app = dramatis({
+  libraries: [library],
+  models: { gateway: () => gateway },
+  limits: { turns: false },
+});
 
 export const { Agent, Executor } = app;
 

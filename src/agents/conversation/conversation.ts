@@ -20,6 +20,7 @@ import { asResult, type Result, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
+import type { RateLimit } from "../../shared/token-bucket.ts";
 import { validate } from "../../shared/validation.ts";
 import type { AgentApi } from "../agent/api.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
@@ -57,6 +58,8 @@ export interface ConversationServices<Env> {
   directory(env: Env): Directory | null;
   adapters: AdapterLookup;
   gate: Gate;
+  /** Turns that one conversation accepts; absent = as many as come. */
+  turnLimit?: RateLimit;
 }
 
 /** While turns are active the actor looks after them this often, in milliseconds; a crash costs at most as much. */
@@ -93,6 +96,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       adapters: services.adapters,
       executor: services.executor(this.env),
       gate: services.gate,
+      ...(services.turnLimit === undefined ? {} : { turnLimit: services.turnLimit }),
       window: { open: () => this.#wakeups.arm("window", HEARTBEAT_MS) },
       publish: (frames) => this.#subscribers.publish(frames),
     });

@@ -8,6 +8,8 @@
  *        lost starts again.
  * RUN-4  The outcome of an effect whose commit failed is kept and committed later; the effect does not run again. One
  *        that can never be planned or committed fails its turn.
+ * RUN-5  Turns are limited whoever starts them and through whatever door. Only a turn that began counts: neither a
+ *        repeated message nor one that was refused does.
  */
 
 import type { Content, Frame } from "../../client/protocol.ts";
@@ -18,6 +20,7 @@ import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { parseContent } from "../../shared/content.ts";
 import { DramatisError, type ErrorData, toErrorData } from "../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
+import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
 import type { StartedTurn } from "./api.ts";
 import { DeltaBuffer } from "./dispatch/delta-buffer.ts";
 import { type EffectHost, type EffectPorts, EffectRunner } from "./dispatch/effect-runner.ts";
@@ -49,6 +52,8 @@ export interface ConversationPorts extends EffectPorts {
   ids: Ids;
   gate: Gate;
   window: ActiveWindow;
+  /** Turns that are accepted; absent = as many as come. Counted in memory: an actor that wakes counts anew. */
+  turnLimit?: RateLimit;
   /** Takes frames in order, to be shown to whoever watches. */
   publish: (frames: Frame[]) => void;
 }
@@ -62,6 +67,7 @@ export class ConversationRuntime {
   /** Outcomes of effects that the store refused for now, as they were reported together. */
   readonly #unsaved: (readonly EffectSignal[])[] = [];
   #state: ConversationState | null = null;
+  #turnBucket: TokenBucket | null;
 
   constructor(private readonly ports: ConversationPorts) {
     this.store = new ConversationStore(ports.database, ports.keyValue);
@@ -69,6 +75,7 @@ export class ConversationRuntime {
     this.#effects = new EffectRunner(ports, this.#effectHost());
     this.#toolState = new ToolStateStore(ports.keyValue);
     this.deltas = new DeltaBuffer(ports.clock, ports.publish);
+    this.#turnBucket = ports.turnLimit === undefined ? null : tokenBucket(ports.turnLimit);
   }
 
   /**
@@ -135,13 +142,27 @@ export class ConversationRuntime {
     const known = key === undefined ? undefined : this.store.turnOfKey(signal.caller.userId, key);
     if (known !== undefined) return this.#acceptedBefore(known, signal);
     this.#checkReplyTo(signal.data.replyToMessageId);
+    const bucket = this.#bucketAfterTurn();
     const armed = this.#apply([signal], (turn) => {
       if (key !== undefined) this.store.rememberKey(signal.caller.userId, key, turn);
     });
+    this.#turnBucket = bucket;
     const turn = this.state.active.get(this.state.turns);
     if (turn === undefined) throw new Error("An accepted message has started a turn.");
     await armed;
     return startedTurn(turn, false);
+  }
+
+  /** What is left once a turn has begun; throws `RATE_LIMITED` where nothing is. */
+  #bucketAfterTurn(): TokenBucket | null {
+    if (this.#turnBucket === null) return null;
+    const taken = takeToken(this.#turnBucket, 1, this.ports.clock.now());
+    if (taken.allowed) return taken.bucket;
+    const seconds = Math.ceil(taken.retryAfter / 1000);
+    throw new DramatisError("RATE_LIMITED", `Too many turns in a short time. Try again in ${seconds} s.`, {
+      retriable: true,
+      retryAfter: taken.retryAfter,
+    });
   }
 
   /** Throws `INVALID_INPUT` for an id that names no message of the transcript. */

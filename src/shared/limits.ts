@@ -1,0 +1,41 @@
+/** How much an application lets its callers do, with the numbers that hold where it says nothing. */
+import { z } from "zod";
+import type { RateLimit } from "./token-bucket.ts";
+import { validate } from "./validation.ts";
+
+/** Each is checked on its own; `false` takes a limit away. */
+export interface Limits {
+  /** Requests of one principal, whatever the route: 1200 a minute, 600 at once. */
+  requests?: RateLimit | false;
+  /** Requests of one client address that `authorize` refused: 30 a minute, 60 at once. */
+  refusals?: RateLimit | false;
+  /** Turns that one conversation accepts, whoever starts them: 600 a minute, 200 at once. */
+  turns?: RateLimit | false;
+  /** Bytes that the body of a request may have: 2 MiB. */
+  bodyBytes?: number;
+}
+
+/** The most bytes that a body may have where the application says nothing. */
+export const MAX_BODY_BYTES = 2 * 1024 * 1024;
+
+const rateLimit = z.strictObject({
+  perMinute: z.number().positive("Must be more than 0; `false` takes the limit away."),
+  burst: z.int().min(1, "Must be at least 1, or nothing ever passes."),
+});
+const rateLimitOr = (otherwise: RateLimit) => z.union([z.literal(false), rateLimit]).default(otherwise);
+
+const limitsSchema = z.strictObject({
+  requests: rateLimitOr({ perMinute: 1_200, burst: 600 }),
+  refusals: rateLimitOr({ perMinute: 30, burst: 60 }),
+  turns: rateLimitOr({ perMinute: 600, burst: 200 }),
+  bodyBytes: z
+    .int()
+    .min(1)
+    .max(100 * 1024 * 1024)
+    .default(MAX_BODY_BYTES),
+});
+
+/** The limits, each written out. Throws `INVALID_INPUT` for one that makes no sense. */
+export function completeLimits(limits: Limits = {}): Required<Limits> {
+  return validate(limitsSchema, limits, "/limits", "The configuration of limits");
+}
