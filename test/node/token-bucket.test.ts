@@ -1,6 +1,7 @@
 /** The token bucket, held against what it promises over random histories of takes and waits. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { RateLimiter } from "../../src/shared/rate-limiter.ts";
 import { isFull, type RateLimit, takeToken, tokenBucket } from "../../src/shared/token-bucket.ts";
 
 const START = Date.UTC(2026, 0, 1);
@@ -97,5 +98,27 @@ describe("a token bucket", () => {
     expect(isFull(taken.bucket, START + 1999)).toBe(false);
     expect(isFull(taken.bucket, START + 2000)).toBe(true);
     expect(isFull(tokenBucket({ perMinute: 60, burst: 3 }), START)).toBe(true);
+  });
+});
+
+describe("a rate limiter", () => {
+  test("LIMIT-1 counts each key on its own and remembers a bounded number of them", () => {
+    const limiter = new RateLimiter({ perMinute: 1, burst: 1 }, 100);
+    expect(limiter.take("noisy", START)).toBe(0);
+    for (let n = 0; n < 10_000; n++) {
+      expect(limiter.wait(`key ${n}`, START)).toBe(0);
+      expect(limiter.take(`key ${n}`, START)).toBe(0);
+      expect(limiter.wait("noisy", START)).toBeGreaterThan(0);
+      expect(limiter.take("noisy", START)).toBeGreaterThan(0);
+      expect(limiter.size).toBeLessThanOrEqual(100);
+    }
+  });
+
+  test("LIMIT-1 forgets keys whose buckets are full again", () => {
+    const limiter = new RateLimiter({ perMinute: 60, burst: 1 });
+    for (let n = 0; n < 50; n++) limiter.take(`key ${n}`, START);
+    expect(limiter.size).toBe(50);
+    limiter.take("another", START + 1000);
+    expect(limiter.size).toBe(1);
   });
 });

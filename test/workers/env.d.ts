@@ -11,6 +11,8 @@ declare namespace Cloudflare {
   interface Env {
     Conversation: DurableObjectNamespace;
     Agent: DurableObjectNamespace;
+    LimitedConversation: DurableObjectNamespace;
+    FIVE_A_MINUTE: RateLimit;
     PortHost: DurableObjectNamespace<import("./worker.ts").PortHost>;
     PlainSessionAgent: DurableObjectNamespace<import("./worker.ts").PlainSessionAgent>;
     /** The scripted provider, for a model profile. */

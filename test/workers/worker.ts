@@ -21,6 +21,12 @@ const app = dramatis({
 
 export const { Conversation, Agent, Executor } = app;
 
+/** Conversations that accept three turns, and one more every ten seconds. */
+export const { Conversation: LimitedConversation } = dramatis({
+  libraries: [testLibrary],
+  limits: { turns: { perMinute: 6, burst: 3 } },
+});
+
 /** A bare Durable Object whose storage the port tests use from inside. */
 export class PortHost extends DurableObject {}
 

@@ -1,0 +1,339 @@
+/** What the real Worker lets callers do: requests, refusals, turns and bodies by number; pages by their origin. */
+import { createExecutionContext } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import type { ConversationApi } from "../../src/agents/conversation/api.ts";
+import { type DramatisEnv, type DramatisOptions, dramatis } from "../../src/dramatis.ts";
+import type { Principal } from "../../src/shared/principal.ts";
+import { ADMIN, type Answer, answer, createAgent, expectProblem, MEMBER, STRANGER } from "./http-client.ts";
+import { testLibrary } from "./library.ts";
+import { Client } from "./world.ts";
+
+type Send = (path: string, init?: RequestInit, principal?: Principal | null) => Promise<Response>;
+
+/** An application of its own on the actors of the test Worker. */
+function application(options: Partial<DramatisOptions>, bindings: object = {}): Send {
+  const { handler } = dramatis({
+    libraries: [testLibrary],
+    authorize: async (request) => {
+      const principal = request.headers.get("x-test-principal");
+      if (principal === null) return Response.json({ code: "UNAUTHENTICATED" }, { status: 401 });
+      // SAFETY: only these tests reach this application.
+      return JSON.parse(principal) as Principal;
+    },
+    ...options,
+  });
+  return (path, init = {}, principal = ADMIN) => {
+    const headers = new Headers(init.headers);
+    if (principal !== null) headers.set("x-test-principal", JSON.stringify(principal));
+    const request = new Request(`http://dramatis.test${path}`, { ...init, headers });
+    // SAFETY: the test environment has every binding of the application.
+    const bound = { ...env, ...bindings } as unknown as DramatisEnv;
+    return handler.fetch(request, bound, createExecutionContext());
+  };
+}
+
+function expectWait(refused: Answer, atMost: number): void {
+  expectProblem(refused, 429, "RATE_LIMITED");
+  const wait = Number(refused.headers.get("retry-after"));
+  expect(Number.isInteger(wait) && wait >= 1 && wait <= atMost, `Retry-After: ${wait}`).toBe(true);
+}
+
+const statuses = async (count: number, once: () => Promise<Response>) => {
+  const seen: number[] = [];
+  for (let n = 0; n < count; n++) seen.push((await once()).status);
+  return seen;
+};
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe("G6 LIMIT-2 requests of a principal", () => {
+  test("are limited together on every route, LIMIT-4 and pass again after the wait", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const send = application({ limits: { requests: { perMinute: 60, burst: 3 } } });
+    expect(await statuses(3, () => send("/api/agents"))).toEqual([200, 200, 200]);
+    for (const [method, path] of [
+      ["GET", "/api/agents"],
+      ["POST", "/api/agents"],
+      ["GET", "/api/conversations/conv_01JD0000000000000000000000/events"],
+      ["DELETE", "/api/agents"],
+      ["GET", "/no/such/path"],
+      ["GET", "/conversations/conv_01JD0000000000000000000000"],
+    ] as const) {
+      expectWait(await answer(await send(path, { method })), 2);
+    }
+    expect((await send("/health")).status).toBe(200);
+    vi.setSystemTime(Date.now() + 1100);
+    expect(await statuses(2, () => send("/api/agents"))).toEqual([200, 429]);
+  });
+
+  test("are counted apart from those of others, also of the same name in another tenant", async () => {
+    const send = application({ limits: { requests: { perMinute: 1, burst: 1 } } });
+    for (const principal of [ADMIN, MEMBER, STRANGER]) {
+      expect(await statuses(2, () => send("/api/agents", {}, principal))).toEqual([200, 429]);
+    }
+  });
+
+  test("are counted by the platform's limiter where it is bound", async () => {
+    const send = application({}, { RATE_LIMITER: env.FIVE_A_MINUTE });
+    expect((await statuses(20, () => send("/api/agents"))).filter((status) => status === 200)).toHaveLength(
+      5,
+    );
+    expectWait(await answer(await send("/api/agents")), 10);
+    expect((await send("/api/agents", {}, MEMBER)).status).toBe(200);
+  });
+
+  test("are free where the limit is taken away", async () => {
+    const send = application({ limits: { requests: false } }, { RATE_LIMITER: env.FIVE_A_MINUTE });
+    expect(new Set(await statuses(20, () => send("/api/none")))).toEqual(new Set([404]));
+  });
+});
+
+describe("G6 LIMIT-3 refusals of an address", () => {
+  const guess = (send: Send, address: string | null, principal: Principal | null = null) =>
+    send("/api/agents", address === null ? {} : { headers: { "cf-connecting-ip": address } }, principal);
+
+  test("are limited: then a good token is refused too, and other addresses are not", async () => {
+    const send = application({ limits: { refusals: { perMinute: 1, burst: 3 } } });
+    expect(await statuses(5, () => guess(send, "192.0.2.1", ADMIN))).toEqual(Array(5).fill(200));
+    expect(await statuses(5, () => guess(send, "192.0.2.1"))).toEqual([401, 401, 401, 429, 429]);
+    expectWait(await answer(await guess(send, "192.0.2.1", ADMIN)), 61);
+    expect((await guess(send, "192.0.2.2")).status).toBe(401);
+    expect((await guess(send, "192.0.2.2", ADMIN)).status).toBe(200);
+  });
+
+  test("of one network of IPv6 count together", async () => {
+    const send = application({ limits: { refusals: { perMinute: 1, burst: 2 } } });
+    const network = ["2001:db8:0:1::1", "2001:db8:0:1:ffff:ffff:ffff:ffff", "2001:db8:0:1::2"];
+    const seen: number[] = [];
+    for (const address of network) seen.push((await guess(send, address)).status);
+    expect(seen).toEqual([401, 401, 429]);
+    expect((await guess(send, "2001:db8:0:2::1")).status).toBe(401);
+  });
+});
+
+describe("G6 RUN-5 turns of a conversation", () => {
+  const send = application({}, { Conversation: env.LimitedConversation });
+  let agent: string;
+
+  beforeAll(async () => {
+    agent = await createAgent();
+  });
+
+  const create = async () => {
+    const body = JSON.stringify({ agentId: agent });
+    const { status, body: created } = await answer(
+      await send("/api/conversations", { method: "POST", body }),
+    );
+    expect(status).toBe(201);
+    return created.id;
+  };
+  const say = (id: string, body: object, accept = "application/json") =>
+    send(`/api/conversations/${id}/turns`, {
+      method: "POST",
+      headers: { accept },
+      body: JSON.stringify(body),
+    });
+
+  test("are limited together, whether they come over HTTP, as a stream, by RPC or over a WebSocket", async () => {
+    const id = await create();
+    expect((await say(id, { content: "one" })).status).toBe(202);
+    expect((await say(id, { content: "two" }, "text/event-stream")).status).toBe(200);
+    // SAFETY: the class that is bound offers this surface.
+    const actor = env.LimitedConversation.getByName(`${ADMIN.tenant}:${id}`) as unknown as ConversationApi;
+    expect(await actor.startTurn(ADMIN, { content: "three" })).toMatchObject({ ok: true });
+
+    expectWait(await answer(await say(id, { content: "four" })), 11);
+    expectWait(await answer(await say(id, { content: "four" }, "text/event-stream")), 11);
+    const refused = { ok: false, error: { code: "RATE_LIMITED", retriable: true } };
+    expect(await actor.startTurn(ADMIN, { content: "four" })).toMatchObject(refused);
+    const signal = { type: "conversation.user.message", data: { content: "four" } };
+    expect(await actor.ingest(ADMIN, signal)).toMatchObject(refused);
+    const response = await send(`/conversations/${id}`, { headers: { upgrade: "websocket" } });
+    if (response.webSocket === null) throw new Error(`No WebSocket: ${response.status}`);
+    const client = new Client(response.webSocket);
+    client.send({ type: "turn.start", id: "key", content: "four" });
+    const { data } = await client.frame("error", ({ data }) => data.ref === "key");
+    expect(data).toMatchObject({ code: "RATE_LIMITED", retriable: true });
+    client.close();
+    const { body } = await answer(await send(`/api/conversations/${id}/turns`));
+    expect(body.turns).toHaveLength(3);
+  });
+
+  test("count once however often the same is sent, and not when they are refused", async () => {
+    const id = await create();
+    expect(await statuses(5, () => say(id, { content: "again", idempotencyKey: "k" }))).toEqual(
+      Array(5).fill(202),
+    );
+    expect(await statuses(5, () => say(id, { content: " " }))).toEqual(Array(5).fill(422));
+    expect(await statuses(3, () => say(id, { content: "new" }))).toEqual([202, 202, 429]);
+    expect((await say(id, { content: "again", idempotencyKey: "k" })).status).toBe(202);
+  });
+
+  test("of one conversation leave the others alone", async () => {
+    const [first, second] = [await create(), await create()];
+    expect(await statuses(4, () => say(first, { content: "x" }))).toEqual([202, 202, 202, 429]);
+    expect((await say(second, { content: "x" })).status).toBe(202);
+  });
+});
+
+describe("G6 BODY-1 bodies", () => {
+  const MEBIBYTE = 1024 * 1024;
+
+  /** A body of 100 MiB, and how much of it was asked for. */
+  function large() {
+    const piece = new Uint8Array(64 * 1024).fill(0x20);
+    const read = { bytes: 0 };
+    const body = new ReadableStream<Uint8Array>(
+      {
+        pull(controller) {
+          controller.enqueue(piece);
+          read.bytes += piece.byteLength;
+          if (read.bytes >= 100 * MEBIBYTE) controller.close();
+        },
+      },
+      { highWaterMark: 0 },
+    );
+    return { body, read };
+  }
+
+  test.each([
+    ["POST", "/api/agents", 0.5],
+    ["PATCH", "/api/agents/a", 0.5],
+    ["POST", "/api/conversations", 2],
+  ])("%s %s refuses 100 MiB once it has read as much as a body may have", async (method, path, mebibytes) => {
+    const { body, read } = large();
+    const request = new Request(`http://dramatis.test${path}`, {
+      method,
+      body,
+      headers: { "x-test-principal": JSON.stringify(ADMIN) },
+    });
+    expectProblem(await answer(await exports.default.fetch(request)), 413, "TOO_LARGE");
+    expect(read.bytes).toBeLessThanOrEqual(mebibytes * MEBIBYTE + MEBIBYTE / 4);
+  });
+
+  test("are bounded as the application says", async () => {
+    const send = application({ limits: { bodyBytes: 100 } });
+    const post = async (length: number) =>
+      answer(await send("/api/conversations", { method: "POST", body: `"${"x".repeat(length - 2)}"` }));
+    expectProblem(await post(100), 422, "INVALID_INPUT");
+    expectProblem(await post(101), 413, "TOO_LARGE");
+  });
+});
+
+test.each([
+  [{ requests: { perMinute: 0, burst: 1 } }, "/limits/requests"],
+  [{ turns: { perMinute: 10, burst: 0 } }, "/limits/turns"],
+  [{ bodyBytes: 0.5 }, "/limits/bodyBytes"],
+])("G6 a limit that makes no sense is refused when the application is made: %j", (limits, path) => {
+  expect(() => dramatis({ libraries: [], limits })).toThrow(path);
+});
+
+describe("G6 pages of other origins", () => {
+  const origins = ["https://app.example", "http://localhost:5173"];
+  const open = application({ cors: { origins } });
+  const closed = application({});
+  const from = (origin: string, init: RequestInit = {}): RequestInit => ({
+    ...init,
+    headers: { ...init.headers, origin },
+  });
+  const preflight = (send: Send, origin: string, path = "/api/agents") =>
+    send(
+      path,
+      from(origin, {
+        method: "OPTIONS",
+        headers: {
+          "access-control-request-method": "POST",
+          "access-control-request-headers": "authorization,content-type",
+        },
+      }),
+      null,
+    );
+  const corsHeaders = ({ headers }: Response) =>
+    Object.fromEntries([...headers].filter(([name]) => name.startsWith("access-control-")));
+
+  test("CORS-1 are told nothing where no origin is named", async () => {
+    expect(corsHeaders(await closed("/api/agents", from("https://app.example")))).toEqual({});
+    const refused = await preflight(closed, "https://app.example");
+    expect(refused.status).toBe(401);
+    expect(corsHeaders(refused)).toEqual({});
+  });
+
+  test("CORS-1 may read answers, errors too, if their origin is named", async () => {
+    for (const origin of origins) {
+      for (const [path, init, principal] of [
+        ["/api/agents", {}, ADMIN],
+        ["/api/agents/absent", {}, ADMIN],
+        ["/api/agents", { method: "POST", body: "{" }, ADMIN],
+        ["/api/agents", {}, null],
+      ] as const) {
+        const response = await open(path, from(origin, init), principal);
+        expect(corsHeaders(response)).toEqual({
+          "access-control-allow-origin": origin,
+          "access-control-expose-headers": "Location,Retry-After",
+        });
+        expect(response.headers.get("vary")).toBe("Origin");
+      }
+    }
+    for (const origin of ["https://evil.example", "https://app.example.evil", "http://app.example", "null"]) {
+      expect(corsHeaders(await open("/api/agents", from(origin)))).not.toHaveProperty(
+        "access-control-allow-origin",
+      );
+    }
+  });
+
+  test("CORS-2 are answered before they say who they are, the same whatever is there", async () => {
+    for (const path of ["/api/agents", "/api/no/such/path", "/docs"]) {
+      const response = await preflight(open, "https://app.example", path);
+      expect(response.status).toBe(204);
+      expect(corsHeaders(response)).toEqual({
+        "access-control-allow-origin": "https://app.example",
+        "access-control-allow-methods": "GET,HEAD,POST,PUT,PATCH,DELETE",
+        "access-control-allow-headers": "Authorization,Content-Type,Last-Event-ID",
+        "access-control-expose-headers": "Location,Retry-After",
+        "access-control-max-age": "600",
+      });
+    }
+    expect(corsHeaders(await preflight(open, "https://evil.example"))).not.toHaveProperty(
+      "access-control-allow-origin",
+    );
+  });
+
+  test("an OPTIONS that is no preflight is a request like any other", async () => {
+    expect((await open("/api/agents", { method: "OPTIONS" }, null)).status).toBe(401);
+    const response = await open("/api/agents", { method: "OPTIONS" });
+    expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, POST, HEAD"]);
+  });
+
+  test("CORS-3 may connect from the server's own origin and from those that are named", async () => {
+    const agent = await createAgent();
+    const body = JSON.stringify({ agentId: agent });
+    const created = await answer(await open("/api/conversations", { method: "POST", body }));
+    const connect = async (send: Send, origin?: string) => {
+      const headers = { upgrade: "websocket", ...(origin === undefined ? {} : { origin }) };
+      const response = await send(`/conversations/${created.body.id}`, { headers });
+      response.webSocket?.accept();
+      response.webSocket?.close();
+      return response.status;
+    };
+    for (const origin of [undefined, "http://dramatis.test", ...origins]) {
+      expect(await connect(open, origin)).toBe(101);
+    }
+    for (const origin of ["https://evil.example", "https://dramatis.test", "null"]) {
+      expect(await connect(open, origin)).toBe(403);
+    }
+    expect(await connect(closed, "http://dramatis.test")).toBe(101);
+    expect(await connect(closed, "https://app.example")).toBe(403);
+    const headers = { upgrade: "websocket", origin: "https://evil.example" };
+    expectProblem(await answer(await open("/conversations/x", { headers })), 403, "FORBIDDEN");
+  });
+
+  test.each(["*", "https://app.example/", "app.example", "https://app.example/path", ""])(
+    "CORS-1 %j is no origin",
+    (origin) => {
+      expect(() => dramatis({ libraries: [], cors: { origins: [origin] } })).toThrow("is not an origin");
+    },
+  );
+});
