@@ -9,7 +9,9 @@ import { mayAuthor, type Principal } from "../shared/principal.ts";
 import { validate } from "../shared/validation.ts";
 import { readJson } from "./body.ts";
 import type { HttpRoutes } from "./context.ts";
-import { pageOptions } from "./query.ts";
+import { BODY_ERRORS, type Operation } from "./openapi/operation.ts";
+import { agent, agentId, listOf, personaSource } from "./openapi/views.ts";
+import { pageOptions, pageSchema } from "./query.ts";
 import { json, notFound, page, refuseOtherMethods } from "./respond.ts";
 import { seeded } from "./seeding.ts";
 
@@ -24,6 +26,59 @@ const createSchema = z.strictObject({ id: z.exactOptional(idSchema), persona: z.
 const changeSchema = z
   .strictObject({ persona: z.exactOptional(z.unknown()), projectIds })
   .refine((change) => Object.keys(change).length > 0, "Give `persona` or `projectIds`.");
+
+const EXAMPLE = { id: "guide", persona: { identity: { systemPrompt: "You are a friendly guide." } } };
+const params = z.object({ id: agentId });
+
+export const agentOperations: readonly Operation[] = [
+  {
+    id: "createAgent",
+    method: "post",
+    path: "/api/agents",
+    tag: "agents",
+    summary: "Create an agent",
+    description:
+      "For authors and administrators. Without an `id` it gets one; without `projectIds`, the project `default`.",
+    body: createSchema.extend({ persona: personaSource }).meta({ example: EXAMPLE }),
+    answers: [{ status: 201, description: "The agent.", body: agent, location: true }],
+    errors: [...BODY_ERRORS, "FORBIDDEN", "CONFLICT"],
+  },
+  {
+    id: "listAgents",
+    method: "get",
+    path: "/api/agents",
+    tag: "agents",
+    summary: "List the tenant's agents",
+    query: pageSchema,
+    answers: [{ status: 200, description: "One page.", body: listOf("agents", agent) }],
+    errors: ["INVALID_INPUT"],
+  },
+  {
+    id: "getAgent",
+    method: "get",
+    path: "/api/agents/:id",
+    tag: "agents",
+    summary: "Read an agent",
+    params,
+    answers: [{ status: 200, description: "The agent.", body: agent }],
+    errors: ["NOT_FOUND"],
+  },
+  {
+    id: "changeAgent",
+    method: "patch",
+    path: "/api/agents/:id",
+    tag: "agents",
+    summary: "Change an agent's persona or projects",
+    description:
+      "For authors and administrators. Give at least one field. Conversations that exist keep what they began with.",
+    params,
+    body: changeSchema
+      .safeExtend({ persona: z.exactOptional(personaSource) })
+      .meta({ example: { persona: "demo/assistant" } }),
+    answers: [{ status: 200, description: "The agent.", body: agent }],
+    errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
+  },
+];
 
 export function agentRoutes(app: HttpRoutes): void {
   app.use("/api/agents/*", seeded);

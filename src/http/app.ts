@@ -6,11 +6,13 @@ import { systemClock } from "../ports/workers/system.ts";
 import { completeLimits, type Limits } from "../shared/limits.ts";
 import { agentRoutes } from "./agents.ts";
 import type { Authorize } from "./authorize.ts";
-import type { HttpEnv } from "./context.ts";
+import type { HttpEnv, HttpRoutes } from "./context.ts";
 import { conversationRoutes } from "./conversations.ts";
 import { allowOrigins, type CorsOptions, guardUpgrades } from "./cors.ts";
 import { eventRoutes } from "./events.ts";
 import { healthRoutes } from "./health.ts";
+import { OPERATIONS } from "./openapi/operations.ts";
+import { descriptionRoutes } from "./openapi/routes.ts";
 import { problemOf } from "./problem.ts";
 import { HttpLimits, type PlatformLimiter } from "./rate-limits.ts";
 import { notFound, refuseOtherMethods } from "./respond.ts";
@@ -39,6 +41,12 @@ export interface HttpApp<Env extends object> {
 }
 
 export function createHttpApp<Env extends object>(dependencies: HttpDependencies<Env>): HttpApp<Env> {
+  const app = createRoutes(dependencies);
+  return { fetch: async (request, env, context) => app.fetch(request, env, context) };
+}
+
+/** The routes themselves; `fetch` must be given an `Env`. */
+export function createRoutes<Env extends object>(dependencies: HttpDependencies<Env>): HttpRoutes {
   const seededOf = untilDone<Env>(dependencies.seed);
   const limits = completeLimits(dependencies.limits);
   const counts = new HttpLimits(limits, () => systemClock.now());
@@ -47,7 +55,7 @@ export function createHttpApp<Env extends object>(dependencies: HttpDependencies
   app.onError((error, { req }) => problemOf(error, `${req.method} ${req.path}`));
   app.notFound(notFound);
   app.use(async (context, next) => {
-    // SAFETY: `fetch` below is the only way in, and passes an `Env`.
+    // SAFETY: whoever calls `fetch` passes an `Env`.
     const env = context.env as Env;
     context.set("actors", dependencies.actors(env));
     context.set("directory", () => dependencies.directory(env));
@@ -77,6 +85,7 @@ export function createHttpApp<Env extends object>(dependencies: HttpDependencies
   turnRoutes(app);
   eventRoutes(app);
   socketRoutes(app);
+  descriptionRoutes(app, () => OPERATIONS);
 
-  return { fetch: async (request, env, context) => app.fetch(request, env, context) };
+  return app;
 }

@@ -10,7 +10,16 @@ import type { Principal } from "../shared/principal.ts";
 import { validate } from "../shared/validation.ts";
 import { readJson } from "./body.ts";
 import type { HttpRoutes } from "./context.ts";
-import { pageOptions } from "./query.ts";
+import { BODY_ERRORS, type Operation } from "./openapi/operation.ts";
+import {
+  conversation,
+  conversationId,
+  conversationSummary,
+  journalEntry,
+  listOf,
+  message,
+} from "./openapi/views.ts";
+import { pageOptions, pageSchema } from "./query.ts";
 import { json, page, refuseOtherMethods } from "./respond.ts";
 import { seeded } from "./seeding.ts";
 
@@ -31,6 +40,66 @@ const createSchema = z.strictObject({
   title: z.exactOptional(z.string().min(1).max(200)),
   projectId: z.exactOptional(idSchema),
 });
+
+const params = z.object({ id: conversationId });
+
+export const conversationOperations: readonly Operation[] = [
+  {
+    id: "createConversation",
+    method: "post",
+    path: "/api/conversations",
+    tag: "conversations",
+    summary: "Begin a conversation with an agent",
+    description:
+      "Give `agentId`, or `participants` with one agent and the users who may take part beside the caller. What the agent is now, the conversation keeps.",
+    body: createSchema.meta({ example: { agentId: "assistant", title: "Numbers" } }),
+    answers: [{ status: 201, description: "The conversation.", body: conversation, location: true }],
+    errors: [...BODY_ERRORS, "NOT_FOUND"],
+  },
+  {
+    id: "listConversations",
+    method: "get",
+    path: "/api/conversations",
+    tag: "conversations",
+    summary: "List conversations",
+    description: "Those that the caller takes part in; for operators and administrators all of the tenant.",
+    query: pageSchema,
+    answers: [{ status: 200, description: "One page.", body: listOf("conversations", conversationSummary) }],
+    errors: ["INVALID_INPUT"],
+  },
+  {
+    id: "getConversation",
+    method: "get",
+    path: "/api/conversations/:id",
+    tag: "conversations",
+    summary: "Read a conversation",
+    params,
+    answers: [{ status: 200, description: "The conversation.", body: conversation }],
+    errors: ["NOT_FOUND"],
+  },
+  {
+    id: "listMessages",
+    method: "get",
+    path: "/api/conversations/:id/messages",
+    tag: "conversations",
+    summary: "List messages",
+    params,
+    query: pageSchema,
+    answers: [{ status: 200, description: "One page.", body: listOf("messages", message) }],
+    errors: ["NOT_FOUND", "INVALID_INPUT"],
+  },
+  {
+    id: "listJournal",
+    method: "get",
+    path: "/api/conversations/:id/journal",
+    tag: "conversations",
+    summary: "List every durable fact by its number",
+    params,
+    query: pageSchema,
+    answers: [{ status: 200, description: "One page.", body: listOf("entries", journalEntry) }],
+    errors: ["NOT_FOUND", "INVALID_INPUT"],
+  },
+];
 
 export function conversationRoutes(app: HttpRoutes): void {
   app.get("/api/conversations", async ({ req, var: { principal, directory } }) =>

@@ -1,9 +1,30 @@
 /** `/health`: whether the runtime is ready. The only route that asks nobody who they are. */
+import { z } from "zod";
 import { DramatisError } from "../shared/errors.ts";
 import { VERSION } from "../version.ts";
 import type { HttpRoutes } from "./context.ts";
+import type { Operation } from "./openapi/operation.ts";
 import { problem } from "./problem.ts";
 import { json } from "./respond.ts";
+
+export const healthOperations: readonly Operation[] = [
+  {
+    id: "getHealth",
+    method: "get",
+    path: "/health",
+    tag: "runtime",
+    summary: "Ask whether the runtime is ready",
+    description: "The only request that asks nobody who they are.",
+    open: true,
+    answers: [
+      {
+        status: 200,
+        description: "The agents that every runtime has are there, and tools can run.",
+        body: z.strictObject({ status: z.literal("ok"), version: z.string() }),
+      },
+    ],
+  },
+];
 
 export function healthRoutes(app: HttpRoutes): void {
   app.get("/health", async ({ var: { seed } }) => {

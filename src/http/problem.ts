@@ -10,7 +10,8 @@ import { DramatisError, type ErrorCode, type InputIssue } from "../shared/errors
 /** The codes of the error taxonomy, and two that only HTTP can give. */
 export type ProblemCode = ErrorCode | "METHOD_NOT_ALLOWED" | "UPGRADE_REQUIRED";
 
-const STATUS = {
+/** The status of each code. */
+export const PROBLEM_STATUS = {
   INVALID_JSON: 400,
   INVALID_SIGNAL: 400,
   UNAUTHENTICATED: 401,
@@ -34,7 +35,10 @@ const STATUS = {
   UNAVAILABLE: 503,
 } as const satisfies Record<ProblemCode, number>;
 
-const TITLE: Record<(typeof STATUS)[ProblemCode], string> = {
+// SAFETY: the record has exactly these keys.
+export const PROBLEM_CODES = Object.keys(PROBLEM_STATUS) as ProblemCode[];
+
+const TITLE: Record<(typeof PROBLEM_STATUS)[ProblemCode], string> = {
   400: "Bad Request",
   401: "Unauthorized",
   403: "Forbidden",
@@ -70,7 +74,7 @@ export interface ProblemExtras {
 
 /** The response that carries a problem. */
 export function problem(code: ProblemCode, detail: string, extras: ProblemExtras = {}): Response {
-  const status = STATUS[code];
+  const status = PROBLEM_STATUS[code];
   const body: Problem = {
     type: "about:blank",
     title: TITLE[status],

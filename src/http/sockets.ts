@@ -7,11 +7,14 @@
  * DOOR-2  Only these two paths lead to an actor, and only as WebSocket upgrades.
  */
 import type { Context } from "hono";
+import { z } from "zod";
 import { isConversationId } from "../shared/identifiers.ts";
 import type { Principal } from "../shared/principal.ts";
 import type { HttpEnv, HttpRoutes } from "./context.ts";
+import type { Operation } from "./openapi/operation.ts";
+import { conversationId } from "./openapi/views.ts";
 import { problem } from "./problem.ts";
-import { streamPosition } from "./query.ts";
+import { positionSchema, streamPosition } from "./query.ts";
 import { notFound, refuseOtherMethods } from "./respond.ts";
 
 /** `plain` connections get our frames only; on `sdk` ones the SDK's own messages may come first. */
@@ -25,6 +28,23 @@ const PATHS = [
   ["/conversations/:id", "plain"],
   ["/agents/conversation/:id", "sdk"],
 ] as const;
+
+export const socketOperations: readonly Operation[] = PATHS.map(([path, entrance]) => ({
+  id: entrance === "plain" ? "connect" : "connectSdk",
+  method: "get",
+  path,
+  tag: "events",
+  summary:
+    entrance === "plain" ? "Follow and talk over a WebSocket" : "The same for clients of the Agents SDK",
+  description:
+    entrance === "plain"
+      ? "A client gets frames (`Frame`) as over server-sent events, and sends `ClientFrame`s. One that does not validate is answered with an `error` frame and changes nothing."
+      : "Messages of the SDK's own may come before the first frame.",
+  params: z.object({ id: conversationId }),
+  query: z.object({ from: positionSchema.optional() }),
+  answers: [{ status: 101, description: "The connection is a WebSocket." }],
+  errors: ["UPGRADE_REQUIRED", "FORBIDDEN", "NOT_FOUND", "INVALID_INPUT"],
+}));
 
 export function socketRoutes(app: HttpRoutes): void {
   for (const [path, entrance] of PATHS) {

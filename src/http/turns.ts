@@ -8,7 +8,18 @@ import { validate } from "../shared/validation.ts";
 import { readJson } from "./body.ts";
 import type { HttpRoutes } from "./context.ts";
 import { findConversation } from "./conversations.ts";
-import { pageOptions } from "./query.ts";
+import { BODY_ERRORS, type Operation } from "./openapi/operation.ts";
+import {
+  content,
+  conversationId,
+  frame,
+  listOf,
+  startedTurn,
+  turn,
+  turnId,
+  turnSummary,
+} from "./openapi/views.ts";
+import { pageOptions, pageSchema } from "./query.ts";
 import { events, json, page, refuseOtherMethods } from "./respond.ts";
 
 const identifier = z.string().min(1).max(200);
@@ -17,6 +28,55 @@ const startSchema = z.strictObject({
   replyToMessageId: z.exactOptional(identifier),
   idempotencyKey: z.exactOptional(identifier),
 });
+
+const params = z.object({ id: conversationId });
+
+export const turnOperations: readonly Operation[] = [
+  {
+    id: "startTurn",
+    method: "post",
+    path: "/api/conversations/:id/turns",
+    tag: "turns",
+    summary: "Say something",
+    description:
+      "Answers at once; what comes of it is read by `GET`, or followed live. With `Accept: text/event-stream` the answer is the turn's frames, up to its `turn.completed` or `turn.failed`. With an `idempotencyKey` the same body answers the same turn, however often it is sent.",
+    params,
+    body: startSchema
+      .extend({ content })
+      .meta({ example: { content: "What is 12*(3+4)?", idempotencyKey: "a key of yours" } }),
+    answers: [
+      { status: 202, description: "The turn has been accepted.", body: startedTurn, location: true },
+      {
+        status: 200,
+        description: "The turn's frames as server-sent events, if they were asked for.",
+        type: "text/event-stream",
+        body: frame,
+      },
+    ],
+    errors: [...BODY_ERRORS, "NOT_FOUND", "IDEMPOTENCY_CONFLICT", "CONVERSATION_CLOSED", "TOO_MANY_TURNS"],
+  },
+  {
+    id: "listTurns",
+    method: "get",
+    path: "/api/conversations/:id/turns",
+    tag: "turns",
+    summary: "List turns",
+    params,
+    query: pageSchema,
+    answers: [{ status: 200, description: "One page.", body: listOf("turns", turnSummary) }],
+    errors: ["NOT_FOUND", "INVALID_INPUT"],
+  },
+  {
+    id: "getTurn",
+    method: "get",
+    path: "/api/conversations/:id/turns/:turnId",
+    tag: "turns",
+    summary: "Read a turn with its moves",
+    params: params.extend({ turnId }),
+    answers: [{ status: 200, description: "The turn.", body: turn }],
+    errors: ["NOT_FOUND"],
+  },
+];
 
 export function turnRoutes(app: HttpRoutes): void {
   app.post("/api/conversations/:id/turns", async (context) => {

@@ -1,8 +1,8 @@
 /** The shapes of identifiers: what a URL or a body may name. An id of another shape cannot exist. */
 
 const ULID = "[0-9A-HJKMNP-TV-Z]{26}";
-const CONVERSATION_ID = new RegExp(`^conv_${ULID}$`);
-const TURN_ID = new RegExp(`^turn_${ULID}$`);
+export const CONVERSATION_ID = new RegExp(`^conv_${ULID}$`);
+export const TURN_ID = new RegExp(`^turn_${ULID}$`);
 const CHOSEN_ID = /^[a-z0-9][a-z0-9-]{0,63}$/;
 
 /** `conv_` and a ULID. */

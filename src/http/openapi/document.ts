@@ -1,0 +1,111 @@
+/**
+ * The OpenAPI document, made of the operations' descriptions. Pure.
+ *
+ * API-2  Every route is described, and nothing is described that is not routed.
+ * API-3  The schema of a body or a query is the one that validates it.
+ */
+import { z } from "zod";
+import {
+  createDocument,
+  type oas31,
+  type ZodOpenApiOperationObject,
+  type ZodOpenApiResponsesObject,
+} from "zod-openapi";
+import { VERSION } from "../../version.ts";
+import { PROBLEM_STATUS, type ProblemCode } from "../problem.ts";
+import { CODE_MEANINGS } from "./codes.ts";
+import { type Answer, type Operation, TAGS } from "./operation.ts";
+import { clientFrame, frame, problemDocument } from "./views.ts";
+
+export type ApiDocument = oas31.OpenAPIObject;
+
+const DESCRIPTION = [
+  "Every request but `GET /health` says who is asking, as the application's `authorize` wants it; usually by a bearer token. What belongs to another tenant, or to a conversation one does not take part in, is 404.",
+  "Times are ISO 8601 UTC. Lists ascend by creation and take `limit`, `cursor` and `order`. Unknown fields of a body are refused, unknown query parameters ignored. Every error is a problem document (RFC 9457) with a stable `code`.",
+].join("\n\n");
+
+/** What every operation may end with. */
+const COMMON_ERRORS: readonly ProblemCode[] = ["RATE_LIMITED", "INTERNAL_ERROR", "UNAVAILABLE"];
+
+export function apiDocument(operations: readonly Operation[]): ApiDocument {
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const operation of operations) {
+    const path = pathTemplate(operation.path);
+    paths[path] = { ...paths[path], [operation.method]: operationObject(operation) };
+  }
+  const document = createDocument({
+    openapi: "3.1.1",
+    info: { title: "Dramatis", version: VERSION, description: DESCRIPTION },
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    security: [{ bearer: [] }],
+    paths,
+    components: {
+      schemas: { Frame: frame, ClientFrame: clientFrame },
+      securitySchemes: {
+        bearer: {
+          type: "http",
+          scheme: "bearer",
+          description: "What the application's `authorize` accepts.",
+        },
+      },
+    },
+  });
+  // SAFETY: the library's type spans all versions up to 3.2; this document is one of 3.1.
+  return document as ApiDocument;
+}
+
+/** `/api/agents/:id` as OpenAPI writes it: `/api/agents/{id}`. */
+export function pathTemplate(path: string): string {
+  return path.replace(/:([A-Za-z]+)/g, "{$1}");
+}
+
+function operationObject(operation: Operation): ZodOpenApiOperationObject {
+  const { id, tag, summary, description, params, query, headers, body, open } = operation;
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    ...(description === undefined ? {} : { description }),
+    ...(open === true ? { security: [] } : {}),
+    requestParams: {
+      ...(params === undefined ? {} : { path: params }),
+      ...(query === undefined ? {} : { query }),
+      ...(headers === undefined ? {} : { header: headers }),
+    },
+    ...(body === undefined
+      ? {}
+      : { requestBody: { required: true, content: { "application/json": { schema: body } } } }),
+    responses: { ...successes(operation.answers), ...failures(operation) },
+  };
+}
+
+function successes(answers: readonly Answer[]): ZodOpenApiResponsesObject {
+  const responses: ZodOpenApiResponsesObject = {};
+  for (const { status, description, body, type = "application/json", location } of answers) {
+    responses[`${status}`] = {
+      description,
+      ...(body === undefined ? {} : { content: { [type]: { schema: body } } }),
+      ...(location === true
+        ? { headers: z.object({ Location: z.string().meta({ description: "Path of what was created." }) }) }
+        : {}),
+    };
+  }
+  return responses;
+}
+
+/** The errors by their status. */
+function failures({ errors = [], open }: Operation): ZodOpenApiResponsesObject {
+  const codes: ProblemCode[] =
+    open === true ? [...errors, "UNAVAILABLE"] : ["UNAUTHENTICATED", ...errors, ...COMMON_ERRORS];
+  const responses: ZodOpenApiResponsesObject = {};
+  for (const [status, group] of Map.groupBy(new Set(codes), (code) => PROBLEM_STATUS[code])) {
+    responses[`${status}`] = {
+      description: group.map((code) => `\`${code}\`: ${CODE_MEANINGS[code]}`).join(" "),
+      content: { "application/problem+json": { schema: problemDocument } },
+      ...(status === 429 || status === 503
+        ? { headers: z.object({ "Retry-After": z.string().meta({ description: "Seconds to wait." }) }) }
+        : {}),
+    };
+  }
+  return responses;
+}

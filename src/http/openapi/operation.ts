@@ -1,0 +1,50 @@
+/** How a route is described. Each file of routes exports the descriptions of its own, beside their handlers. */
+import type { z } from "zod";
+import type { ProblemCode } from "../problem.ts";
+
+/** The groups that operations are shown in, in this order. */
+export const TAGS = {
+  agents: "Who can be talked to.",
+  conversations: "Conversations, their messages and their journal.",
+  turns: "Saying something, and reading what came of it.",
+  events: "Following a conversation live, as server-sent events or over a WebSocket.",
+  runtime: "The runtime itself.",
+} as const;
+
+export interface Operation {
+  /** Unique, in camel case: generated clients name their functions after it. */
+  id: string;
+  method: "get" | "post" | "put" | "patch" | "delete";
+  /** As it is routed: `/api/agents/:id`. */
+  path: string;
+  tag: keyof typeof TAGS;
+  /** A few words without a full stop. */
+  summary: string;
+  /** Whole sentences; `code` in backticks. */
+  description?: string;
+  /** One schema for each parameter of the path. */
+  params?: z.ZodObject;
+  query?: z.ZodObject;
+  headers?: z.ZodObject;
+  /** What validates the body. */
+  body?: z.ZodObject;
+  answers: readonly Answer[];
+  /** Codes that this operation may answer with beside those that every operation may. */
+  errors?: readonly ProblemCode[];
+  /** Asks nobody who they are. */
+  open?: true;
+}
+
+/** An answer that is no error. */
+export interface Answer {
+  status: 101 | 200 | 201 | 202;
+  description: string;
+  body?: z.ZodType;
+  /** What the body is; JSON when absent. */
+  type?: "application/json" | "text/event-stream" | "text/html";
+  /** Whether `Location` is the path of what was created. */
+  location?: true;
+}
+
+/** What reading a body, and checking it, may end with. */
+export const BODY_ERRORS = ["INVALID_JSON", "TOO_LARGE", "INVALID_INPUT"] as const;

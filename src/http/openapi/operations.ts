@@ -1,0 +1,19 @@
+/** All operations, in the order in which they are shown. */
+import { agentOperations } from "../agents.ts";
+import { conversationOperations } from "../conversations.ts";
+import { eventOperations } from "../events.ts";
+import { healthOperations } from "../health.ts";
+import { socketOperations } from "../sockets.ts";
+import { turnOperations } from "../turns.ts";
+import type { Operation } from "./operation.ts";
+import { descriptionOperations } from "./routes.ts";
+
+export const OPERATIONS: readonly Operation[] = [
+  ...agentOperations,
+  ...conversationOperations,
+  ...turnOperations,
+  ...eventOperations,
+  ...socketOperations,
+  ...healthOperations,
+  ...descriptionOperations,
+];

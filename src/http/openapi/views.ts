@@ -1,0 +1,246 @@
+/**
+ * What answers look like, as schemas of the types that handlers answer with.
+ *
+ * API-1  Every answer fits its schema strictly: no field is missing, and none is there that the schema does not name.
+ */
+import { z } from "zod";
+import type { AgentIdentity } from "../../agents/agent/api.ts";
+import type { JournalEntryView, TurnView } from "../../agents/conversation/api.ts";
+import { ENTRY_TYPES } from "../../agents/conversation/journal-entry.ts";
+import {
+  type ConversationSummary,
+  type ConversationView,
+  clientFrameSchema,
+  contentSchema,
+  type MessageView,
+  type TurnSummary,
+} from "../../client/protocol.ts";
+import { idSchema, referenceSchema } from "../../library/reference.ts";
+import { personaSchema } from "../../library/schemas.ts";
+import { CONVERSATION_ID, TURN_ID } from "../../shared/identifiers.ts";
+import type { Json } from "../../shared/json.ts";
+import { PROBLEM_CODES, type Problem } from "../problem.ts";
+
+export const agentId = idSchema.meta({ description: "Id of an agent.", example: "assistant" });
+export const conversationId = z
+  .string()
+  .regex(CONVERSATION_ID)
+  .meta({ description: "Id of a conversation.", example: "conv_01JD0000000000000000000000" });
+export const turnId = z
+  .string()
+  .regex(TURN_ID)
+  .meta({ description: "Id of a turn.", example: "turn_01JD0000000000000000000001" });
+const messageId = z
+  .string()
+  .meta({ description: "Id of a message.", example: "msg_01JD00000000000000000000A0" });
+const operationId = z.string().meta({ description: "Id of a tool call." });
+const time = z.iso.datetime().meta({ description: "ISO 8601, UTC.", example: "2026-03-01T10:00:00.000Z" });
+const json = z.unknown().meta({ description: "Any JSON." }) as z.ZodType<Json>;
+const count = z.int().min(0);
+
+export const persona = personaSchema.meta({
+  id: "Persona",
+  description: "What an agent is: its prompt, its memory, its tools.",
+});
+/** What `parsePersonaSource` takes. */
+export const personaSource = z.union([referenceSchema, persona]).meta({
+  description: "A persona, or a reference to one: `library/id`, `library/id@version`, or an object.",
+});
+export const content = contentSchema.meta({
+  id: "Content",
+  description: "Text, or 1 to 64 parts; at most 1 MiB. Only text parts are supported now.",
+  example: "What is 12*(3+4)?",
+});
+
+const wireError = z
+  .strictObject({ code: z.string(), message: z.string(), retriable: z.boolean() })
+  .meta({ id: "Failure", description: "Why a turn or a tool call failed." });
+
+export const agent: z.ZodType<AgentIdentity> = z
+  .strictObject({
+    id: agentId,
+    tenant: z.string(),
+    persona: z.union([
+      z.strictObject({ library: idSchema, id: idSchema, version: z.exactOptional(z.int()) }),
+      persona,
+    ]),
+    projectIds: z.array(idSchema),
+    createdAt: time,
+    updatedAt: time,
+  })
+  .meta({ id: "Agent" });
+
+const summary = {
+  id: conversationId,
+  title: z.string().nullable(),
+  agentId,
+  projectId: idSchema,
+  participants: z.array(z.strictObject({ type: z.enum(["user", "agent"]), id: z.string() })),
+  createdAt: time,
+};
+export const conversationSummary: z.ZodType<ConversationSummary> = z
+  .strictObject(summary)
+  .meta({ id: "ConversationSummary" });
+export const conversation: z.ZodType<ConversationView> = z
+  .strictObject({
+    ...summary,
+    status: z.enum(["active", "waiting", "completed", "failed"]),
+    gate: z
+      .enum(["idle", "running", "cancelled"])
+      .meta({ description: "Whether turns are active, or the conversation was cancelled." }),
+  })
+  .meta({ id: "Conversation" });
+
+export const message: z.ZodType<MessageView> = z
+  .strictObject({
+    id: messageId,
+    turnId,
+    role: z.enum(["user", "agent"]),
+    content,
+    createdAt: time,
+    agentId: z.exactOptional(agentId),
+    clientId: z.exactOptional(z.string().meta({ description: "The sender's idempotency key." })),
+  })
+  .meta({ id: "Message" });
+
+const turnFields = {
+  id: turnId,
+  status: z.enum(["active", "completed", "failed"]),
+  agentId,
+  createdAt: time,
+  completedAt: time.nullable(),
+  error: z.exactOptional(wireError),
+  issues: z.exactOptional(
+    z.strictObject({
+      toolFailures: z.exactOptional(count),
+      memoryExtractionFailed: z.exactOptional(z.boolean()),
+    }),
+  ),
+};
+export const turnSummary: z.ZodType<TurnSummary> = z.strictObject(turnFields).meta({ id: "TurnSummary" });
+
+const move = z
+  .strictObject({
+    id: z.string(),
+    sequence: z.int().min(1),
+    reasoning: z.exactOptional(z.string()),
+    toolCall: z.exactOptional(
+      z.strictObject({ operationId, name: z.string(), toolId: z.string().nullable(), input: json }),
+    ),
+    toolResult: z.exactOptional(
+      z.strictObject({
+        success: z.boolean(),
+        result: z.exactOptional(json),
+        error: z.exactOptional(wireError),
+      }),
+    ),
+    raw: z.exactOptional(json.meta({ description: "The model's whole reply, on the first move it led to." })),
+    createdAt: time,
+  })
+  .meta({ id: "Move", description: "One step of a turn: what the model said, and the tool call it made." });
+
+export const turn: z.ZodType<TurnView> = z
+  .strictObject({
+    ...turnFields,
+    conversationId,
+    caller: z.strictObject({ type: z.literal("user"), userId: z.string() }),
+    input: content,
+    userMessageId: messageId,
+    agentMessageIds: z.array(messageId),
+    replyToMessageId: messageId.nullable(),
+    contextAssemblyRunId: z.string().nullable(),
+    memoryExtractionRunId: z.string().nullable(),
+    latencyMs: count.nullable(),
+    usage: z
+      .strictObject({ inputTokens: count, outputTokens: count })
+      .nullable()
+      .meta({ description: "Tokens of all model calls that answered; null if no provider counted." }),
+    moves: z.array(move),
+  })
+  .meta({ id: "Turn" });
+
+export const startedTurn = z
+  .strictObject({ turnId, messageId: messageId.meta({ description: "Id of the user's message." }) })
+  .meta({ id: "StartedTurn" });
+
+export const journalEntry: z.ZodType<JournalEntryView> = z
+  .strictObject({
+    seq: z.int().min(1),
+    type: z.enum(ENTRY_TYPES),
+    time,
+    turnId: z.exactOptional(turnId),
+    messageId: z.exactOptional(messageId),
+    operationId: z.exactOptional(operationId),
+    data: z.exactOptional(json),
+  })
+  .meta({ id: "JournalEntry", description: "One durable fact of a conversation." });
+
+export const frame = z
+  .strictObject({
+    v: z.literal(1),
+    seq: z.exactOptional(
+      z.int().min(1).meta({ description: "On durable facts only; ascends and may skip." }),
+    ),
+    type: z.string().meta({ example: "message.delta" }),
+    turnId: z.exactOptional(turnId),
+    messageId: z.exactOptional(messageId),
+    operationId: z.exactOptional(operationId),
+    time,
+    data: z.record(z.string(), json),
+  })
+  .meta({
+    id: "Frame",
+    description:
+      "What subscribers get: over server-sent events each `data:` is a frame and each `id:` its `seq`; over a WebSocket each message is one. A frame with a `seq` is kept and can be read again.",
+    example: {
+      v: 1,
+      type: "message.delta",
+      turnId: "turn_01JD0000000000000000000001",
+      messageId: "msg_01JD00000000000000000001A1",
+      time: "2026-03-01T10:00:00.000Z",
+      data: { offset: 0, text: "84" },
+    },
+  });
+
+export const clientFrame = clientFrameSchema.meta({
+  id: "ClientFrame",
+  description: "What a client sends over a WebSocket. `id` is its idempotency key.",
+  example: { type: "turn.start", id: "a key of yours", content: "Hello" },
+});
+
+export const problemDocument: z.ZodType<Problem> = z
+  .strictObject({
+    type: z.literal("about:blank"),
+    title: z.string().meta({ description: "The status in words." }),
+    status: z.int(),
+    detail: z.string().meta({ description: "What happened, and what to change." }),
+    code: z.enum(PROBLEM_CODES).meta({ description: "Which error it is. Stable." }),
+    errors: z.exactOptional(
+      z
+        .array(z.strictObject({ path: z.string(), message: z.string() }))
+        .meta({ description: "What is wrong where; `path` is a JSON pointer." }),
+    ),
+    incident: z.exactOptional(z.string().meta({ description: "Under `INTERNAL_ERROR`: what to quote." })),
+  })
+  .meta({
+    id: "Problem",
+    description: "Every error (RFC 9457).",
+    example: {
+      type: "about:blank",
+      title: "Unprocessable Content",
+      status: 422,
+      detail: "The input is not valid: /title: Too small: expected string to have >=1 characters",
+      code: "INVALID_INPUT",
+      errors: [{ path: "/title", message: "Too small: expected string to have >=1 characters" }],
+    },
+  });
+
+/** A list as it is answered. */
+export function listOf(resource: string, item: z.ZodType): z.ZodObject {
+  return z.strictObject({
+    [resource]: z.array(item),
+    nextCursor: z.exactOptional(
+      z.string().meta({ description: "Give it back as `cursor` for the next page; absent on the last." }),
+    ),
+  });
+}

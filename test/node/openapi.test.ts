@@ -1,0 +1,141 @@
+/** The API's description and its page: complete, valid, and true where that can be told without a server. */
+import { Validator as SchemaValidator } from "@cfworker/json-schema";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { beforeAll, describe, expect, it } from "vitest";
+import { createRoutes } from "../../src/http/app.ts";
+import { type ApiDocument, apiDocument, pathTemplate } from "../../src/http/openapi/document.ts";
+import { exampleOf, type Schema } from "../../src/http/openapi/example.ts";
+import { TAGS } from "../../src/http/openapi/operation.ts";
+import { OPERATIONS } from "../../src/http/openapi/operations.ts";
+import { docsPage } from "../../src/http/openapi/page.ts";
+import { PROBLEM_STATUS } from "../../src/http/problem.ts";
+
+const document = apiDocument(OPERATIONS);
+
+/** The document as it is served. */
+const served = JSON.parse(JSON.stringify(document)) as ApiDocument;
+
+/** Whether a value fits a schema of the document. */
+function problemsOf(value: unknown, schema: Schema): unknown[] {
+  const validator = new SchemaValidator({ ...schema, components: served.components }, "2020-12", false);
+  return validator.validate(value).errors;
+}
+
+describe("the OpenAPI document", () => {
+  it("is valid OpenAPI 3.1", async () => {
+    const validator = new Validator();
+    expect(await validator.validate({ ...served })).toEqual({ valid: true });
+    expect(validator.version).toBe("3.1");
+    expect(served.openapi).toBe("3.1.1");
+  });
+
+  it("API-2 describes every route, and nothing else", () => {
+    const unused = () => {
+      throw new Error("No request is made.");
+    };
+    const { routes } = createRoutes<object>({
+      authorize: unused,
+      actors: unused,
+      directory: unused,
+      seed: unused,
+    });
+    const routed = new Set(
+      routes.flatMap(({ method, path }) => (method === "ALL" ? [] : [`${method} ${path}`])),
+    );
+    expect(routed.size).toBeGreaterThan(15);
+    const described = OPERATIONS.map(({ method, path }) => `${method.toUpperCase()} ${path}`);
+    expect(described.toSorted()).toEqual([...routed].toSorted());
+    const documented = Object.entries(served.paths ?? {}).flatMap(([path, item]) =>
+      Object.keys(item).map((method) => `${method} ${path}`),
+    );
+    expect(documented.toSorted()).toEqual(
+      OPERATIONS.map(({ method, path }) => `${method} ${pathTemplate(path)}`).toSorted(),
+    );
+  });
+
+  it("names every parameter of a path, every operation once, and only groups that there are", () => {
+    for (const { id, path, params, tag } of OPERATIONS) {
+      const names = [...path.matchAll(/:([A-Za-z]+)/g)].map(([, name]) => name);
+      expect(Object.keys(params?.shape ?? {}), id).toEqual(names);
+      expect(Object.keys(TAGS)).toContain(tag);
+    }
+    const ids = OPERATIONS.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it("gives examples that fit their schemas", () => {
+    const schemas = served.components?.schemas ?? {};
+    expect(Object.keys(schemas).length).toBeGreaterThan(10);
+    for (const [name, schema] of Object.entries(schemas)) {
+      expect(problemsOf(exampleOf(schema, schemas), schema), name).toEqual([]);
+    }
+    for (const { id, body } of OPERATIONS) {
+      if (body === undefined) continue;
+      const example = body.meta()?.example;
+      expect(example, id).toBeDefined();
+      expect(body.safeParse(example), id).toMatchObject({ success: true });
+    }
+  });
+
+  it("lists every error of a route that needs a principal", () => {
+    for (const { id, method, path, open, errors = [] } of OPERATIONS) {
+      const responses = served.paths?.[pathTemplate(path)]?.[method]?.responses ?? {};
+      const expected = new Set<string>(
+        [
+          ...errors,
+          ...(open === true
+            ? (["UNAVAILABLE"] as const)
+            : (["UNAUTHENTICATED", "RATE_LIMITED", "INTERNAL_ERROR", "UNAVAILABLE"] as const)),
+        ].map((code) => `${PROBLEM_STATUS[code]}`),
+      );
+      const failures = Object.keys(responses).filter((status) => Number(status) >= 400);
+      expect(failures.toSorted(), id).toEqual([...expected].toSorted());
+    }
+  });
+});
+
+describe("the docs page", () => {
+  let text: string;
+
+  beforeAll(async () => {
+    ({ text } = await docsPage(document));
+  });
+
+  it("DOCS-1 has no script, loads nothing, and is styled by the style whose hash it gives", async () => {
+    expect(text).not.toMatch(
+      /<script|<link|<img|<iframe|<form| on[a-z]+=| style=|url\(|@import|javascript:/i,
+    );
+    const style = /<style>([\s\S]*)<\/style>/.exec(text)?.[1] ?? "";
+    const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(style));
+    expect((await docsPage(document)).styleHash).toBe(`sha256-${Buffer.from(digest).toString("base64")}`);
+  });
+
+  it("shows every operation, and every link leads somewhere", () => {
+    for (const { id, summary } of OPERATIONS) {
+      expect(text).toContain(`<article id="${id}">`);
+      expect(text).toContain(summary);
+    }
+    const targets = [...text.matchAll(/href="#([^"]*)"/g)].map(([, target]) => target);
+    expect(targets.length).toBeGreaterThan(40);
+    const ids = [...text.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const target of targets) expect(ids).toContain(target);
+  });
+
+  it("DOCS-2 shows whatever a description says as text", async () => {
+    const attack = `<script>alert("1")</script>\`<img src=x onerror='1'>\``;
+    const [first] = OPERATIONS;
+    if (first === undefined) throw new Error("There are no operations.");
+    const hostile = apiDocument([{ ...first, summary: attack, description: attack }]);
+    hostile.info = { title: attack, version: attack, description: attack };
+    hostile.components = {
+      schemas: {
+        Hostile: { type: "object", description: attack, properties: { [attack]: { enum: [attack] } } },
+      },
+    };
+    const page = (await docsPage(hostile)).text;
+    expect(page).toContain("&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;");
+    expect(page).not.toContain("<script");
+    expect(page).not.toContain("<img");
+  });
+});
