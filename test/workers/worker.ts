@@ -17,6 +17,8 @@ const app = dramatis({
     // SAFETY: only tests reach this Worker.
     return principal === null ? localAuthorize(request, env) : (JSON.parse(principal) as Principal);
   },
+  // Tests send as many requests as they like; those of limits have applications of their own.
+  limits: { requests: false },
 });
 
 export const { Conversation, Agent, Executor } = app;

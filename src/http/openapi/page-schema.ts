@@ -69,13 +69,14 @@ function joined(parts: Html[]): Html {
 }
 
 function limitsOf(schema: oas31.SchemaObject): Html | string {
-  const { minLength, maxLength, minItems, maxItems, minimum, maximum, pattern } = schema;
+  const { minLength, maxLength, minItems, maxItems, minimum, maximum, pattern, format } = schema;
   const limits = [
     range(minLength, maxLength, "characters"),
     range(minItems, maxItems, "items"),
     // Whole numbers have these bounds without anyone saying so.
     range(minimum, maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum, ""),
-    pattern,
+    // A format says the same as its pattern, for people.
+    format ?? pattern,
   ].filter((limit) => limit !== undefined);
   return limits.length === 0 ? "" : html` <span class="limits">${limits.join(", ")}</span>`;
 }

@@ -1,0 +1,101 @@
+/** Hostile bodies against the reader of bodies: it takes what `JSON.parse` takes, within its bounds, and nothing else. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { parseJson, readJson } from "../../src/http/body.ts";
+import { DramatisError } from "../../src/shared/errors.ts";
+import { jsonDepth } from "../../src/shared/json.ts";
+import { FIXED_BODIES, hostileBodies } from "../support/hostile-json.ts";
+
+type Outcome = { value: unknown } | { code: string };
+
+/** What the body should be read as, by the platform's own decoder and parser. */
+function expected(bytes: Uint8Array): Outcome {
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes);
+  } catch {
+    return { code: "INVALID_JSON" };
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { code: "INVALID_JSON" };
+  }
+  // SAFETY: JSON.parse gives JSON.
+  if (jsonDepth(value as Parameters<typeof jsonDepth>[0], 64) > 64) return { code: "INVALID_JSON" };
+  return isWellFormed(value) ? { value } : { code: "INVALID_INPUT" };
+}
+
+/** `JSON.stringify` escapes lone surrogates and nothing else in this way. */
+function isWellFormed(value: unknown): boolean {
+  return !/(?<!\\)(?:\\\\)*\\ud[89a-f]/.test(JSON.stringify(value));
+}
+
+function outcome(read: () => unknown): Outcome {
+  try {
+    return { value: read() };
+  } catch (error) {
+    if (error instanceof DramatisError) return { code: error.code };
+    throw error;
+  }
+}
+
+describe("BODY-2 a hostile body", () => {
+  it.each(FIXED_BODIES.map((bytes) => [Buffer.from(bytes).toString("latin1").slice(0, 40), bytes] as const))(
+    "%j is read as JSON.parse reads it, or refused",
+    (_name, bytes) => {
+      expect(outcome(() => parseJson(bytes))).toEqual(expected(bytes));
+    },
+  );
+
+  it("is read as JSON.parse reads it, or refused, whatever it is", () => {
+    let read = 0;
+    let refused = 0;
+    fc.assert(
+      fc.property(hostileBodies, (bytes) => {
+        const found = outcome(() => parseJson(bytes));
+        expect(found).toEqual(expected(bytes));
+        if ("value" in found) read += 1;
+        else refused += 1;
+      }),
+      { numRuns: 1_000 },
+    );
+    expect(Math.min(read, refused), `read ${read}, refused ${refused}`).toBeGreaterThan(100);
+  });
+
+  it("is bounded when it comes in pieces, and read alike however it is cut", async () => {
+    const LIMIT = 100_000;
+    const pieces = fc.integer({ min: 1, max: 50_000 });
+    await fc.assert(
+      fc.asyncProperty(hostileBodies, pieces, async (bytes, size) => {
+        const body = new ReadableStream({
+          start(controller) {
+            for (let start = 0; start < bytes.length; start += size)
+              controller.enqueue(bytes.slice(start, start + size));
+            controller.close();
+          },
+        });
+        const init = { method: "POST", body, duplex: "half" };
+        const found = await readJson(new Request("http://localhost/", init), LIMIT).then(
+          (value) => ({ value }),
+          (error: unknown) => {
+            if (error instanceof DramatisError) return { code: error.code };
+            throw error;
+          },
+        );
+        expect(found).toEqual(bytes.length > LIMIT ? { code: "TOO_LARGE" } : expected(bytes));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it("pollutes no prototype", () => {
+    for (const bytes of FIXED_BODIES) outcome(() => parseJson(bytes));
+    expect(({} as { admin?: boolean }).admin).toBeUndefined();
+    const text = '{"__proto__":{"admin":true}}';
+    const value = parseJson(new TextEncoder().encode(text)) as object;
+    expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
+    expect(Object.keys(value)).toEqual(["__proto__"]);
+  });
+});

@@ -1,0 +1,86 @@
+/** Hostile bodies against every route that takes one: a typed refusal, nothing changed, and the Worker goes on. */
+import fc from "fast-check";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { z } from "zod";
+import { pathTemplate } from "../../src/http/openapi/document.ts";
+import { OPERATIONS } from "../../src/http/openapi/operations.ts";
+import { PROBLEM_STATUS } from "../../src/http/problem.ts";
+import { FIXED_BODIES, hostileBodies, spoiled } from "../support/hostile-json.ts";
+import { ADMIN, createAgent, createConversation, get, problemSchema, send } from "./http-client.ts";
+
+const principal = { ...ADMIN, tenant: "hostile" };
+
+let agent: string;
+let conversation: string;
+
+beforeAll(async () => {
+  agent = await createAgent("target", principal);
+  conversation = await createConversation(agent, principal);
+});
+
+/** Everything that a body could have changed. */
+async function state(): Promise<string> {
+  const answers = await Promise.all(
+    [
+      "/api/agents?limit=200",
+      `/api/agents/${agent}`,
+      "/api/conversations?limit=200",
+      `/api/conversations/${conversation}/journal?limit=200`,
+    ].map((path) => get(path, principal)),
+  );
+  return JSON.stringify(answers.map(({ body }) => body));
+}
+
+/** Whether the body is one that the route documents. */
+function isDocumented(schema: z.ZodType, bytes: Uint8Array): boolean {
+  try {
+    return schema.safeParse(JSON.parse(new TextDecoder().decode(bytes))).success;
+  } catch {
+    return false;
+  }
+}
+
+describe.each(
+  OPERATIONS.flatMap((operation) =>
+    operation.body === undefined ? [] : [{ ...operation, body: operation.body }],
+  ),
+)("BODY-2 a hostile body to $method $path", ({ method, path, body: schema, errors = [] }) => {
+  const statuses = new Set<number>(errors.map((code) => PROBLEM_STATUS[code]));
+
+  async function check(bytes: Uint8Array): Promise<void> {
+    const target = path.replace(":id", path.startsWith("/api/agents") ? agent : conversation);
+    expect(target, "the path has parameters that this test does not know").not.toContain(":");
+    const response = await send(target, { method: method.toUpperCase(), body: bytes }, principal);
+    const text = await response.text();
+    if (response.status < 300) {
+      expect(isDocumented(schema, bytes), `accepted: ${text}`).toBe(true);
+      return;
+    }
+    const { code } = problemSchema.parse(JSON.parse(text));
+    expect(errors, pathTemplate(path)).toContain(code);
+    expect(statuses).toContain(response.status);
+  }
+
+  test("of the fixed ones is refused by a documented problem and leaves no trace", async () => {
+    const before = await state();
+    for (const bytes of FIXED_BODIES) await check(bytes);
+    expect(await state()).toBe(before);
+  });
+
+  test("of any kind is refused by a documented problem, unless it is a valid one after all", async () => {
+    await fc.assert(fc.asyncProperty(hostileBodies, check), { numRuns: 40 });
+  });
+
+  test("that is right but for a field is refused by a documented problem, unless it is a valid one after all", async () => {
+    // SAFETY: a test of the description proves that each body has an example, which is an object.
+    const example = schema.meta()?.example as Record<string, unknown>;
+    const bodies = spoiled(example).map((text) => new TextEncoder().encode(text));
+    await fc.assert(fc.asyncProperty(bodies, check), { numRuns: 40 });
+  });
+
+  test("leaves the Worker and its actors alive", async () => {
+    expect((await send("/health", {}, null)).status).toBe(200);
+    expect((await get(`/api/conversations/${conversation}`, principal)).status).toBe(200);
+    expect((await get(`/api/agents/${agent}`, principal)).status).toBe(200);
+  });
+});

@@ -1,0 +1,202 @@
+/** What the API says of itself, held against what it does: every answer here is checked with the served document. */
+import { type Schema, Validator } from "@cfworker/json-schema";
+import { beforeAll, describe, expect, test } from "vitest";
+import { OPERATIONS } from "../../src/http/openapi/operations.ts";
+import { ADMIN, get, MEMBER, send } from "./http-client.ts";
+import { Play } from "./provider.ts";
+
+interface ServedResponse {
+  description: string;
+  content?: Record<string, { schema: Schema }>;
+  headers?: Record<string, unknown>;
+}
+interface Served {
+  openapi: string;
+  paths: Record<string, Record<string, { responses: Record<string, ServedResponse> }>>;
+  components: { schemas: Record<string, Schema> };
+}
+
+let document: Served;
+/** Operation and status of every answer that fitted. */
+const seen = new Set<string>();
+
+beforeAll(async () => {
+  const response = await send("/openapi.json");
+  expect(response.status).toBe(200);
+  document = await response.json<Served>();
+});
+
+function errorsOf(value: unknown, schema: Schema) {
+  const whole = { ...schema, components: document.components };
+  return new Validator(whole, "2020-12", false).validate(value).errors;
+}
+
+/** Makes a request, and holds the answer against the document. */
+async function ask(id: string, path: string, init: RequestInit = {}, principal = ADMIN): Promise<unknown> {
+  const operation = OPERATIONS.find((candidate) => candidate.id === id);
+  if (operation === undefined) throw new Error(`There is no operation ${id}.`);
+  const method = operation.method;
+  const template = operation.path.replace(/:([A-Za-z]+)/g, "{$1}");
+  const response = await send(path, { ...init, method: method.toUpperCase() }, principal);
+  const described = document.paths[template]?.[method]?.responses[response.status];
+  const where = `${id} ${response.status}`;
+  if (described === undefined) throw new Error(`${where} is not documented: ${await response.text()}`);
+  seen.add(where);
+  for (const header of Object.keys(described.headers ?? {}))
+    expect(response.headers.has(header), where).toBe(true);
+  response.webSocket?.accept();
+  response.webSocket?.close();
+  const [type, media] = Object.entries(described.content ?? {})[0] ?? [];
+  if (type === undefined || media === undefined) return null;
+  expect(response.headers.get("content-type")?.split(";")[0], where).toBe(type);
+  if (type === "text/html") {
+    expect(await response.text()).toContain("<!doctype html>");
+    return null;
+  }
+  if (type === "text/event-stream") {
+    const frames = await framesOf(response, operation.tag === "events" ? 1 : Number.POSITIVE_INFINITY);
+    expect(frames.length).toBeGreaterThan(0);
+    for (const frame of frames) expect(errorsOf(frame, media.schema), where).toEqual([]);
+    return frames;
+  }
+  const body: unknown = await response.json();
+  expect(errorsOf(body, media.schema), `${where}: ${JSON.stringify(body)}`).toEqual([]);
+  return body;
+}
+
+/** The first frames of a stream. */
+async function framesOf(response: Response, count: number): Promise<unknown[]> {
+  const frames: unknown[] = [];
+  let text = "";
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk;
+    const events = text.split("\n\n");
+    text = events.pop() ?? "";
+    for (const event of events) {
+      const data = /^data: (.*)$/m.exec(event)?.[1];
+      if (data !== undefined) frames.push(JSON.parse(data));
+    }
+    if (frames.length >= count) break;
+  }
+  return frames;
+}
+
+const body = (value: unknown): RequestInit => ({ body: JSON.stringify(value) });
+const idOf = (value: unknown) => String(Reflect.get(Object(value), "id"));
+
+describe("API-1 answers fit the document", () => {
+  let agent: string;
+  let conversation: string;
+
+  test("of agents", async () => {
+    agent = idOf(await ask("createAgent", "/api/agents", body({ id: "described", persona: "test/handy" })));
+    const inline = { name: "Inline", identity: { systemPrompt: "Hi.", instructions: ["Be brief."] } };
+    const other = idOf(await ask("createAgent", "/api/agents", body({ persona: inline, projectIds: ["p"] })));
+    await ask("getAgent", `/api/agents/${agent}`);
+    await ask(
+      "changeAgent",
+      `/api/agents/${other}`,
+      body({ persona: { library: "test", id: "plain", version: 1 } }),
+    );
+    await ask("listAgents", "/api/agents?limit=1");
+    await ask("listAgents", "/api/agents?limit=200");
+  });
+
+  test("of conversations, with turns that called tools, failed and are active", async () => {
+    conversation = idOf(
+      await ask("createConversation", "/api/conversations", body({ agentId: agent, title: "T" })),
+    );
+    const base = `/api/conversations/${conversation}`;
+    const stream = async (play: Play) =>
+      ask("startTurn", `${base}/turns`, {
+        ...body({ content: play.content, idempotencyKey: play.key }),
+        headers: { accept: "text/event-stream" },
+      });
+    await stream(
+      new Play((key) => ({
+        replies: [
+          [{ text: "Let me see. " }, { call: "double", input: { n: 21 } }],
+          [
+            { call: "fails", input: { key, retriable: false } },
+            { call: "nothing", input: {} },
+          ],
+          [{ text: "42" }, { usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 } }],
+        ],
+      })),
+    );
+    await stream(new Play({ replies: [{ status: 401, message: "No." }] }));
+    const waiting = new Play({ replies: [[{ gate: "go" }, { text: "Done." }]] });
+    await ask("startTurn", `${base}/turns`, body({ content: waiting.content }));
+    await waiting.reached("go");
+    await ask("getConversation", base);
+    const { body: listed } = await get(`${base}/turns`);
+    expect(listed.turns.map((turn) => Reflect.get(turn, "status"))).toEqual([
+      "completed",
+      "failed",
+      "active",
+    ]);
+    for (const { id } of listed.turns) await ask("getTurn", `${base}/turns/${id}`);
+    await ask("listTurns", `${base}/turns`);
+    await ask("listMessages", `${base}/messages`);
+    await ask("listJournal", `${base}/journal?limit=200`);
+    await ask("listJournal", `${base}/journal?limit=2&order=desc`);
+    await ask("listConversations", "/api/conversations");
+    await ask("followConversation", `${base}/events`);
+    await ask("followConversation", `${base}/events?from=0`);
+    await ask("connect", `/conversations/${conversation}`, { headers: { upgrade: "websocket" } });
+    await ask("connectSdk", `/agents/conversation/${conversation}`, { headers: { upgrade: "websocket" } });
+    await waiting.open("go");
+  });
+
+  test("of the runtime", async () => {
+    await ask("getHealth", "/health");
+    await ask("getDescription", "/openapi.json");
+    await ask("getDocs", "/docs");
+  });
+
+  test("that are errors", async () => {
+    const base = `/api/conversations/${conversation}`;
+    await ask("createAgent", "/api/agents", { body: "{" });
+    await ask("createAgent", "/api/agents", body({ persona: 1, x: 2 }));
+    await ask("createAgent", "/api/agents", body({ id: agent, persona: "test/plain" }));
+    await ask("createAgent", "/api/agents", body({ persona: "test/plain" }), MEMBER);
+    await ask("createAgent", "/api/agents", { body: " ".repeat(600_000) });
+    await ask("listAgents", "/api/agents?limit=x");
+    await ask("getAgent", "/api/agents/absent");
+    await ask("createConversation", "/api/conversations", body({ agentId: "absent" }));
+    await ask("startTurn", `${base}/turns`, body({ content: "" }));
+    await ask("startTurn", `${base}/turns`, body({ content: "a", idempotencyKey: "same" }));
+    await ask("startTurn", `${base}/turns`, body({ content: "b", idempotencyKey: "same" }));
+    await ask("followConversation", `${base}/events?from=x`);
+    await ask("connect", `/conversations/${conversation}`);
+    await ask("connect", `/conversations/${conversation}?from=x`, { headers: { upgrade: "websocket" } });
+  });
+
+  test("each success that is documented has been seen", () => {
+    const documented = OPERATIONS.flatMap(({ id, answers }) =>
+      answers.map(({ status }) => `${id} ${status}`),
+    );
+    expect(documented.filter((answer) => !seen.has(answer))).toEqual([]);
+  });
+});
+
+describe("the description's own routes", () => {
+  test("AUTH-1 are for those who may enter", async () => {
+    for (const path of ["/openapi.json", "/docs"]) {
+      expect((await send(path, {}, null)).status).toBe(401);
+      expect((await send(path, { method: "HEAD" })).status).toBe(200);
+      const refused = await send(path, { method: "POST" });
+      expect([refused.status, refused.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+    }
+  });
+
+  test("DOCS-1 the page's policy allows its style and nothing else", async () => {
+    const response = await send("/docs");
+    expect(response.headers.get("content-security-policy")).toMatch(
+      /^default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/,
+    );
+    expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(response.headers.get("x-content-type-options")).toBe("nosniff");
+    expect(response.headers.get("cache-control")).toBe("no-store");
+  });
+});
