@@ -14,12 +14,15 @@ export class DramatisClientError extends Error {
   readonly detail: string;
   /** What was wrong with the input, place by place. */
   readonly errors: readonly InputIssue[];
+  /** Milliseconds that the server asks to wait before the same is sent again; `null` where it says nothing. */
+  readonly retryAfter: number | null;
 
   constructor(problem: {
     code: string;
     status: number;
     detail: string;
     errors?: readonly InputIssue[];
+    retryAfter?: number | null;
     cause?: unknown;
   }) {
     super(problem.detail, problem.cause === undefined ? undefined : { cause: problem.cause });
@@ -27,6 +30,7 @@ export class DramatisClientError extends Error {
     this.status = problem.status;
     this.detail = problem.detail;
     this.errors = problem.errors ?? [];
+    this.retryAfter = problem.retryAfter ?? null;
   }
 
   /** The same request may succeed later; with the same idempotency key it cannot act twice. */
@@ -40,15 +44,24 @@ export async function errorFromResponse(response: Response): Promise<DramatisCli
   const { status, statusText } = response;
   const body = asObject(await response.json().catch(() => undefined));
   const { code, detail, title, errors } = body;
+  const retryAfter = retryAfterOf(response);
   if (typeof code !== "string") {
-    return new DramatisClientError({ code: "HTTP", status, detail: `HTTP ${status} ${statusText}`.trim() });
+    const detail = `HTTP ${status} ${statusText}`.trim();
+    return new DramatisClientError({ code: "HTTP", status, detail, retryAfter });
   }
   return new DramatisClientError({
     code,
     status,
     detail: [detail, title, code].find((text) => typeof text === "string") ?? code,
     errors: Array.isArray(errors) ? errors.flatMap(inputIssue) : [],
+    retryAfter,
   });
+}
+
+/** `Retry-After` as our servers write it: whole seconds. */
+function retryAfterOf({ headers }: Response): number | null {
+  const seconds = headers.get("retry-after") ?? "";
+  return /^[0-9]{1,9}$/.test(seconds) ? Number(seconds) * 1000 : null;
 }
 
 /** The error of a request that got no answer. What the caller's own signal ended is the caller's error. */

@@ -196,6 +196,26 @@ describe("failures", () => {
     expect(error).toMatchObject({ code: "SOME_CODE", status, detail: "A title", retriable });
   });
 
+  it.each([
+    ["7", 7_000],
+    ["0", 0],
+    ["Wed, 21 Oct 2026 07:28:00 GMT", null],
+    ["soon", null],
+    [undefined, null],
+  ])("Retry-After %s: wait %s", async (header, retryAfter) => {
+    answer = (response) => {
+      if (header !== undefined) response.setHeader("retry-after", header);
+      json(429, { code: "RATE_LIMITED" })(response, { method: "", url: "", headers: {}, body: "" });
+    };
+    expect(await failure(createClient({ baseUrl }).agents.list())).toMatchObject({ status: 429, retryAfter });
+    answer = (response) =>
+      response.writeHead(503, header === undefined ? {} : { "retry-after": header }).end();
+    expect(await failure(createClient({ baseUrl }).agents.list())).toMatchObject({
+      code: "HTTP",
+      retryAfter,
+    });
+  });
+
   it("names the status of an answer that is no problem document", async () => {
     answer = (response) => response.writeHead(502).end("<h1>Bad gateway</h1>");
     const error = await failure(createClient({ baseUrl }).agents.list());

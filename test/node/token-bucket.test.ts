@@ -1,6 +1,7 @@
 /** The token bucket, held against what it promises over random histories of takes and waits. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { completeLimits } from "../../src/shared/limits.ts";
 import { RateLimiter } from "../../src/shared/rate-limiter.ts";
 import { isFull, type RateLimit, takeToken, tokenBucket } from "../../src/shared/token-bucket.ts";
 
@@ -121,4 +122,16 @@ describe("a rate limiter", () => {
     limiter.take("another", START + 1000);
     expect(limiter.size).toBe(1);
   });
+});
+
+test("G6 limits that an application does not give are the documented ones", () => {
+  const documented = {
+    requests: { perMinute: 1200, burst: 600 },
+    refusals: { perMinute: 30, burst: 60 },
+    turns: { perMinute: 600, burst: 200 },
+    bodyBytes: 2 * 1024 * 1024,
+  };
+  expect(completeLimits()).toEqual(documented);
+  expect(completeLimits(documented)).toEqual(documented);
+  expect(completeLimits({ turns: false })).toEqual({ ...documented, turns: false });
 });
