@@ -54,7 +54,7 @@ export class HttpLimits {
 }
 
 /** The client's address as Cloudflare tells it. Of IPv6 the network counts: one client has all addresses of its /64. */
-export function addressOf(request: Request): string | null {
+function addressOf(request: Request): string | null {
   const address = request.headers.get("cf-connecting-ip");
   if (address === null || !address.includes(":")) return address;
   const [head = "", tail] = address.split("::");

@@ -67,11 +67,11 @@ describe.each(
     expect(await state()).toBe(before);
   });
 
-  test("of any kind is refused by a documented problem, unless it is a valid one after all", async () => {
+  test("API-3 of any kind is refused by a documented problem, or is as documented", async () => {
     await fc.assert(fc.asyncProperty(hostileBodies, check), { numRuns: 40 });
   });
 
-  test("that is right but for a field is refused by a documented problem, unless it is a valid one after all", async () => {
+  test("API-3 that is right but for a field is refused by a documented problem, or is as documented", async () => {
     // SAFETY: a test of the description proves that each body has an example, which is an object.
     const example = schema.meta()?.example as Record<string, unknown>;
     const bodies = spoiled(example).map((text) => new TextEncoder().encode(text));
