@@ -47,9 +47,12 @@ export class HttpLimits {
   async countRequest({ tenant, subject }: Principal, platform: PlatformLimiter | undefined): Promise<void> {
     if (this.#requests === null) return;
     const key = JSON.stringify([tenant, subject]);
-    if (platform === undefined) return refuse(this.#requests.take(key, this.now()));
-    const { success } = await platform.limit({ key });
-    if (!success) refuse(PLATFORM_WAIT_MS);
+    const allowed = await platform?.limit({ key }).catch((error: unknown) => {
+      console.warn("The bound rate limiter does not answer; this isolate counts on its own:", error);
+      return undefined;
+    });
+    if (allowed === undefined) refuse(this.#requests.take(key, this.now()));
+    else if (!allowed.success) refuse(PLATFORM_WAIT_MS);
   }
 }
 

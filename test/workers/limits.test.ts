@@ -47,6 +47,7 @@ const statuses = async (count: number, once: () => Promise<Response>) => {
 
 afterEach(() => {
   vi.useRealTimers();
+  vi.restoreAllMocks();
 });
 
 describe("G6 LIMIT-2 requests of a principal", () => {
@@ -83,6 +84,14 @@ describe("G6 LIMIT-2 requests of a principal", () => {
     );
     expectWait(await answer(await send("/api/agents")), 10);
     expect((await send("/api/agents", {}, MEMBER)).status).toBe(200);
+  });
+
+  test("are counted by the isolate where the platform's limiter does not answer", async () => {
+    vi.spyOn(console, "warn").mockReturnValue();
+    const limit = () => Promise.reject(new Error("The limiter is down."));
+    const limits = { requests: { perMinute: 1, burst: 2 } };
+    const send = application({ limits }, { RATE_LIMITER: { limit } });
+    expect(await statuses(3, () => send("/api/agents"))).toEqual([200, 200, 429]);
   });
 
   test("are free where the limit is taken away", async () => {
