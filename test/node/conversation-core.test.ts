@@ -10,6 +10,7 @@ import {
   messageId,
   operationId,
   parseItemId,
+  stemOf,
   turnId,
 } from "../../src/agents/conversation/ids.ts";
 import {
@@ -38,6 +39,7 @@ import { MAX_MOVES } from "../../src/library/persona.ts";
 import type { ToolEffect } from "../../src/library/types.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 
 const STEM = "01ARZ3NDEKTSV4RRFFQ";
 const PIN = { version: 1, hash: "h" };
@@ -577,6 +579,13 @@ describe("ID-1 ids", () => {
         expect(parseItemId(turnId(s, n))).toEqual({ prefix: "turn", stem: s, turn: n, item: 0 });
       }),
     );
+  });
+
+  test("ID-2 turns of one millisecond have different stems, whichever conversation they are in", () => {
+    const { ulid } = seededIds(1, { now: () => 1_000 });
+    const ids = Array.from({ length: 1_000 }, () => turnId(stemOf(ulid()), 1));
+    expect(new Set(ids).size).toBe(1_000);
+    for (const id of ids) expect(parseItemId(id)).toMatchObject({ turn: 1, item: 0 });
   });
 
   test("there is room for every item of the longest turn", () => {

@@ -1,12 +1,15 @@
 /**
- * Ids of turns, messages and operations. The first nineteen characters after the prefix are those of one ULID per
- * turn; the last seven encode the turn's number and the item's index in it.
+ * Ids of turns, messages and operations. The first nineteen characters after the prefix, the stem, are of one ULID per
+ * turn: its time and its last nine; the last seven encode the turn's number and the item's index in it.
  *
  * ID-1  An id resolves to its turn without an index, and is genuine only if its stem equals the stored one.
+ * ID-2  Turns that begin within one millisecond have different stems, also in two conversations: what a tool hands on as
+ *       an idempotency key must not mean two calls.
  */
 
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-const STEM_LENGTH = 19;
+const TIME_LENGTH = 10;
+const RANDOM_LENGTH = 9;
 const CODE_LENGTH = 7;
 const ITEMS_PER_TURN = 8192;
 
@@ -25,9 +28,9 @@ export interface ItemAddress {
   item: number;
 }
 
-/** The stem shared by all ids of a turn. */
+/** The stem shared by all ids of a turn. ULIDs made within one millisecond ascend, so only their ends differ. */
 export function stemOf(ulid: string): string {
-  return ulid.slice(0, STEM_LENGTH);
+  return ulid.slice(0, TIME_LENGTH) + ulid.slice(-RANDOM_LENGTH);
 }
 
 export function turnId(stem: string, turn: number): string {
