@@ -3,7 +3,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { runCommand } from "./command.ts";
-import { BENCH_DIR, WRANGLER_CONFIG, WRANGLER_SCRIPT } from "./paths.ts";
+import { BENCH_DIR, WRANGLER_SCRIPT } from "./paths.ts";
 
 const configSchema = z.object({
   compatibility_date: z.string(),
@@ -24,8 +24,9 @@ export interface Bundle {
 /** The mail module exists on the platform only; nothing measured here sends mail. */
 const EMAIL_IMPORT = /^import \{ EmailMessage(?: as (\w+))? \} from "cloudflare:email";$/gm;
 
-export async function buildBundle(directory: string): Promise<Bundle> {
-  const args = [WRANGLER_SCRIPT, "deploy", "--dry-run", "--outdir", directory, "--config", WRANGLER_CONFIG];
+/** Builds the Worker that a wrangler configuration in plain JSON describes. */
+export async function buildBundle(directory: string, wranglerConfig: string): Promise<Bundle> {
+  const args = [WRANGLER_SCRIPT, "deploy", "--dry-run", "--outdir", directory, "--config", wranglerConfig];
   await runCommand(process.execPath, args, { cwd: BENCH_DIR, env: { WRANGLER_SEND_METRICS: "false" } });
   const modules = (await readdir(directory)).filter((file) => !/\.(map|md)$/.test(file));
   const [main, ...others] = modules;
@@ -38,5 +39,5 @@ export async function buildBundle(directory: string): Promise<Bundle> {
     entry,
     code.replace(EMAIL_IMPORT, (_, alias?: string) => `class ${alias ?? "EmailMessage"} {}`),
   );
-  return { config: configSchema.parse(JSON.parse(await readFile(WRANGLER_CONFIG, "utf8"))), entry };
+  return { config: configSchema.parse(JSON.parse(await readFile(wranglerConfig, "utf8"))), entry };
 }

@@ -7,7 +7,6 @@ const require = createRequire(import.meta.url);
 
 export const BENCH_DIR = dirname(dirname(fileURLToPath(import.meta.url)));
 export const RESULTS_FILE = join(BENCH_DIR, "results.json");
-export const WRANGLER_CONFIG = join(BENCH_DIR, "wrangler.jsonc");
 
 const wranglerManifest = require.resolve("wrangler/package.json");
 

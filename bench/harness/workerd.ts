@@ -1,32 +1,45 @@
 /**
- * Serves a bundle on plain workerd, on a free port of 127.0.0.1, with its databases in a directory of its own.
+ * Serves a bundle on plain workerd, on 127.0.0.1, with its databases in a directory of its own.
  *
- * SERVE-1  The process is stopped by its id whenever the runner ends, however it ends.
+ * SERVE-1  The process is killed by its id whenever the runner ends, however it ends.
  */
 import { spawn } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, join, relative } from "node:path";
 import type { Readable } from "node:stream";
 import type { Bundle, WorkerConfig } from "./bundle.ts";
 import { workerdBinary } from "./paths.ts";
 
 const READY_MS = 30_000;
 const CONTROL_FD = 3;
+const DATA = "data";
 
 export interface Server {
   port: number;
+  /** `kill -9`, at once; resolves when the process is gone. The databases stay as they are. */
   stop(): Promise<void>;
 }
 
-export async function serve(bundle: Bundle, directory: string): Promise<Server> {
-  const data = join(directory, "data");
+export interface ServeOptions {
+  /** A free one when absent. */
+  port?: number;
+  /** Variables of the Worker. A Worker that is given some may also reach servers of this machine. */
+  variables?: Readonly<Record<string, string>>;
+  /** A file descriptor that gets what workerd and the Worker print; the runner's own output when absent. */
+  output?: number;
+}
+
+/** Serves what `directory` holds, or begins anew where it holds nothing. */
+export async function serve(bundle: Bundle, directory: string, options: ServeOptions = {}): Promise<Server> {
+  const { output = "inherit" } = options;
   const configFile = join(directory, "config.capnp");
-  await mkdir(data, { recursive: true });
-  await writeFile(configFile, capnp(bundle, data));
+  await mkdir(join(directory, DATA), { recursive: true });
+  await writeFile(configFile, capnp(bundle, directory, options));
   const args = ["serve", "--experimental", configFile, `--control-fd=${CONTROL_FD}`];
-  const child = spawn(workerdBinary(), args, { stdio: ["ignore", "inherit", "inherit", "pipe"] });
+  const child = spawn(workerdBinary(), args, { stdio: ["ignore", output, output, "pipe"] });
   const kill = () => child.kill("SIGKILL");
-  process.once("exit", kill);
+  // Before other listeners, which may remove the directory.
+  process.prependOnceListener("exit", kill);
   const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
   const stop = async () => {
     kill();
@@ -58,7 +71,11 @@ async function listeningPort(control: Readable): Promise<number> {
   throw new Error("workerd reported no port.");
 }
 
-function capnp({ config, entry }: Bundle, data: string): string {
+/** What a Worker reaches by `fetch`: by default the public network only. */
+const LOOPBACK = `
+    (name = "internet", network = (allow = ["local"])),`;
+
+function capnp({ config, entry }: Bundle, directory: string, { port = 0, variables }: ServeOptions): string {
   const { durable_objects, services } = config;
   const bindings = [
     ...durable_objects.bindings.map(
@@ -68,17 +85,20 @@ function capnp({ config, entry }: Bundle, data: string): string {
       ({ binding, entrypoint }) =>
         `(name = ${quote(binding)}, service = (name = "main", entrypoint = ${quote(entrypoint)}))`,
     ),
+    ...Object.entries(variables ?? {}).map(
+      ([name, value]) => `(name = ${quote(name)}, text = ${quote(value)})`,
+    ),
   ];
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
     (name = "main", worker = .main),
-    (name = "data", disk = (path = ${quote(data)}, writable = true)),
+    (name = "data", disk = (path = ${quote(join(directory, DATA))}, writable = true)),${variables === undefined ? "" : LOOPBACK}
   ],
-  sockets = [(name = "http", address = "127.0.0.1:0", http = (), service = "main")],
+  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
 );
 const main :Workerd.Worker = (
-  modules = [(name = ${quote(basename(entry))}, esModule = embed ${quote(basename(entry))})],
+  modules = [(name = ${quote(basename(entry))}, esModule = embed ${quote(relative(directory, entry))})],
   compatibilityDate = ${quote(config.compatibility_date)},
   compatibilityFlags = [${config.compatibility_flags.map(quote).join(", ")}],
   bindings = [${bindings.join(",\n    ")}],

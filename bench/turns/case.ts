@@ -2,9 +2,14 @@
  * The case `turns`: what one turn costs in each system, from a new actor to a long conversation. In every round
  * each system runs one batch of each shape, in rotating order, so whatever else the machine does hits all alike.
  */
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Client } from "../harness/client.ts";
+import { buildBundle } from "../harness/bundle.ts";
+import { Client } from "../harness/client.ts";
+import { ensureInstalled } from "../harness/install.ts";
+import { BENCH_DIR } from "../harness/paths.ts";
 import { type ResultRow, summarise } from "../harness/results.ts";
+import { serve } from "../harness/workerd.ts";
 import { Bench } from "./bench.ts";
 import { SYSTEMS, type SystemName } from "./protocol.ts";
 import { SHAPES, type Shape } from "./shapes.ts";
@@ -15,7 +20,20 @@ const ROUNDS = 11;
 /** Lets the work that a system leaves behind its last answer end before the next system is timed. */
 const SETTLE_MS = 30;
 
-export async function runTurns(client: Client): Promise<ResultRow[]> {
+/** Builds the Worker that holds every system, serves it, and runs the case. */
+export async function serveTurns(directory: string): Promise<ResultRow[]> {
+  await ensureInstalled();
+  const server = await serve(await buildBundle(directory, join(BENCH_DIR, "wrangler.jsonc")), directory);
+  const client = new Client(server.port);
+  try {
+    return await runTurns(client);
+  } finally {
+    client.close();
+    await server.stop();
+  }
+}
+
+async function runTurns(client: Client): Promise<ResultRow[]> {
   const bench = new Bench(client);
   for (const system of SYSTEMS) await bench.prepare(system);
   const samples = new Map<string, number[]>();

@@ -13,7 +13,8 @@ export async function* framesOfTurn(response: Response, signal?: AbortSignal): A
   throw streamInterrupted();
 }
 
-async function* framesOf(response: Response, signal: AbortSignal | undefined): AsyncGenerator<Frame, void> {
+/** The frames of an answer, until it ends. Leaving early releases the connection. */
+export async function* framesOf(response: Response, signal?: AbortSignal): AsyncGenerator<Frame, void> {
   if (response.body === null) return;
   const reader = response.body.getReader();
   const decoder = new TextDecoder();

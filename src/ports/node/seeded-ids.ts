@@ -10,7 +10,7 @@ export function seededIds(seed: number, clock: Pick<Clock, "now">): Ids {
 }
 
 /** Mulberry32, a small generator of even quality: numbers from 0 up to, not including, 1. */
-function mulberry32(seed: number): () => number {
+export function mulberry32(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

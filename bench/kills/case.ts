@@ -1,0 +1,136 @@
+/**
+ * The case `kills`: a storm of kills over many conversations, then as many within one turn as it may have. What happened
+ * is checked first; a run that broke a promise reports no numbers.
+ */
+import { appendFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { MAX_RECOVERIES } from "../../src/agents/conversation/limits.ts";
+import { type Bundle, buildBundle } from "../harness/bundle.ts";
+import { BENCH_DIR } from "../harness/paths.ts";
+import { type ResultRow, summarise } from "../harness/results.ts";
+import { check } from "./check.ts";
+import type { History } from "./history.ts";
+import { interruptionsOf, rowsOf } from "./measure.ts";
+import { oneTurn, SURVIVOR, VICTIM } from "./one-turn.ts";
+import { Site } from "./site.ts";
+import { storm } from "./storm.ts";
+
+const PATIENCE_MS = 300_000;
+const ONE_TURN_PATIENCE_MS = 180_000;
+
+/** Options: `--kills`, `--conversations`, `--seed`, and `--history FILE`, which gets what was recorded, a JSON text a scenario. */
+export async function runKills(directory: string, args: readonly string[]): Promise<ResultRow[]> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      kills: { type: "string", default: "50" },
+      conversations: { type: "string", default: "20" },
+      seed: { type: "string", default: String(Date.now() % 1_000_000) },
+      history: { type: "string" },
+    },
+  });
+  const [kills, conversations, seed] = [values.kills, values.conversations, values.seed].map(Number);
+  if (!kills || !conversations || seed === undefined || Number.isNaN(seed)) {
+    throw new Error("Give --kills, --conversations and --seed as numbers.");
+  }
+  console.log(`${kills} kills under ${conversations} conversations, seed ${seed}:`);
+  const bundle = await buildKillsBundle(directory);
+  const keep = (history: History) => {
+    if (values.history !== undefined) appendFileSync(values.history, `${JSON.stringify(history)}\n`);
+  };
+  const raged = await onSite(
+    bundle,
+    join(directory, "storm"),
+    (site) => storm(site, { kills, conversations, seed, patienceMs: PATIENCE_MS }, tick),
+    keep,
+  );
+  console.log(`\n${MAX_RECOVERIES} kills within one turn, and one more:`);
+  const within = await onSite(
+    bundle,
+    join(directory, "one-turn"),
+    (site) => oneTurn(site, { kills: MAX_RECOVERIES, patienceMs: ONE_TURN_PATIENCE_MS }, tick),
+    keep,
+  );
+  console.log("");
+  refuse(
+    [...check(raged), ...check(within)].map(
+      ({ rule, conversation, what }) => `${rule} ${conversation}: ${what}`,
+    ),
+  );
+  refuse(missing(raged));
+  refuse(outcomeAmiss(within));
+  return [...rowsOf(raged), ...oneTurnRows(within)];
+}
+
+export function buildKillsBundle(directory: string): Promise<Bundle> {
+  return buildBundle(join(directory, "bundle"), join(BENCH_DIR, "kills", "wrangler.jsonc"));
+}
+
+/** Runs a scenario on a server of its own, and stops it however that ends; `keep` gets the history in any case. */
+export async function onSite(
+  bundle: Bundle,
+  directory: string,
+  scenario: (site: Site) => Promise<void>,
+  keep: (history: History) => void = () => {},
+): Promise<History> {
+  const site = await Site.open(bundle, directory);
+  try {
+    await scenario(site);
+    return site.history;
+  } catch (error) {
+    throw new Error(
+      `The scenario did not end. What the server printed last:\n${site.output().slice(-5_000)}`,
+      {
+        cause: error,
+      },
+    );
+  } finally {
+    keep(site.history);
+    await site.close();
+  }
+}
+
+/** Kinds of interruption that a storm did not have: then it proves less than it says. */
+export function missing(history: History): string[] {
+  const kinds = new Set(interruptionsOf(history).map((one) => one.in));
+  return (["stream", "tool", "between"] as const)
+    .filter((kind) => !kinds.has(kind))
+    .map((kind) => `No kill interrupted a turn: ${kind}.`);
+}
+
+/** The survivor completes; the victim, killed once more, fails. */
+export function outcomeAmiss({ finals }: History): string[] {
+  const endOf = ({ key }: { key: string }) => {
+    const frames = finals.find((final) =>
+      final.frames.some((frame) => frame.type === "turn.started" && frame.data.clientId === key),
+    )?.frames;
+    return frames?.find(({ type }) => type === "turn.completed" || type === "turn.failed")?.type;
+  };
+  return [
+    ...(endOf(SURVIVOR) === "turn.completed"
+      ? []
+      : ["The turn did not survive as many kills as it may have."]),
+    ...(endOf(VICTIM) === "turn.failed" ? [] : ["The turn survived more kills than it may have."]),
+  ];
+}
+
+function oneTurnRows(history: History): ResultRow[] {
+  const own = interruptionsOf(history).filter(({ key }) => key === SURVIVOR.key);
+  const of = { case: "kills", system: "dramatis" };
+  return [
+    summarise({ ...of, metric: "kills within one turn", unit: "count" }, [own.length]),
+    summarise(
+      { ...of, metric: "resume, within one turn", unit: "ms" },
+      own.map(({ resumedAfterMs }) => resumedAfterMs),
+    ),
+  ];
+}
+
+function refuse(faults: readonly string[]): void {
+  if (faults.length > 0) throw new Error(`The run broke a promise:\n${faults.slice(0, 50).join("\n")}`);
+}
+
+function tick(done: number): void {
+  process.stdout.write(`${done} `);
+}

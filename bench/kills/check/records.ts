@@ -1,0 +1,81 @@
+/** A history, sorted by conversation and turn. */
+import type { Frame } from "../../../src/client/index.ts";
+import type { FinalState, History, Hit, SentMessage } from "../history.ts";
+
+export interface Violation {
+  /** The number of the rule. */
+  rule: string;
+  conversation: string;
+  what: string;
+}
+
+/** A turn on record, with what belongs to it. */
+export interface TurnRecord {
+  turnId: string;
+  /** The message that it answers; `undefined` if nobody sent it. */
+  message: SentMessage | undefined;
+  /** Its durable frames, in order. */
+  frames: Frame[];
+  hits: Hit[];
+  /** How often it was taken up after a crash. */
+  resumed: number;
+  /** Milliseconds since the epoch; infinite while it lasts. */
+  startedAt: number;
+  endedAt: number;
+}
+
+export interface ConversationRecord {
+  id: string;
+  final: FinalState;
+  messages: SentMessage[];
+  turns: TurnRecord[];
+}
+
+export function recordsOf(history: History): ConversationRecord[] {
+  return history.finals.map((final) => {
+    const id = final.conversation;
+    const messages = history.messages.filter(({ conversation }) => conversation === id);
+    const turnIds = final.frames.flatMap(({ type, turnId }) =>
+      type === "turn.started" && turnId !== undefined ? [turnId] : [],
+    );
+    return {
+      id,
+      final,
+      messages,
+      turns: turnIds.map((turnId) => turnRecord(turnId, final, messages, history)),
+    };
+  });
+}
+
+function turnRecord(
+  turnId: string,
+  { frames: all, journal }: FinalState,
+  messages: SentMessage[],
+  history: History,
+): TurnRecord {
+  const frames = all.filter((frame) => frame.turnId === turnId);
+  const started = frames.find((frame) => frame.type === "turn.started");
+  const message = messages.find(({ script }) => script.key === started?.data.clientId);
+  const end = frames.find(isTerminal);
+  return {
+    turnId,
+    message,
+    frames,
+    hits: history.hits.filter(({ key }) => key === message?.script.key),
+    resumed: journal.filter((entry) => entry.type === "turn.resumed" && entry.turnId === turnId).length,
+    startedAt: Date.parse(started?.time ?? ""),
+    endedAt: end === undefined ? Number.POSITIVE_INFINITY : Date.parse(end.time),
+  };
+}
+
+export function isTerminal({ type }: Frame): boolean {
+  return type === "turn.completed" || type === "turn.failed";
+}
+
+/** The clock of the server may be a little behind that of the killer. */
+const CLOCK_MS = 20;
+
+/** Kills while a turn was active. */
+export function killsDuring({ startedAt, endedAt }: TurnRecord, { kills }: History): number {
+  return kills.filter(({ at }) => at >= startedAt - CLOCK_MS && at <= endedAt + CLOCK_MS).length;
+}

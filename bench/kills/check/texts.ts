@@ -1,0 +1,49 @@
+/** KILL-6: what was said, and what was shown. */
+import type { Frame } from "../../../src/client/index.ts";
+import type { History } from "../history.ts";
+import { contentOf, textOf } from "../script.ts";
+import type { ConversationRecord, TurnRecord, Violation } from "./records.ts";
+
+export function checkTexts({ id, turns, final }: ConversationRecord, { shown }: History): Violation[] {
+  const found: Violation[] = [];
+  const report = (what: string) => found.push({ rule: "KILL-6", conversation: id, what });
+  const transcript: [role: string, turnId: string, content: unknown][] = [];
+  for (const turn of turns) {
+    const { turnId, message } = turn;
+    if (message === undefined) continue;
+    const { script } = message;
+    const said = textsOf(turn);
+    const expected = [...script.rounds, []].map((_, call) => textOf(script, call));
+    transcript.push(["user", turnId, contentOf(script)]);
+    if (turn.frames.some(({ type }) => type === "turn.completed")) {
+      if (!isEqual(said, expected)) report(`${turnId} said ${JSON.stringify(said)}`);
+      transcript.push(["agent", turnId, expected.at(-1)]);
+    }
+    const wrong = shown.find(
+      ({ turnId: of, text }) => of === turnId && !expected.some((whole) => whole.startsWith(text)),
+    );
+    if (wrong !== undefined) report(`${turnId} was shown as ${JSON.stringify(wrong.text)}`);
+  }
+  const held = final.transcript.map(({ role, turnId, content }) => [role, turnId, content]);
+  if (!isEqual(sorted(held), sorted(transcript))) report("the transcript is not what was said");
+  return found;
+}
+
+/** What a turn said: beside its tool calls, and last its answer. */
+function textsOf({ frames }: TurnRecord): string[] {
+  const completed = frames.flatMap((frame: Frame) =>
+    frame.type === "message.completed" ? [frame.data] : [],
+  );
+  return [...completed.filter(({ interim }) => interim), ...completed.filter(({ interim }) => !interim)].map(
+    ({ content }) => content,
+  );
+}
+
+/** Turns of a conversation end in any order, so its transcript is compared without one. */
+function sorted(entries: readonly unknown[][]): string[] {
+  return entries.map((entry) => JSON.stringify(entry)).sort();
+}
+
+function isEqual(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

@@ -1,0 +1,74 @@
+/** KILL-1 to KILL-3: messages and their turns. */
+import { MAX_RECOVERIES } from "../../../src/agents/conversation/limits.ts";
+import type { History, SentMessage } from "../history.ts";
+import { contentOf } from "../script.ts";
+import { type ConversationRecord, isTerminal, type TurnRecord, type Violation } from "./records.ts";
+
+export function checkTurns(conversation: ConversationRecord, history: History): Violation[] {
+  const found: Violation[] = [];
+  const report = (rule: string, what: string) => found.push({ rule, conversation: conversation.id, what });
+  for (const turn of conversation.turns) {
+    for (const what of faultsOf(turn)) report("KILL-1", `${turn.turnId} ${what}`);
+    if (turn.message === undefined) report("KILL-2", `${turn.turnId} answers no message that was sent`);
+  }
+  for (const message of conversation.messages) {
+    const { key } = message.script;
+    const turns = conversation.turns.filter((turn) => turn.message === message);
+    const acknowledged = new Set(
+      history.acknowledgements.flatMap((one) => (one.key === key ? [one.turnId] : [])),
+    );
+    if (acknowledged.size === 0) {
+      if (turns.length > 1) report("KILL-2", `${key} has ${turns.length} turns`);
+    } else if (turns.length !== 1) {
+      report("KILL-1", `${key} was acknowledged and has ${turns.length} turns`);
+    } else if ([...acknowledged].some((turnId) => turnId !== turns[0]?.turnId)) {
+      report(
+        "KILL-1",
+        `${key} was acknowledged as ${[...acknowledged].join(", ")}, and is ${turns[0]?.turnId}`,
+      );
+    }
+  }
+  for (const [first, second] of disorder(conversation, history)) {
+    report("KILL-3", `${first.script.key} stands after ${second.script.key}`);
+  }
+  return found;
+}
+
+function faultsOf({ frames, message, resumed }: TurnRecord): string[] {
+  const faults: string[] = [];
+  const ends = frames.filter(isTerminal);
+  if (ends.length !== 1) faults.push(`ends ${ends.length} times`);
+  const [end] = ends;
+  if (end?.type === "turn.failed") {
+    const { code } = end.data.error;
+    const isWornOut = code === "RECOVERY_EXHAUSTED" && resumed === MAX_RECOVERIES;
+    if (!isWornOut) faults.push(`failed with ${code} after ${resumed} recoveries`);
+  }
+  const contents = frames.flatMap((frame) => (frame.type === "message.user" ? [frame.data.content] : []));
+  if (message !== undefined && JSON.stringify(contents) !== JSON.stringify([contentOf(message.script)])) {
+    faults.push(`holds ${contents.length} messages, not the one that was sent`);
+  }
+  return faults;
+}
+
+/** Pairs of messages that stand the wrong way round. */
+function disorder(
+  { messages, turns }: ConversationRecord,
+  { acknowledgements }: History,
+): [SentMessage, SentMessage][] {
+  const place = new Map(turns.map((turn) => [turn.message, turn.frames[0]?.seq ?? 0]));
+  const firstAcknowledged = new Map<string, number>();
+  for (const { key, at } of acknowledgements) {
+    firstAcknowledged.set(key, Math.min(at, firstAcknowledged.get(key) ?? at));
+  }
+  return messages.flatMap((first, index) =>
+    messages.slice(index + 1).flatMap((second): [SentMessage, SentMessage][] => {
+      const isSettled = (firstAcknowledged.get(first.script.key) ?? Number.POSITIVE_INFINITY) < second.at;
+      const isOrdered = isSettled || (first.manner === "socket" && second.manner === "socket");
+      const [before, after] = [place.get(first), place.get(second)];
+      return isOrdered && before !== undefined && after !== undefined && before > after
+        ? [[first, second]]
+        : [];
+    }),
+  );
+}

@@ -1,0 +1,65 @@
+/** Waits until a conversation has nothing left to do, and reads all that it holds. */
+import type { JournalEntryView } from "../../src/agents/conversation/api.ts";
+import { framesOf } from "../../src/client/event-stream.ts";
+import { createClient, type Frame, type MessageView } from "../../src/client/index.ts";
+import type { FinalState } from "./history.ts";
+
+/** Entries of the journal that are no frames. */
+const SILENT = ["conversation.started", "turn.resumed"];
+const PAGE = 200;
+
+/** Call when nobody sends any more. */
+export async function readFinalState(
+  baseUrl: string,
+  conversation: string,
+  signal: AbortSignal,
+): Promise<FinalState> {
+  const address = `${baseUrl}/api/conversations/${conversation}`;
+  const client = createClient({ baseUrl });
+  const frames: Frame[] = [];
+  let journal: JournalEntryView[] | undefined;
+  for await (const frame of framesOf(await fetch(`${address}/events?from=0`, { signal }), signal)) {
+    if (frame.seq === undefined) continue;
+    frames.push(frame);
+    if (journal === undefined && isTerminal(frame)) {
+      const { gate } = await client.conversations.get(conversation, { signal });
+      if (gate === "idle") journal = await readJournal(address, signal);
+    }
+    const last = journal?.findLast(({ type }) => !SILENT.includes(type));
+    if (journal !== undefined && frame.seq >= (last?.seq ?? 0)) {
+      return { conversation, journal, frames, transcript: await readTranscript(baseUrl, conversation) };
+    }
+  }
+  throw new Error(`The events of ${conversation} ended.`);
+}
+
+function isTerminal({ type }: Frame): boolean {
+  return type === "turn.completed" || type === "turn.failed";
+}
+
+async function readJournal(address: string, signal: AbortSignal): Promise<JournalEntryView[]> {
+  const entries: JournalEntryView[] = [];
+  for (let cursor: string | undefined = ""; cursor !== undefined; ) {
+    const query = new URLSearchParams({ limit: String(PAGE), ...(cursor === "" ? {} : { cursor }) });
+    const response = await fetch(`${address}/journal?${query}`, { signal });
+    // SAFETY: the server's own answer to this route.
+    const page = (await response.json()) as { entries: JournalEntryView[]; nextCursor?: string };
+    entries.push(...page.entries);
+    cursor = page.nextCursor;
+  }
+  return entries;
+}
+
+async function readTranscript(baseUrl: string, conversation: string): Promise<MessageView[]> {
+  const client = createClient({ baseUrl });
+  const transcript: MessageView[] = [];
+  for (let cursor: string | undefined = ""; cursor !== undefined; ) {
+    const page = await client.messages.list(conversation, {
+      limit: PAGE,
+      ...(cursor === "" ? {} : { cursor }),
+    });
+    transcript.push(...page.messages);
+    cursor = page.nextCursor;
+  }
+  return transcript;
+}

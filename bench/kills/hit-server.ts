@@ -1,0 +1,167 @@
+/**
+ * The outside, on loopback: a model that speaks the Chat Completions protocol with slow streams, and the place where tools
+ * act. It counts every request by message and operation, and tells listeners what happens, so that a kill can be aimed.
+ */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { setTimeout as pause } from "node:timers/promises";
+import { z } from "zod";
+import type { Hit } from "./history.ts";
+import { callName, piecesOf, type Script, scriptOf, TOOL_EFFECTS } from "./script.ts";
+
+/** `piece`: a delta of a model's reply was sent. `ended`: answered in full, or cut off. */
+export type HitEvent = { type: "began" | "piece" | "ended"; hit: Hit };
+
+const chatSchema = z.object({
+  messages: z.array(z.object({ role: z.string(), content: z.unknown() })),
+});
+
+export class HitServer {
+  readonly #hits: Hit[];
+  readonly #listeners = new Set<(event: HitEvent) => void>();
+  readonly #server = createServer((request, response) => {
+    this.#handle(request, response).catch((error: unknown) => {
+      // A caller that was killed in between is what this is for; everything else is a mistake in a script.
+      if (!response.destroyed) console.error(error);
+      response.destroy();
+    });
+  });
+
+  /** Writes down every request in `hits`. */
+  constructor(hits: Hit[]) {
+    this.#hits = hits;
+  }
+
+  async start(): Promise<void> {
+    this.#server.listen(0, "127.0.0.1");
+    await once(this.#server, "listening");
+  }
+
+  get baseUrl(): string {
+    const address = this.#server.address();
+    if (address === null || typeof address === "string") throw new Error("The hit server is not started.");
+    return `http://127.0.0.1:${address.port}`;
+  }
+
+  /** Calls the listener at each event; returns how to stop. */
+  listen(listener: (event: HitEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Resolves at the first event, from now on, that fulfils the condition; in the very moment it happens. */
+  next(condition: (event: HitEvent) => boolean, signal: AbortSignal): Promise<HitEvent> {
+    return new Promise((resolve, reject) => {
+      const give = () => {
+        stop();
+        reject(signal.reason);
+      };
+      const stop = this.listen((event) => {
+        if (!condition(event)) return;
+        stop();
+        signal.removeEventListener("abort", give);
+        resolve(event);
+      });
+      if (signal.aborted) give();
+      else signal.addEventListener("abort", give, { once: true });
+    });
+  }
+
+  /** Resolves once the answer to a message has been sent in full. */
+  async answered({ key, rounds }: Script, signal: AbortSignal): Promise<void> {
+    const isLast = (hit: Hit) =>
+      hit.kind === "model" && hit.key === key && hit.call === rounds.length && hit.answered;
+    if (!this.#hits.some(isLast)) await this.next(({ hit }) => isLast(hit), signal);
+  }
+
+  async close(): Promise<void> {
+    const closed = once(this.#server, "close");
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? "", this.baseUrl);
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    if (url.pathname === "/v1/chat/completions") {
+      await this.#answerAsModel(JSON.parse(Buffer.concat(chunks).toString()), response);
+    } else {
+      await this.#act(url, String(request.headers["idempotency-key"]), response);
+    }
+  }
+
+  async #answerAsModel(body: unknown, response: ServerResponse): Promise<void> {
+    const { messages } = chatSchema.parse(body);
+    const asked = messages.findLastIndex(({ role }) => role === "user");
+    const script = scriptOf(messages[asked]?.content);
+    const call = messages.slice(asked).filter(({ role }) => role === "assistant").length;
+    const hit = this.#begin({ ...unended(script.key), kind: "model", call }, response);
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    for (const content of piecesOf(script, call)) {
+      await pause(script.pieceMs);
+      if (response.destroyed) return;
+      response.write(chunk({ content }, null));
+      this.#tell({ type: "piece", hit });
+    }
+    const effects = script.rounds[call];
+    const toolCalls = effects?.map((effect, index) => {
+      const name = callName(script, call, index);
+      const url = `${this.baseUrl}/${effect}?${new URLSearchParams({ call: name, ms: String(script.toolMs) })}`;
+      return {
+        index,
+        id: name,
+        type: "function",
+        function: { name: effect, arguments: JSON.stringify({ url }) },
+      };
+    });
+    if (toolCalls !== undefined) response.write(chunk({ tool_calls: toolCalls }, null));
+    response.write(chunk({}, toolCalls === undefined ? "stop" : "tool_calls"));
+    this.#answer(hit, response, "data: [DONE]\n\n");
+  }
+
+  async #act({ pathname, searchParams }: URL, operationId: string, response: ServerResponse): Promise<void> {
+    const effect = z.enum(TOOL_EFFECTS).parse(pathname.slice(1));
+    const call = searchParams.get("call") ?? "";
+    const key = call.split("/")[0] ?? "";
+    const hit = this.#begin({ ...unended(key), kind: "tool", effect, call, operationId }, response);
+    await pause(Number(searchParams.get("ms")));
+    if (response.destroyed) return;
+    response.writeHead(200, { "content-type": "application/json" });
+    this.#answer(hit, response, JSON.stringify({ done: call }));
+  }
+
+  #begin(hit: Hit, response: ServerResponse): Hit {
+    this.#hits.push(hit);
+    response.once("close", () => this.#end(hit, false));
+    this.#tell({ type: "began", hit });
+    return hit;
+  }
+
+  #answer(hit: Hit, response: ServerResponse, rest: string): void {
+    response.end(rest);
+    // Not when the last byte has gone: who has read enough may hang up before that.
+    this.#end(hit, true);
+  }
+
+  #end(hit: Hit, answered: boolean): void {
+    if (Number.isFinite(hit.endedAt)) return;
+    hit.endedAt = Date.now();
+    hit.answered = answered;
+    this.#tell({ type: "ended", hit });
+  }
+
+  #tell(event: HitEvent): void {
+    for (const listener of this.#listeners) listener(event);
+  }
+}
+
+function unended(key: string) {
+  return { key, at: Date.now(), endedAt: Number.POSITIVE_INFINITY, answered: false };
+}
+
+function chunk(delta: object, reason: string | null): string {
+  const choices = [{ index: 0, delta, finish_reason: reason }];
+  return `data: ${JSON.stringify({ id: "chatcmpl", object: "chat.completion.chunk", choices })}\n\n`;
+}

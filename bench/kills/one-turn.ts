@@ -1,0 +1,84 @@
+/**
+ * Many restarts within one turn. Two turns are killed together, each time after both have gone on: one ends after as many
+ * crashes as a turn may have, the other is killed once more and must fail.
+ */
+import { createClient } from "../../src/client/index.ts";
+import { readFinalState } from "./final-state.ts";
+import type { HitEvent } from "./hit-server.ts";
+import { AGENT, type Script } from "./script.ts";
+import type { Site } from "./site.ts";
+import { newUser } from "./users.ts";
+
+/** A long turn, so that each kill finds it in another place. */
+export const SURVIVOR: Script = {
+  key: "survivor",
+  rounds: [["once"], ["idempotent", "once"], ["pure"], ["once"], ["idempotent"], ["once", "pure"]].flatMap(
+    (round) => [round, round],
+  ) as Script["rounds"],
+  pieces: 30,
+  pieceMs: 20,
+  toolMs: 250,
+};
+
+/** A turn whose text never gets to its end in time. */
+export const VICTIM: Script = { key: "victim", rounds: [], pieces: 3_000, pieceMs: 20, toolMs: 0 };
+
+export interface OneTurnOptions {
+  /** How many crashes the surviving turn has; the other one has one more. */
+  kills: number;
+  /** All of it may take this long, in milliseconds. */
+  patienceMs: number;
+}
+
+export async function oneTurn(
+  site: Site,
+  { kills, patienceMs }: OneTurnOptions,
+  progress: (done: number) => void = () => {},
+): Promise<void> {
+  const ended = new AbortController();
+  const signal = AbortSignal.any([ended.signal, AbortSignal.timeout(patienceMs)]);
+  const { baseUrl, history, hits } = site;
+  const client = createClient({ baseUrl });
+
+  async function converse(script: Script) {
+    const { id: conversation } = await client.conversations.create({ agentId: AGENT });
+    const around = { baseUrl, conversation, history, hits, signal, calm: signal };
+    const watcher = newUser("socket", around);
+    const answered = newUser("stream", around).say([script]);
+    const leave = async () => {
+      await answered;
+      const final = await readFinalState(baseUrl, conversation, signal);
+      history.finals.push(final);
+      await watcher.leave(final.frames.at(-1)?.seq ?? 0);
+    };
+    return { answered, leave };
+  }
+
+  /** Resolves at the next delta or the next tool of the surviving turn, once the other one speaks again. */
+  async function bothWentOn(aim: HitEvent["type"], kind: "model" | "tool"): Promise<void> {
+    let isVictimThere = false;
+    await hits.next(({ type, hit }) => {
+      if (hit.key === VICTIM.key) isVictimThere ||= type === "piece";
+      return isVictimThere && hit.key === SURVIVOR.key && type === aim && hit.kind === kind;
+    }, signal);
+  }
+
+  try {
+    const [survivor, victim] = await Promise.all([converse(SURVIVOR), converse(VICTIM)]);
+    const rage = async () => {
+      for (let done = 0; done < kills; done += 1) {
+        await (done % 2 === 0 ? bothWentOn("piece", "model") : bothWentOn("began", "tool"));
+        await site.kill();
+        progress(done + 1);
+      }
+      await survivor.answered;
+      await hits.next(({ type, hit }) => type === "piece" && hit.key === VICTIM.key, signal);
+      await site.kill();
+      progress(kills + 1);
+    };
+    await Promise.all([rage(), survivor.answered, victim.answered]);
+    await Promise.all([survivor.leave(), victim.leave()]);
+  } finally {
+    ended.abort(new Error("It is over."));
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * Many conversations at work while the server is killed again and again: at random moments, and aimed at the middle of a
+ * stream, of a tool, and at the moment between two of them.
+ */
+import { createClient } from "../../src/client/index.ts";
+import { mulberry32 } from "../../src/ports/node/seeded-ids.ts";
+import { readFinalState } from "./final-state.ts";
+import type { Manner } from "./history.ts";
+import type { HitEvent } from "./hit-server.ts";
+import { AGENT, randomScript } from "./script.ts";
+import type { Site } from "./site.ts";
+import { newUser, type Surroundings } from "./users.ts";
+
+export interface StormOptions {
+  kills: number;
+  conversations: number;
+  /** Makes the choices; when what happens is up to the machine. */
+  seed: number;
+  /** The whole storm may take this long, in milliseconds. */
+  patienceMs: number;
+}
+
+const MANNERS: readonly Manner[] = ["socket", "post", "socket", "stream", "socket", "post"];
+
+/** The next moment of each kind; any moment is as good as another. */
+const AIMS: readonly ((event: HitEvent) => boolean)[] = [
+  ({ type }) => type === "piece",
+  ({ type, hit }) => type === "began" && hit.kind === "tool",
+  ({ type, hit }) => type === "ended" && hit.answered,
+  () => true,
+  () => true,
+];
+
+/** What a conversation does, in events at the hit server, from one restart to the next kill: on a slow machine this takes longer. */
+const PROGRESS = { from: 4, to: 60 };
+/** Milliseconds after the last kill in which every turn must have ended, with nobody calling. */
+const CALM_MS = 40_000;
+const AT_ONCE = 3;
+
+export async function storm(
+  site: Site,
+  { kills, conversations, seed, patienceMs }: StormOptions,
+  progress: (done: number) => void = () => {},
+): Promise<void> {
+  const random = mulberry32(seed);
+  const ended = new AbortController();
+  const signal = AbortSignal.any([ended.signal, AbortSignal.timeout(patienceMs)]);
+  const { baseUrl, history, hits } = site;
+  const client = createClient({ baseUrl });
+  const calm = new AbortController();
+  let isRaging = true;
+
+  async function converse(conversation: string, index: number): Promise<void> {
+    const around: Surroundings = { baseUrl, conversation, history, hits, signal, calm: calm.signal };
+    const own = mulberry32(seed + index + 1);
+    const user = newUser(MANNERS[index % MANNERS.length] ?? "socket", around);
+    for (let said = 0; isRaging; ) {
+      const count = own() < 0.5 ? 1 : 2 + Math.floor(own() * (AT_ONCE - 1));
+      const scripts = Array.from({ length: count }, (_, n) => randomScript(own, `c${index}m${said + n}`));
+      said += count;
+      await user.say(scripts);
+    }
+    const final = await readFinalState(baseUrl, conversation, signal);
+    history.finals.push(final);
+    await user.leave(final.frames.at(-1)?.seq ?? 0);
+  }
+
+  async function rage(): Promise<void> {
+    for (let done = 0; done < kills; done += 1) {
+      const events = PROGRESS.from + Math.floor(random() * (PROGRESS.to - PROGRESS.from));
+      let left = events * conversations;
+      await hits.next(() => --left <= 0, signal);
+      await hits.next(AIMS[done % AIMS.length] ?? (() => true), signal);
+      await site.kill();
+      progress(done + 1);
+    }
+    isRaging = false;
+    setTimeout(() => calm.abort(), CALM_MS).unref();
+  }
+
+  try {
+    const ids: string[] = [];
+    for (let n = 0; n < conversations; n += 1) {
+      ids.push((await client.conversations.create({ agentId: AGENT })).id);
+    }
+    await Promise.all([rage(), ...ids.map(converse)]);
+  } finally {
+    ended.abort(new Error("The storm is over."));
+  }
+}

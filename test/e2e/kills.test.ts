@@ -1,0 +1,48 @@
+/**
+ * The harness of `npm run bench -- kills`, in small: real processes on plain workerd, killed under load, and within one
+ * turn as often as it may be.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Bundle } from "../../bench/harness/bundle.ts";
+import { buildKillsBundle, missing, onSite, outcomeAmiss } from "../../bench/kills/case.ts";
+import { check } from "../../bench/kills/check.ts";
+import { oneTurn } from "../../bench/kills/one-turn.ts";
+import { storm } from "../../bench/kills/storm.ts";
+import { MAX_RECOVERIES } from "../../src/agents/conversation/limits.ts";
+
+const PATIENCE_MS = 90_000;
+
+describe.concurrent("A72 H1 kill -9 under load", () => {
+  const folder = mkdtempSync(join(tmpdir(), "dramatis-kills-"));
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  process.once("exit", remove);
+  let bundle: Bundle;
+
+  beforeAll(async () => {
+    bundle = await buildKillsBundle(folder);
+  });
+
+  afterAll(() => {
+    process.off("exit", remove);
+    remove();
+  });
+
+  it("A72 H1 at any moment of six conversations: nothing acknowledged is lost, no `once` tool runs twice, no text stands twice", async () => {
+    const options = { kills: 5, conversations: 6, seed: 72, patienceMs: PATIENCE_MS };
+    const history = await onSite(bundle, join(folder, "storm"), (site) => storm(site, options));
+    expect(check(history)).toEqual([]);
+    expect(missing(history)).toEqual([]);
+    expect(history.kills).toHaveLength(5);
+  });
+
+  it("A72 H1 as often within one turn as it may be: it completes; once more: it fails", async () => {
+    const options = { kills: MAX_RECOVERIES, patienceMs: PATIENCE_MS };
+    const history = await onSite(bundle, join(folder, "one-turn"), (site) => oneTurn(site, options));
+    expect(check(history)).toEqual([]);
+    expect(outcomeAmiss(history)).toEqual([]);
+    expect(history.kills).toHaveLength(MAX_RECOVERIES + 1);
+  });
+});
