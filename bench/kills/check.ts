@@ -16,6 +16,7 @@
  *         interrupted, with its outcome unknown. Other tools succeed; every hit bears the id of the operation on record,
  *         and no two operations have one id.
  * KILL-8  A kill repeats at most one model call of a turn, and one hit of each of its operations.
+ * KILL-9  No acknowledged turn waits for somebody to call: none is taken up only when its conversation is read at the end.
  */
 import { checkCalls } from "./check/calls.ts";
 import { checkConnections } from "./check/connections.ts";

@@ -16,6 +16,7 @@ export async function readFinalState(
 ): Promise<FinalState> {
   const address = `${baseUrl}/api/conversations/${conversation}`;
   const client = createClient({ baseUrl });
+  const readAt = Date.now();
   const frames: Frame[] = [];
   let journal: JournalEntryView[] | undefined;
   for await (const frame of framesOf(await fetch(`${address}/events?from=0`, { signal }), signal)) {
@@ -27,7 +28,13 @@ export async function readFinalState(
     }
     const last = journal?.findLast(({ type }) => !SILENT.includes(type));
     if (journal !== undefined && frame.seq >= (last?.seq ?? 0)) {
-      return { conversation, journal, frames, transcript: await readTranscript(baseUrl, conversation) };
+      return {
+        conversation,
+        readAt,
+        journal,
+        frames,
+        transcript: await readTranscript(baseUrl, conversation),
+      };
     }
   }
   throw new Error(`The events of ${conversation} ended.`);

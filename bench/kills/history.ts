@@ -60,6 +60,8 @@ export type Hit = {
 /** A conversation after everything has ended. */
 export interface FinalState {
   conversation: string;
+  /** When the reading began, which calls the actor. */
+  readAt: number;
   journal: JournalEntryView[];
   /** All durable frames, as `GET …/events?from=0` gives them. */
   frames: Frame[];

@@ -324,6 +324,13 @@ const CASES: [rule: string, what: string, change: (history: History) => void][] 
       if (hit !== undefined) history.hits.push({ ...hit }, { ...hit });
     },
   ],
+  [
+    "KILL-9",
+    "an acknowledged turn went on only when it was read",
+    (history) => {
+      finalOf(history).readAt = 0;
+    },
+  ],
 ];
 
 it.each(CASES)("%s finds that %s", (rule, _, change) => {

@@ -209,6 +209,7 @@ function final(frames: Frame[]): FinalState {
   });
   return {
     conversation: CONVERSATION,
+    readAt: BEGIN + 40_000,
     journal: [...silent, ...told].sort((a, b) => a.seq - b.seq).map((entry) => ({ ...entry, time })),
     frames,
     transcript: [

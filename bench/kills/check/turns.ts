@@ -1,4 +1,4 @@
-/** KILL-1 to KILL-3: messages and their turns. */
+/** KILL-1 to KILL-3 and KILL-9: messages and their turns. */
 import { MAX_RECOVERIES } from "../../../src/agents/conversation/limits.ts";
 import type { History, SentMessage } from "../history.ts";
 import { contentOf } from "../script.ts";
@@ -28,6 +28,9 @@ export function checkTurns(conversation: ConversationRecord, history: History): 
       );
     }
   }
+  for (const turn of forgotten(conversation, history)) {
+    report("KILL-9", `${turn.turnId} went on only when it was read`);
+  }
   for (const [first, second] of disorder(conversation, history)) {
     report("KILL-3", `${first.script.key} stands after ${second.script.key}`);
   }
@@ -49,6 +52,17 @@ function faultsOf({ frames, message, resumed }: TurnRecord): string[] {
     faults.push(`holds ${contents.length} messages, not the one that was sent`);
   }
   return faults;
+}
+
+function forgotten({ turns, final }: ConversationRecord, { acknowledgements }: History): TurnRecord[] {
+  return turns.filter(
+    ({ turnId, message }) =>
+      acknowledgements.some(({ key }) => key === message?.script.key) &&
+      final.journal.some(
+        (entry) =>
+          entry.type === "turn.resumed" && entry.turnId === turnId && Date.parse(entry.time) >= final.readAt,
+      ),
+  );
 }
 
 /** Pairs of messages that stand the wrong way round. */
