@@ -22,11 +22,11 @@ export interface StormOptions {
 
 const MANNERS: readonly Manner[] = ["socket", "post", "socket", "stream", "socket", "post"];
 
-/** The next moment of each kind; any moment is as good as another. */
+/** The next moment of each kind: in a stream, in a tool, between a reply and what follows from it; then any. */
 const AIMS: readonly ((event: HitEvent) => boolean)[] = [
   ({ type }) => type === "piece",
   ({ type, hit }) => type === "began" && hit.kind === "tool",
-  ({ type, hit }) => type === "ended" && hit.answered,
+  ({ type, hit }) => type === "ended" && hit.answered && hit.kind === "model",
   () => true,
   () => true,
 ];
