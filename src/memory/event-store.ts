@@ -1,13 +1,17 @@
 /**
  * The rows of `cf_agents_events`: one event, one row, in the order of its session.
  *
- * EVENTS-1  A batch is appended as a whole or not at all, normally by one statement, and writes one row an event.
+ * EVENTS-1  A batch is appended as a whole or not at all, normally by one statement, and writes one row an event; a
+ *           compaction also has a row in an index of its own.
  * EVENTS-2  Content and metadata come back exactly, whatever their length up to `MAX_TEXT_BYTES` each.
  * EVENTS-3  A read is bounded by rows and by bytes, and never reads the rows beyond.
+ * EVENTS-4  One statement reads a window: the newest compaction is found however far back it stands, and no event that
+ *           it covers is read.
  */
 import type { SqlDatabase } from "../ports/sql-database.ts";
 import { checkSqlValues, MAX_VALUE_BYTES } from "../ports/sql-values.ts";
 import { utf8Length } from "../shared/utf8.ts";
+import { coverage, isCompaction } from "./compacted.ts";
 import { dehydrateEvent, hydrateEvent } from "./event-rows.ts";
 import { INLINE_BYTES, type LongText, type PackedText, packedBytes } from "./long-text.ts";
 import { EventAction, type LoadEventsOptions, type SessionEvent, type StoredEvent } from "./types.ts";
@@ -36,10 +40,21 @@ const INSERT_ONE = `INSERT INTO cf_agents_events (id, session_id, seq, action, c
 const INSERT_BATCH = `INSERT INTO cf_agents_events (id, session_id, seq, action, created_at, content, metadata)
   SELECT value ->> 0, ?1, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?2)`;
 
-const FILTER = `FROM cf_agents_events WHERE session_id = ?1 AND seq < ?2 AND (?3 IS NULL OR created_at >= ?3)
-  AND (?4 IS NULL OR action IN (SELECT value FROM json_each(?4)))`;
+const FILTER = `FROM cf_agents_events WHERE session_id = ?1 AND seq < ?2 AND seq >= ?6
+  AND (?3 IS NULL OR created_at >= ?3) AND (?4 IS NULL OR action IN (SELECT value FROM json_each(?4)))`;
 const SELECT_LAST = `SELECT * ${FILTER} ORDER BY seq DESC LIMIT ?5`;
 const SELECT_FIRST = `SELECT * ${FILTER} ORDER BY seq LIMIT ?5`;
+
+/** Made with the first compaction: a database without any pays nothing for finding the newest. */
+const CREATE_COMPACTIONS = `CREATE INDEX IF NOT EXISTS cf_agents_compactions ON cf_agents_events (session_id, seq)
+  WHERE action = 'compaction'`;
+/** The newest compaction, if its index is there; then the events, newest first. Rows are read as they are asked for. */
+const NEWEST_COMPACTION = `SELECT event.* FROM sqlite_master AS made CROSS JOIN cf_agents_events AS event
+  WHERE made.name = 'cf_agents_compactions' AND event.session_id = ?1 AND event.seq < ?2
+  AND event.action = 'compaction' ORDER BY event.seq DESC LIMIT 1`;
+const SELECT_WINDOW = `SELECT * FROM (${NEWEST_COMPACTION}) UNION ALL SELECT * FROM (
+  SELECT * FROM cf_agents_events WHERE session_id = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3)`;
+const COUNT = "SELECT count(*) AS n FROM cf_agents_events WHERE session_id = ? AND seq >= ? AND seq < ?";
 
 const DELETE_NAMED = `DELETE FROM cf_agents_events
   WHERE session_id = ?1 AND id IN (SELECT value FROM json_each(?2))
@@ -51,6 +66,19 @@ type EventRow = Omit<StoredEvent, "content" | "metadata"> & {
   content: PackedText | null;
   metadata: PackedText | null;
 };
+
+/** What a window of a session is read by. */
+export type LoadWindowOptions = Pick<LoadEventsOptions, "before" | "limit" | "maxBytes"> & {
+  /** Stop once this many user messages were read. */
+  userMessages?: number;
+};
+
+export interface EventWindow {
+  /** Ascending. */
+  events: SessionEvent[];
+  /** Whether there are events before these that no compaction covers. */
+  isCutOff: boolean;
+}
 
 export class EventStore {
   constructor(
@@ -70,11 +98,13 @@ export class EventStore {
   append(sessionId: string, firstSeq: number, events: readonly SessionEvent[]): void {
     const rows = events.map((event, index) => dehydrateEvent({ ...event, sessionId, seq: firstSeq + index }));
     const { batches, apart } = planInserts(rows);
+    const compacts = rows.some(({ action }) => action === EventAction.COMPACTION);
     const insert = () => {
+      if (compacts) this.db.run(CREATE_COMPACTIONS);
       for (const batch of batches) this.db.run(INSERT_BATCH, sessionId, batch);
       for (const row of apart) this.insertLong(row);
     };
-    if (batches.length + apart.length > 1 || apart.length > 0) this.db.transaction(insert);
+    if (batches.length > 1 || apart.length > 0 || compacts) this.db.transaction(insert);
     else insert();
   }
 
@@ -89,19 +119,57 @@ export class EventStore {
       options.since ?? null,
       options.actions === undefined ? null : JSON.stringify(options.actions),
       options.limit ?? DEFAULT_EVENT_LIMIT,
+      options.from ?? 0,
     );
     const rows: EventRow[] = [];
     let bytes = 0;
-    let userMessages = 0;
     for (const row of selected) {
       bytes += sizeOf(row.content) + sizeOf(row.metadata);
       if (bytes > maxBytes && rows.length > 0) break;
       rows.push(row);
-      if (row.action === EventAction.USER_MESSAGE) userMessages += 1;
-      if (tail && userMessages === options.userMessages) break;
     }
     if (tail) rows.reverse();
-    return rows.map((row) => hydrateEvent(this.unpacked(row)));
+    return rows.map((row) => this.eventOf(row));
+  }
+
+  /** The newest events that no compaction covers, and the newest compaction, wherever it stands (EVENTS-4). */
+  loadWindow(sessionId: string, options: LoadWindowOptions = {}): EventWindow {
+    const { before = Number.MAX_SAFE_INTEGER, limit = DEFAULT_EVENT_LIMIT } = options;
+    const { maxBytes = DEFAULT_WINDOW_BYTES, userMessages = Number.POSITIVE_INFINITY } = options;
+    const window = new Map<number, SessionEvent>();
+    let covered = 0;
+    let bytes = 0;
+    let events = 0;
+    let messages = 0;
+    let oldest = Number.POSITIVE_INFINITY;
+    for (const row of this.db.each<EventRow>(SELECT_WINDOW, sessionId, before, limit)) {
+      if (row.seq < covered) {
+        oldest = covered;
+        break;
+      }
+      const known = window.get(row.seq);
+      bytes += known === undefined ? sizeOf(row.content) + sizeOf(row.metadata) : 0;
+      if (bytes > maxBytes && events > 0) break;
+      const event = known ?? this.eventOf(row);
+      window.set(row.seq, event);
+      if (isCompaction(event)) covered = Math.max(covered, coverage(event, event.seq));
+      // The compaction that comes first is there to be found; as an event it may come again.
+      if (window.size === 1 && known === undefined && isCompaction(event)) continue;
+      events += 1;
+      oldest = row.seq;
+      if (event.action === EventAction.USER_MESSAGE) messages += 1;
+      if (messages === userMessages || oldest <= covered) break;
+    }
+    const isStopped = messages === userMessages || events === limit || bytes > maxBytes;
+    return {
+      events: [...window.values()].sort((one, other) => one.seq - other.seq),
+      isCutOff: isStopped && oldest > covered,
+    };
+  }
+
+  /** How many events have a number from `from` on and below `before`. */
+  count(sessionId: string, from: number, before: number): number {
+    return this.db.all<{ n: number }>(COUNT, sessionId, from, before)[0]?.n ?? 0;
   }
 
   /** Deletes the events of a session that have one of these ids; others are left alone. */
@@ -131,6 +199,10 @@ export class EventStore {
     const left = INLINE_BYTES - (typeof content === "string" ? utf8Length(content) : 0);
     const metadata = row.metadata === null ? null : this.longText.pack(`${key}metadata`, row.metadata, left);
     this.db.run(INSERT_ONE, row.id, row.session_id, row.seq, row.action, row.created_at, content, metadata);
+  }
+
+  private eventOf(row: EventRow): SessionEvent {
+    return hydrateEvent(this.unpacked(row));
   }
 
   private unpacked(row: EventRow): StoredEvent {

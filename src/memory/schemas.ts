@@ -65,6 +65,7 @@ export const schemas = {
         actions: z.array(z.enum(EventAction)).exactOptional(),
         tail: z.boolean().exactOptional(),
         before: z.number().int().nonnegative().exactOptional(),
+        from: z.number().int().nonnegative().exactOptional(),
         maxBytes: z.number().int().positive().exactOptional(),
       }),
     )

@@ -1,6 +1,7 @@
 /**
  * The session log and what is built from it: events (one row each), messages for a model, and the rows themselves.
  */
+import type { CountedTool, TokenCounter } from "./tokens.ts";
 
 /** What a session event records. Values are stored; they never change. */
 export enum EventAction {
@@ -101,14 +102,25 @@ export interface LoadEventsOptions {
   tail?: boolean;
   /** Only events below this sequence number. */
   before?: number;
+  /** Only events from this sequence number on. */
+  from?: number;
   /** Stop before content and metadata exceed this many bytes; at least one event is read. 8 MiB when absent. */
   maxBytes?: number;
-  /** Stop once this many user messages were read; only together with `tail`. */
-  userMessages?: number;
 }
 
 export interface ContextBuilderOptions extends LoadEventsOptions {
   systemInstructions?: string[];
   /** Maps an event to a message; `null` leaves it out. */
   eventToMessage?: (event: SessionEvent) => ContextMessage | null;
+  /**
+   * Tokens that the context may take: instructions, tools and messages together. Leave room in it for what you add and
+   * for the reply. All that was read is sent when absent.
+   */
+  tokenBudget?: number;
+  /** Counts tokens; an estimate when absent. */
+  countTokens?: TokenCounter;
+  /** The tools that will be sent beside the messages. They count against the budget. */
+  tools?: readonly CountedTool[];
+  /** Tokens of one tool result; a longer one is shortened. A quarter of the budget when absent. */
+  maxResultTokens?: number;
 }

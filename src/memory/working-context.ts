@@ -7,8 +7,13 @@
  * CTX-2  Events that a compaction covers are left out, and its summary stands in their place.
  * CTX-3  Nothing given in is changed or kept by reference.
  */
+import { DramatisError } from "../shared/errors.ts";
+import { compacted } from "./compacted.ts";
 import { eventToMessage } from "./events.ts";
-import { type ContextBuilderOptions, type ContextMessage, EventAction, type SessionEvent } from "./types.ts";
+import { pairedMessages } from "./pairs.ts";
+import { frameTokens } from "./tokens.ts";
+import type { ContextBuilderOptions, ContextMessage, LoadEventsOptions, SessionEvent } from "./types.ts";
+import { budgetedWindow, type Measured, measuring, type WindowOptions } from "./window.ts";
 
 /** The messages of one request, and what was added to them since. Made for one request, then thrown away. */
 export class WorkingContext {
@@ -41,69 +46,65 @@ export class WorkingContext {
   }
 }
 
-/** The events a context is built from, as `loadEvents` gives them, and how they are shown. */
-export type BuildContextOptions = Pick<ContextBuilderOptions, "systemInstructions" | "eventToMessage">;
+/** How a context is built from events as `loadEvents` gives them. */
+export type BuildContextOptions = Omit<ContextBuilderOptions, keyof LoadEventsOptions> &
+  Pick<WindowOptions, "isCutOff">;
 
-/** Builds the context of a request from events in the order of their session. Unknown events never enter it. */
+/**
+ * Builds the context of a request from events in the order of their session. Unknown events never enter it. With a
+ * `tokenBudget` it holds as many of the newest turns as fit beside the instructions and tools (TOKEN-3 to TOKEN-5).
+ *
+ * @example buildWorkingContext(events, { systemInstructions: ["Be brief."], tokenBudget: 16_000 })
+ */
 export function buildWorkingContext(
   events: readonly SessionEvent[],
   options: BuildContextOptions = {},
 ): WorkingContext {
+  const { systemInstructions, tokenBudget } = options;
+  const messages =
+    tokenBudget === undefined ? allMessages(events, options) : withinBudget(events, options, tokenBudget);
+  return new WorkingContext(messages, systemInstructions);
+}
+
+function allMessages(events: readonly SessionEvent[], options: BuildContextOptions): ContextMessage[] {
   const toMessage = options.eventToMessage ?? eventToMessage;
-  const messages = uncompacted(events)
+  const { summaries, left } = compacted(events);
+  const messages = [...summaries, ...left]
     .filter((event) => event.action !== "unknown")
     .map(toMessage)
     .filter((message) => message !== null);
-  return new WorkingContext(pairedMessages(messages), options.systemInstructions);
+  return pairedMessages(messages);
 }
 
-/** The events without those that a compaction among them covers; its summary takes their place (CTX-2). */
-function uncompacted(events: readonly SessionEvent[]): SessionEvent[] {
-  const position = positions(events);
-  const covered = events.reduce((most, event, index) => {
-    if (event.action !== EventAction.COMPACTION) return most;
-    return Math.max(most, Math.min(event.compactedEventCount, position(index)));
-  }, 0);
-  if (covered === 0) return [...events];
-  const left = events.filter((_, index) => position(index) >= covered);
-  const summaries = left.filter((event) => event.action === EventAction.COMPACTION);
-  return [...summaries, ...left.filter((event) => event.action !== EventAction.COMPACTION)];
-}
+/** A result may take this part of a budget, if nothing else is said. */
+const RESULT_SHARE = 1 / 4;
 
-/**
- * Position of an event in its session: its sequence number, which also counts what lies before the window. Events that
- * were never stored share a placeholder, so there the index has to do.
- */
-function positions(events: readonly SessionEvent[]): (index: number) => number {
-  const ascending = events.every((event, index) => index === 0 || event.seq > (events[index - 1]?.seq ?? 0));
-  return (index) => (ascending ? (events[index]?.seq ?? index) : index);
-}
-
-/** The messages in an order every provider accepts: each request directly with its results, or neither (CTX-1). */
-export function pairedMessages(messages: readonly ContextMessage[]): ContextMessage[] {
-  const answers = new Map<ContextMessage, ContextMessage[]>();
-  const open = new Map<string, ContextMessage[]>();
-  for (const message of messages) {
-    if (message.role === "tool") {
-      const request = open.get(message.toolCallId ?? "")?.pop();
-      if (request !== undefined) answers.get(request)?.push(message);
-    } else if (isRequest(message)) {
-      answers.set(message, []);
-      // Ids are unique within a message only: a later request takes an id over from one that was never answered.
-      for (const call of message.toolCalls) open.set(call.id, []);
-      for (const call of message.toolCalls) open.get(call.id)?.push(message);
-    }
+function withinBudget(
+  events: readonly SessionEvent[],
+  { maxResultTokens, isCutOff = false, ...options }: BuildContextOptions,
+  tokenBudget: number,
+): ContextMessage[] {
+  if (!(tokenBudget > 0)) {
+    throw new DramatisError("INVALID_INPUT", "`tokenBudget` must be a number above 0.", {
+      errors: [{ path: "/tokenBudget", message: "must be above 0" }],
+    });
   }
-  return messages.flatMap((message) => {
-    if (message.role === "tool") return [];
-    if (!isRequest(message)) return [message];
-    const results = answers.get(message) ?? [];
-    return results.length === message.toolCalls.length ? [message, ...results] : [];
-  });
+  const measure = measuring({ ...options, maxResultTokens: maxResultTokens ?? tokenBudget * RESULT_SHARE });
+  const left = tokenBudget - frameTokens(options, options.countTokens);
+  return windowMessages(events, measure, { tokenBudget: left, isCutOff });
 }
 
-type Request = ContextMessage & Required<Pick<ContextMessage, "toolCalls">>;
-
-function isRequest(message: ContextMessage): message is Request {
-  return message.role === "assistant" && message.toolCalls !== undefined && message.toolCalls.length > 0;
+/** The summaries in force, and the window of what they leave; the budget is for both. */
+export function windowMessages(
+  events: readonly SessionEvent[],
+  measure: (event: SessionEvent) => Measured | null,
+  options: WindowOptions,
+): ContextMessage[] {
+  const { summaries, left } = compacted(events);
+  const front = summaries.map(measure).filter((summary) => summary !== null);
+  const tokenBudget = front.reduce((budget, { tokens }) => budget - tokens, options.tokenBudget);
+  return [
+    ...front.map(({ message }) => message),
+    ...budgetedWindow(left, measure, { ...options, tokenBudget }),
+  ];
 }

@@ -365,16 +365,21 @@ describe("the window of the session", () => {
       fc.property(steps, fc.integer({ min: 1, max: 4 }), (script, recentTurnsLimit) => {
         const driver = new Driver();
         const kept = new SessionWindow(driver.store.events);
-        const persona = { ...driver.state.record.chain.persona.definition, memory: { recentTurnsLimit } };
+        const { chain } = driver.state.record;
+        const persona = {
+          ...chain.persona,
+          definition: { ...chain.persona.definition, memory: { recentTurnsLimit } },
+        };
+        const limited = { ...chain, persona };
         for (const next of script) {
           const signal = signalOf(driver.state, next);
           if (signal === null) continue;
           const finished = driver.finished.length;
           driver.send(signal);
-          for (const turn of driver.finished.slice(finished)) kept.ended(turn, persona);
+          for (const turn of driver.finished.slice(finished)) kept.ended(turn, limited);
           for (const turn of driver.state.active.values()) {
-            const fresh = new SessionWindow(driver.store.events).messagesFor(turn, persona);
-            expect(kept.messagesFor(turn, persona)).toEqual(fresh);
+            const fresh = new SessionWindow(driver.store.events).messagesFor(turn, limited);
+            expect(kept.messagesFor(turn, limited)).toEqual(fresh);
             expect(fresh.filter(({ role }) => role === "user").length).toBeLessThanOrEqual(recentTurnsLimit);
             if (fresh.length > 0) expect(fresh[0]?.role).toBe("user");
           }
@@ -428,10 +433,9 @@ describe("hostile names and sizes", () => {
     driver.send(user("and now?"));
     const [turn] = driver.state.active.values();
     if (turn === undefined) throw new Error("No turn is active.");
-    const persona = driver.state.record.chain.persona.definition;
-    const messages = new SessionWindow(driver.store.events).messagesFor(turn, persona);
+    const messages = new SessionWindow(driver.store.events).messagesFor(turn, driver.state.record.chain);
     expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "tool", "assistant"]);
-    expect(messages[2]?.content).toMatch(/^"x+… \(shortened: 900002 characters\)$/);
+    expect(JSON.parse(messages[2]?.content ?? "")).toMatch(/^x+… \(shortened: 900000 characters\)$/);
     expect(messages.at(-1)?.content).toBe("the answer");
   });
 

@@ -13,7 +13,6 @@
  */
 
 import type { Content, Frame } from "../../client/protocol.ts";
-import type { Persona } from "../../library/types.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
@@ -216,7 +215,7 @@ export class ConversationRuntime {
       framesOf(row, 0, (n) => transition.touched.get(n)),
     );
     for (const turn of transition.touched.values()) {
-      if (turn.status !== "active") this.#window.ended(turn, this.#persona);
+      if (turn.status !== "active") this.#window.ended(turn, this.state.record.chain);
       for (const effect of effectOfTurn(turn)) this.#start(effect);
     }
     return armed;
@@ -297,7 +296,7 @@ export class ConversationRuntime {
       get record() {
         return runtime.state.record;
       },
-      history: (turn) => this.#window.messagesFor(turn, this.#persona),
+      history: (turn) => this.#window.messagesFor(turn, this.state.record.chain),
       preview: (signal) => this.#preview(signal),
       report: (signals) => this.#report(signals),
       onText: ({ stem, n }, item, text) =>
@@ -307,10 +306,6 @@ export class ConversationRuntime {
         this.ports.publish([ephemeralFrame("tool.progress", { progress }, ids, this.ports.clock.now())]);
       },
     };
-  }
-
-  get #persona(): Persona {
-    return this.state.record.chain.persona.definition;
   }
 }
 

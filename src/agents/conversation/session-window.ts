@@ -6,10 +6,11 @@
  * WINDOW-2  Only small windows are kept; a large one is read when it is needed.
  */
 import { recentTurnsLimit } from "../../library/persona.ts";
-import type { Persona } from "../../library/types.ts";
-import type { EventStore } from "../../memory/event-store.ts";
+import type { VersionChain } from "../../library/types.ts";
+import { isCompaction } from "../../memory/compacted.ts";
+import type { EventStore, EventWindow } from "../../memory/event-store.ts";
 import { type ContextMessage, EventAction, type SessionEvent } from "../../memory/types.ts";
-import { historyMessages } from "./planning/context.ts";
+import { historyBudget, historyMessages, type KnownEvents } from "./planning/context.ts";
 import type { Turn } from "./state.ts";
 import { turnEvents } from "./turn-events.ts";
 
@@ -19,11 +20,10 @@ const MAX_READ_EVENTS = 10_000;
 /** Characters of a window that is kept: so few that the limits of a read cannot cut it. */
 const MAX_KEPT_LENGTH = 64 * 1024;
 
-interface Kept {
+interface Kept extends EventWindow {
   sessionId: string;
   /** The window ends before this sequence number. */
   upTo: number;
-  events: SessionEvent[];
 }
 
 export class SessionWindow {
@@ -31,24 +31,32 @@ export class SessionWindow {
   /** The windows of cycles in progress: all calls of a cycle see the same. */
   readonly #cycles = new Map<number, ContextMessage[]>();
 
+  /** What is known of the events of the present window; those that leave it are forgotten. */
+  readonly #known: KnownEvents = new Map();
+  /** The part of the budget that is the history's; a conversation's chain never changes. */
+  #budget: number | undefined;
+
   constructor(private readonly events: EventStore) {}
 
   /** The history that a turn's cycle sees. */
-  messagesFor(turn: Turn, persona: Persona): ContextMessage[] {
+  messagesFor(turn: Turn, chain: VersionChain): ContextMessage[] {
     const known = this.#cycles.get(turn.n);
     if (known !== undefined) return known;
-    const turns = recentTurnsLimit(persona);
+    const maxTurns = recentTurnsLimit(chain.persona.definition);
     const kept = this.#kept;
     const isCurrent = kept !== null && kept.sessionId === turn.agentId && kept.upTo === turn.snapshot;
-    const events = isCurrent ? lastTurns(kept.events, turns) : this.#read(turn, turns);
-    if (!isCurrent) this.#keep({ sessionId: turn.agentId, upTo: turn.snapshot, events });
-    const messages = historyMessages(events);
+    const window = isCurrent ? kept : this.#read(turn, maxTurns);
+    if (!isCurrent) this.#keep({ ...window, sessionId: turn.agentId, upTo: turn.snapshot });
+    this.#budget ??= historyBudget(chain);
+    const options = { tokenBudget: this.#budget, maxTurns, known: this.#known };
+    const messages = historyMessages(window, options);
+    this.#forgetAllBut(window.events);
     this.#cycles.set(turn.n, messages);
     return messages;
   }
 
   /** A turn is over: its cycle ends, and if it completed, the window moves on. */
-  ended(turn: Turn, persona: Persona): void {
+  ended(turn: Turn, chain: VersionChain): void {
     this.#cycles.delete(turn.n);
     const kept = this.#kept;
     if (turn.events === undefined || kept === null || kept.sessionId !== turn.agentId) return;
@@ -57,15 +65,16 @@ export class SessionWindow {
       this.#kept = null;
       return;
     }
-    const turns = recentTurnsLimit(persona);
-    const events = lastTurns([...kept.events, ...turnEvents(turn)], turns);
-    this.#keep({ ...kept, upTo: from + count, events });
+    const events = [...kept.events, ...turnEvents(turn)];
+    const turns = recentTurnsLimit(chain.persona.definition) + 1;
+    this.#keep({ ...kept, ...lastTurns({ ...kept, events }, turns), upTo: from + count });
   }
 
-  #read(turn: Turn, turns: number): SessionEvent[] {
-    return this.events.load(turn.agentId, {
+  /** One turn more than a model sees: it places the others (`WindowOptions.isCutOff`). */
+  #read(turn: Turn, maxTurns: number): EventWindow {
+    return this.events.loadWindow(turn.agentId, {
       before: turn.snapshot,
-      userMessages: turns,
+      userMessages: maxTurns + 1,
       limit: MAX_READ_EVENTS,
       maxBytes: MAX_READ_BYTES,
     });
@@ -74,13 +83,23 @@ export class SessionWindow {
   #keep(window: Kept): void {
     this.#kept = lengthOf(window.events) <= MAX_KEPT_LENGTH ? window : null;
   }
+
+  #forgetAllBut(events: readonly SessionEvent[]): void {
+    if (this.#known.size <= 2 * events.length) return;
+    const present = new Set(events.map(({ id }) => id));
+    for (const id of this.#known.keys()) if (!present.has(id)) this.#known.delete(id);
+  }
 }
 
-/** The events of the last `turns` turns. */
-function lastTurns(events: readonly SessionEvent[], turns: number): SessionEvent[] {
+/** The events of the last `turns` turns, and the newest compaction. */
+function lastTurns({ events, isCutOff }: EventWindow, turns: number): EventWindow {
   let left = turns;
   const start = events.findLastIndex(({ action }) => action === EventAction.USER_MESSAGE && --left === 0);
-  return events.slice(Math.max(0, start));
+  if (start <= 0) return { events: [...events], isCutOff };
+  const tail = events.slice(start);
+  const compaction = events.findLast(isCompaction);
+  const isBefore = compaction !== undefined && compaction.seq < (tail[0]?.seq ?? 0);
+  return { events: isBefore ? [compaction, ...tail] : tail, isCutOff: start > 0 };
 }
 
 function lengthOf(events: readonly SessionEvent[]): number {

@@ -2,13 +2,18 @@
  * The context of a model call: the persona's instructions, the window of the session, the user's message and the moves
  * of this turn so far. Pure.
  *
- * CONTEXT-1  The window is a tail of whole turns, so no result stands in it without its call.
+ * CONTEXT-1  The window is a tail of the turns behind the summary of a compaction, if there is one; no result stands in
+ *            it without its call.
  * CONTEXT-2  A later call of a cycle has the earlier call's messages unchanged in front.
  */
 import type { ModelContext } from "../../../adapters/types.ts";
 import type { VersionChain } from "../../../library/types.ts";
+import type { EventWindow } from "../../../memory/event-store.ts";
 import { eventToMessage } from "../../../memory/events.ts";
-import { type ContextMessage, EventAction, type SessionEvent } from "../../../memory/types.ts";
+import { frameTokens } from "../../../memory/tokens.ts";
+import type { ContextMessage, SessionEvent } from "../../../memory/types.ts";
+import { measuring } from "../../../memory/window.ts";
+import { windowMessages } from "../../../memory/working-context.ts";
 import type { Turn } from "../state.ts";
 import { turnEvents } from "../turn-events.ts";
 
@@ -18,16 +23,23 @@ export function baseContext(
   history: readonly ContextMessage[],
   turn: Turn,
 ): ModelContext {
-  const { systemPrompt, instructions = [] } = chain.persona.definition.identity;
+  return {
+    ...frameOf(chain),
+    messages: [...history, ...turnMessages(turn).slice(0, 1)],
+    toolChoice: turn.call?.final ? "none" : "auto",
+  };
+}
+
+/** What is sent in every call. */
+function frameOf({ persona, tools }: VersionChain): Pick<ModelContext, "systemInstructions" | "tools"> {
+  const { systemPrompt, instructions = [] } = persona.definition.identity;
   return {
     systemInstructions: [systemPrompt, ...instructions],
-    messages: [...history, ...turnMessages(turn).slice(0, 1)],
-    tools: chain.tools.map(({ definition: { name, description, inputSchema } }) => ({
+    tools: tools.map(({ definition: { name, description, inputSchema } }) => ({
       name,
       description,
       inputSchema,
     })),
-    toolChoice: turn.call?.final ? "none" : "auto",
   };
 }
 
@@ -40,38 +52,30 @@ function turnMessages(turn: Turn): ContextMessage[] {
   return messagesOf(turnEvents(turn));
 }
 
-/** Characters of history that a model is given; the newest turn is given in any case. */
-const MAX_HISTORY_LENGTH = 1024 * 1024;
-/** Characters of one tool result of a past turn that a model is given: by then it has drawn its conclusion. */
-const MAX_PAST_RESULT_LENGTH = 8 * 1024;
+/** Tokens of a context: instructions, tools and history, without the turn itself, which is sent in any case. */
+const MAX_CONTEXT_TOKENS = 60_000;
+/** Tokens of one tool result of a past turn that a model is given: by then it has drawn its conclusion. */
+const MAX_PAST_RESULT_TOKENS = 2_048;
+
+/** What is known of a session's events, by their ids: none is counted or shortened twice. */
+export type KnownEvents = Map<string, { tokens: number; shortened?: string }>;
+
+/** Tokens that the history may take beside what is sent in every call. */
+export function historyBudget(chain: VersionChain): number {
+  const { systemInstructions, tools } = frameOf(chain);
+  return MAX_CONTEXT_TOKENS - frameTokens({ systemInstructions, tools });
+}
 
 /**
- * The messages of a window of the session: as many of its last turns as fit. A turn that the window cut into is left
- * out, and long results are shortened.
+ * The messages of a window of the session: the summary of what was compacted, and as many of the last turns as fit
+ * (TOKEN-5 says which). Long results are shortened.
  */
-export function historyMessages(window: readonly SessionEvent[]): ContextMessage[] {
-  const turns: ContextMessage[][] = [];
-  for (const event of window) {
-    if (event.action === EventAction.USER_MESSAGE) turns.push([]);
-    turns.at(-1)?.push(...messagesOf([event]).map(shortened));
-  }
-  let length = 0;
-  const first = turns.findLastIndex((turn, index) => {
-    length += turn.reduce((sum, message) => sum + messageLength(message), 0);
-    return length > MAX_HISTORY_LENGTH && index < turns.length - 1;
-  });
-  return turns.slice(first + 1).flat();
-}
-
-function shortened(message: ContextMessage): ContextMessage {
-  const { content } = message;
-  if (message.role !== "tool" || content.length <= MAX_PAST_RESULT_LENGTH) return message;
-  const beginning = content.slice(0, MAX_PAST_RESULT_LENGTH).toWellFormed();
-  return { ...message, content: `${beginning}… (shortened: ${content.length} characters)` };
-}
-
-function messageLength({ content, toolCalls }: ContextMessage): number {
-  return content.length + (toolCalls === undefined ? 0 : JSON.stringify(toolCalls).length);
+export function historyMessages(
+  { events, isCutOff }: EventWindow,
+  options: { tokenBudget: number; maxTurns: number; known: KnownEvents },
+): ContextMessage[] {
+  const measure = measuring({ maxResultTokens: MAX_PAST_RESULT_TOKENS, known: options.known });
+  return windowMessages(events, measure, { ...options, isCutOff });
 }
 
 function messagesOf(events: readonly SessionEvent[]): ContextMessage[] {
