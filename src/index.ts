@@ -28,8 +28,19 @@ export {
 } from "./library/define.ts";
 export { ToolError } from "./library/tool-error.ts";
 export type { DefinitionReference, Persona, ToolDefinition, ToolEffect } from "./library/types.ts";
+export {
+  type Compaction,
+  type CompactionPlan,
+  type CompactOptions,
+  type PlanCompactionOptions,
+  planCompaction,
+  type Summariser,
+  type SummariserInput,
+} from "./memory/compaction.ts";
 export { dehydrateEvent, hydrateEvent } from "./memory/event-rows.ts";
 export { eventToMessage, messageToEvent } from "./memory/events.ts";
+export { extractiveSummariser } from "./memory/extractive-summary.ts";
+export { type CountedTool, estimateTokens, type TokenCounter } from "./memory/tokens.ts";
 export {
   type ContextBuilderOptions,
   type ContextMessage,
@@ -40,7 +51,7 @@ export {
   type StoredSession,
   type ToolCall,
 } from "./memory/types.ts";
-export { buildWorkingContext, WorkingContext } from "./memory/working-context.ts";
+export { type BuildContextOptions, buildWorkingContext, WorkingContext } from "./memory/working-context.ts";
 export {
   DramatisError,
   type ErrorCode,

@@ -3,6 +3,7 @@ export { defaultModelProfile, type ModelEnvironment, OFFLINE_PROFILE } from "./d
 export type { AiBinding, GatewayPorts } from "./gateway/ports.ts";
 export { createModelGateway, secretsOf } from "./gateway.ts";
 export { adapterFor, resolveProvider } from "./lookup.ts";
+export { type ModelSummariserOptions, modelSummariser } from "./model-summariser.ts";
 export { offlineModel } from "./offline/model.ts";
 export { offlineFormat } from "./offline.ts";
 export { openaiFormat } from "./openai.ts";

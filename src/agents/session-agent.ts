@@ -7,6 +7,7 @@
  * AGENT-3  The SDK's own doors stay shut: no sub-agents, and no connection may write the SDK's state.
  */
 import { Agent } from "agents";
+import { type Compaction, type CompactOptions, compactSession } from "../memory/compaction.ts";
 import { messageToEvent } from "../memory/events.ts";
 import { schemas } from "../memory/schemas.ts";
 import { openSessionTables } from "../memory/session-schema.ts";
@@ -24,6 +25,14 @@ import { DurableSqlDatabase } from "../ports/workers/durable-sql-database.ts";
 import { systemClock, systemIds } from "../ports/workers/system.ts";
 import { openOrRefuse } from "../shared/actor-schema.ts";
 import { validate } from "../shared/validation.ts";
+
+/** A message takes at least four tokens, so this many events fill any context of the budget. */
+function eventsWithin(tokenBudget: number | undefined): number | undefined {
+  return tokenBudget === undefined ? undefined : Math.min(MAX_CONTEXT_EVENTS, Math.ceil(tokenBudget / 4) + 1);
+}
+
+/** Events that one context reads at most, if its caller names no limit. */
+const MAX_CONTEXT_EVENTS = 10_000;
 
 export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = unknown> extends Agent<
   Env,
@@ -99,11 +108,35 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
    * RPC. Elsewhere, give the result of `loadEvents` to the function of the same name.
    */
   buildWorkingContext(sessionId: string, options: ContextBuilderOptions = {}): WorkingContext {
-    const { systemInstructions, eventToMessage, ...load } = options;
-    return buildWorkingContext(this.loadChecked(sessionId, load), {
-      ...(systemInstructions === undefined ? {} : { systemInstructions }),
-      ...(eventToMessage === undefined ? {} : { eventToMessage }),
-    });
+    const { limit, since, actions, tail, before, from, maxBytes, ...build } = options;
+    const given = validate(
+      schemas.loadOptions,
+      { limit: limit ?? eventsWithin(build.tokenBudget), since, actions, tail, before, from, maxBytes },
+      "/options",
+    );
+    const id = validate(schemas.sessionId, sessionId, "/sessionId");
+    // A selection is what was asked for. Anything else is a window, to which the newest summary belongs.
+    const isSelection = tail === false || [since, actions, from].some((option) => option !== undefined);
+    const window = isSelection
+      ? { events: this.sessionStore.load(id, given), isCutOff: false }
+      : this.sessionStore.loadWindow(id, given);
+    return buildWorkingContext(window.events, { ...build, isCutOff: window.isCutOff });
+  }
+
+  /**
+   * Lets a summary take the place of a session's older turns in every context, if they have outgrown the budget
+   * (COMPACT-1 to COMPACT-5); `null` if there was nothing to do. The events stay readable. For use inside the actor,
+   * between turns or beside them: what is appended meanwhile is kept.
+   *
+   * @example await this.compactSession(id, { tokenBudget: 16_000, summarise: extractiveSummariser() })
+   */
+  async compactSession(
+    sessionId: string,
+    options: CompactOptions,
+    signal?: AbortSignal,
+  ): Promise<Compaction | null> {
+    const id = validate(schemas.sessionId, sessionId, "/sessionId");
+    return compactSession(this.sessionStore, id, options, signal);
   }
 
   /**

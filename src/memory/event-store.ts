@@ -49,11 +49,12 @@ const SELECT_FIRST = `SELECT * ${FILTER} ORDER BY seq LIMIT ?5`;
 const CREATE_COMPACTIONS = `CREATE INDEX IF NOT EXISTS cf_agents_compactions ON cf_agents_events (session_id, seq)
   WHERE action = 'compaction'`;
 /** The newest compaction, if its index is there; then the events, newest first. Rows are read as they are asked for. */
-const NEWEST_COMPACTION = `SELECT event.* FROM sqlite_master AS made CROSS JOIN cf_agents_events AS event
-  WHERE made.name = 'cf_agents_compactions' AND event.session_id = ?1 AND event.seq < ?2
-  AND event.action = 'compaction' ORDER BY event.seq DESC LIMIT 1`;
-const SELECT_WINDOW = `SELECT * FROM (${NEWEST_COMPACTION}) UNION ALL SELECT * FROM (
-  SELECT * FROM cf_agents_events WHERE session_id = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3)`;
+const NEWEST_COMPACTION = `SELECT max(event.seq) FROM sqlite_master AS made CROSS JOIN cf_agents_events AS event
+  WHERE made.name = 'cf_agents_compactions'
+  AND event.session_id = ?1 AND event.seq < ?2 AND event.action = 'compaction'`;
+const SELECT_WINDOW = `SELECT * FROM cf_agents_events WHERE session_id = ?1 AND seq = (${NEWEST_COMPACTION})
+  UNION ALL SELECT * FROM (
+    SELECT * FROM cf_agents_events WHERE session_id = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3)`;
 const COUNT = "SELECT count(*) AS n FROM cf_agents_events WHERE session_id = ? AND seq >= ? AND seq < ?";
 
 const DELETE_NAMED = `DELETE FROM cf_agents_events

@@ -9,9 +9,16 @@ import type { Clock } from "../ports/clock.ts";
 import type { Ids } from "../ports/ids.ts";
 import type { SqlDatabase } from "../ports/sql-database.ts";
 import { DramatisError } from "../shared/errors.ts";
-import type { EventStore } from "./event-store.ts";
+import { compacted } from "./compacted.ts";
+import type { EventStore, EventWindow, LoadWindowOptions } from "./event-store.ts";
 import type { SessionTable } from "./session-table.ts";
-import type { Facts, LoadEventsOptions, SessionEvent, StoredSession } from "./types.ts";
+import {
+  EventAction,
+  type Facts,
+  type LoadEventsOptions,
+  type SessionEvent,
+  type StoredSession,
+} from "./types.ts";
 
 /** How many sessions a list gives at most. */
 const MAX_LISTED_SESSIONS = 1000;
@@ -23,6 +30,21 @@ export interface SessionStorage {
   events: EventStore;
   clock: Pick<Clock, "now">;
   ids: Ids;
+}
+
+/** How far a session is compacted. */
+export interface CompactionState {
+  /** Id of the newest compaction; `null` if there is none. */
+  newest: string | null;
+  /** Events with a lower number are covered. */
+  covered: number;
+}
+
+/** A session as it was read: its newest compaction, and how many events have a number from `from` to `before`. */
+export interface ExpectedSession extends Pick<CompactionState, "newest"> {
+  from: number;
+  before: number;
+  count: number;
 }
 
 export class SessionStore {
@@ -77,6 +99,47 @@ export class SessionStore {
       if (first === undefined) throw unknownSession(sessionId);
       this.storage.events.append(sessionId, first, events);
     });
+  }
+
+  /** A window of a session's events (EVENTS-4). */
+  loadWindow(sessionId: string, options?: LoadWindowOptions): EventWindow {
+    return this.storage.events.loadWindow(sessionId, options);
+  }
+
+  /** What a compaction starts from. Throws `NOT_FOUND` if there is no such session. */
+  readForCompaction(sessionId: string, options?: LoadWindowOptions): EventWindow & CompactionState {
+    if (this.get(sessionId) === null) throw unknownSession(sessionId);
+    const window = this.loadWindow(sessionId, options);
+    return { ...window, covered: compacted(window.events).covered, newest: this.newestCompaction(sessionId) };
+  }
+
+  /** How many events have a number from `from` on and below `before`. */
+  count(sessionId: string, from: number, before: number): number {
+    return this.storage.events.count(sessionId, from, before);
+  }
+
+  /**
+   * Appends a compaction of the events below `expected.before`, if the session is as it was read; answers the event's
+   * id. Throws `NOT_FOUND` if it was deleted, `CONFLICT` if it was compacted, or lost an event that would be covered.
+   */
+  appendCompaction(sessionId: string, content: string, expected: ExpectedSession): string {
+    const { db, clock, ids } = this.storage;
+    const { newest, from, before, count } = expected;
+    return db.transaction(() => {
+      if (this.get(sessionId) === null) throw unknownSession(sessionId);
+      if (this.newestCompaction(sessionId) !== newest || this.count(sessionId, from, before) !== count) {
+        const message = `The session "${sessionId}" was compacted, or events of it were deleted, meanwhile: try again.`;
+        throw new DramatisError("CONFLICT", message, { retriable: true });
+      }
+      const id = ids.ulid();
+      const base = { id, sessionId, seq: 0, content, createdAt: clock.now() };
+      this.append(sessionId, [{ ...base, action: EventAction.COMPACTION, compactedEventCount: before }]);
+      return id;
+    });
+  }
+
+  private newestCompaction(sessionId: string): string | null {
+    return this.loadWindow(sessionId, { limit: 0 }).events[0]?.id ?? null;
   }
 
   /** Deletes events of a session by id. */

@@ -1,7 +1,8 @@
 /**
  * Shortens tool results that are too long for a context. Pure.
  *
- * SHORT-1  What was JSON stays JSON of the same kind: an array an array, an object an object, a string a string.
+ * SHORT-1  What was JSON stays JSON of the same kind: an array an array, an object an object, a string a string. Only
+ *          what is too long or too deep to be parsed becomes a string of JSON.
  * SHORT-2  What was left out is said where it is missing; what is short enough is untouched.
  */
 import { type Json, jsonDepth } from "../shared/json.ts";
@@ -79,7 +80,7 @@ function prunedObject(object: { [key: string]: Json }, room: number): { [key: st
     if (size > share && share < MIN_ROOM) break;
     const next = size > share ? pruned(value, Math.max(0, share - key.length - 4)) : value;
     kept.push([key, next]);
-    left -= size > share ? share : size;
+    left -= Math.min(size, share);
   }
   const missing = members.length - kept.length;
   if (missing > 0) kept.push(["…", `(shortened: ${missing} of ${members.length} members left out)`]);

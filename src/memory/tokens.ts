@@ -10,6 +10,7 @@
  * the tokenizer of your model as a `TokenCounter`.
  */
 import { estimateTokenCount, type TokenEstimationOptions } from "tokenx";
+import { DramatisError } from "../shared/errors.ts";
 import type { ContextMessage } from "./types.ts";
 
 /** Counts the tokens of a text. An exact tokenizer fits here as well as an estimate. */
@@ -82,4 +83,12 @@ export function frameTokens(
 export interface FrameOfContext {
   systemInstructions?: readonly string[];
   tools?: readonly CountedTool[];
+}
+
+/** Throws `INVALID_INPUT` for what is no budget. */
+export function checkTokenBudget(tokenBudget: number): void {
+  if (tokenBudget > 0) return;
+  throw new DramatisError("INVALID_INPUT", "`tokenBudget` must be a number above 0.", {
+    errors: [{ path: "/tokenBudget", message: "must be above 0" }],
+  });
 }

@@ -77,12 +77,10 @@ export function budgetedWindow(
   measure: (event: SessionEvent) => Measured | null,
   options: WindowOptions,
 ): ContextMessage[] {
-  const measured = events.flatMap((event) => {
-    const known = measure(event);
-    return known === null ? [] : [{ ...known, event }];
-  });
-  const parts = pairedOrder(measured.map(({ message }) => message)).flatMap((index) => measured[index] ?? []);
-  const turns = grouped(parts, ({ event }) => event.action === EventAction.USER_MESSAGE);
+  const turns = grouped(
+    pairedParts(events, measure),
+    ({ event }) => event.action === EventAction.USER_MESSAGE,
+  );
   const { isCutOff = false, maxTurns = Number.POSITIVE_INFINITY, tokenBudget } = options;
   const start = stableStart(turns, { tokenBudget, maxGroups: maxTurns, isCutOff });
   const chosen = turns.slice(start).flat();
@@ -90,7 +88,20 @@ export function budgetedWindow(
   return messagesOf(cutTurn(turns.at(-1) ?? [], tokenBudget));
 }
 
+/** A message with its event. */
 type Part = Measured & { event: SessionEvent };
+
+/** What events are to a model, each request directly with all of its results, or neither. */
+export function pairedParts(
+  events: readonly SessionEvent[],
+  measure: (event: SessionEvent) => Measured | null,
+): Part[] {
+  const parts = events.flatMap((event) => {
+    const measured = measure(event);
+    return measured === null ? [] : [{ ...measured, event }];
+  });
+  return pairedOrder(parts.map(({ message }) => message)).flatMap((index) => parts[index] ?? []);
+}
 
 /** A turn too large for the budget: its user's message, and the last of its moves that fit beside it. */
 function cutTurn(turn: readonly Part[], tokenBudget: number): Part[] {

@@ -7,11 +7,10 @@
  * CTX-2  Events that a compaction covers are left out, and its summary stands in their place.
  * CTX-3  Nothing given in is changed or kept by reference.
  */
-import { DramatisError } from "../shared/errors.ts";
 import { compacted } from "./compacted.ts";
 import { eventToMessage } from "./events.ts";
 import { pairedMessages } from "./pairs.ts";
-import { frameTokens } from "./tokens.ts";
+import { checkTokenBudget, frameTokens } from "./tokens.ts";
 import type { ContextBuilderOptions, ContextMessage, LoadEventsOptions, SessionEvent } from "./types.ts";
 import { budgetedWindow, type Measured, measuring, type WindowOptions } from "./window.ts";
 
@@ -84,11 +83,7 @@ function withinBudget(
   { maxResultTokens, isCutOff = false, ...options }: BuildContextOptions,
   tokenBudget: number,
 ): ContextMessage[] {
-  if (!(tokenBudget > 0)) {
-    throw new DramatisError("INVALID_INPUT", "`tokenBudget` must be a number above 0.", {
-      errors: [{ path: "/tokenBudget", message: "must be above 0" }],
-    });
-  }
+  checkTokenBudget(tokenBudget);
   const measure = measuring({ ...options, maxResultTokens: maxResultTokens ?? tokenBudget * RESULT_SHARE });
   const left = tokenBudget - frameTokens(options, options.countTokens);
   return windowMessages(events, measure, { tokenBudget: left, isCutOff });

@@ -40,6 +40,7 @@ import type { ToolEffect } from "../../src/library/types.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
+import { agent, compaction, user as userEvent } from "../support/events.ts";
 
 const STEM = "01ARZ3NDEKTSV4RRFFQ";
 const PIN = { version: 1, hash: "h" };
@@ -83,6 +84,9 @@ const user = (content: string): Signal => ({
   caller: { type: "user", userId: "ada" },
   data: { content },
 });
+
+/** A turn's events, told by what was said. */
+const said = (question: string, answer: string) => [userEvent(question), agent(answer)];
 
 /** What happens next, chosen without knowing the state; the driver makes a signal of it where it can. */
 const step = fc.oneof(
@@ -387,6 +391,54 @@ describe("the window of the session", () => {
       }),
       { numRuns: 100 },
     );
+  });
+
+  test("M22 WINDOW-1 CONTEXT-1 a compaction's summary stands in front, also once it lies before what is read", () => {
+    const driver = new Driver();
+    const { chain } = driver.state.record;
+    const limited = {
+      ...chain,
+      persona: {
+        ...chain.persona,
+        definition: { ...chain.persona.definition, memory: { recentTurnsLimit: 3 } },
+      },
+    };
+    const { events } = driver.store;
+    driver.send(user("the turn that looks"));
+    const [looking] = driver.state.active.values();
+    if (looking === undefined) throw new Error("No turn is active.");
+    events.append("tester", 0, [
+      ...said("u0", "a0"),
+      ...said("u1", "a1"),
+      compaction("k", 2),
+      ...said("u2", "a2"),
+    ]);
+    const kept = new SessionWindow(events);
+    const contentsAt = (n: number, window = new SessionWindow(events)) =>
+      window
+        .messagesFor({ ...looking, n, snapshot: 7 + 2 * (n - 100) }, limited)
+        .map(({ content }) => content);
+    expect(contentsAt(100, kept)).toEqual(["summary k", "u1", "a1", "u2", "a2"]);
+    for (let n = 101; n < 112; n++) {
+      const from = 7 + 2 * (n - 101);
+      const reply = { item: 1, text: `a${n}`, finishReason: "stop" as const, at: 1 };
+      const turn: Turn = {
+        ...looking,
+        n,
+        status: "completed",
+        call: null,
+        input: `u${n}`,
+        replies: [reply],
+        events: { from, count: 2 },
+      };
+      events.append("tester", from, turnEvents(turn));
+      kept.ended(turn, limited);
+      const contents = contentsAt(n, kept);
+      expect(contents).toEqual(contentsAt(n));
+      expect(contents[0]).toBe("summary k");
+      expect(contents.at(-1)).toBe(`a${n}`);
+      expect(contents.filter((content) => content.startsWith("u")).length).toBeLessThanOrEqual(3);
+    }
   });
 });
 

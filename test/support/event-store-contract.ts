@@ -1,11 +1,11 @@
 /** What the stores of sessions and events must do, whichever database stands behind them. */
 import { expect, it } from "vitest";
-import { EventStore } from "../../src/memory/event-store.ts";
+import { EventStore, type LoadWindowOptions } from "../../src/memory/event-store.ts";
 import { LongText, MAX_TEXT_BYTES, packedBytes } from "../../src/memory/long-text.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/types.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
 import { CostCounter, countingDatabase } from "./counting.ts";
-import { agent, everyAction, result, user } from "./events.ts";
+import { agent, compaction, everyAction, result, user } from "./events.ts";
 import type { WithPorts } from "./port-contract.ts";
 
 const MEGABYTE = 1_000_000;
@@ -197,6 +197,36 @@ export function eventStoreContract(withPorts: WithPorts): void {
       expect(events.load("s", { maxBytes: 1 })).toMatchObject([
         { seq: 20, content: "y".repeat(3 * MEGABYTE) },
       ]);
+    });
+  });
+
+  it("M22 EVENTS-4 a window finds the newest compaction however far back, reads nothing it covers, by one statement", async () => {
+    await withStores(({ events, counter }) => {
+      const window = (options?: LoadWindowOptions) => {
+        counter.reset();
+        const { events: found, isCutOff } = events.loadWindow("s", options);
+        expect(counter.cost.statements).toBe(1);
+        return [seqs(found), isCutOff];
+      };
+      events.append("s", 0, users(10));
+      expect(window()).toEqual([[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], false]);
+      expect(window({ limit: 3 })).toEqual([[7, 8, 9], true]);
+      expect(window({ userMessages: 2, before: 5 })).toEqual([[3, 4], true]);
+      events.append("s", 10, [compaction("k1", 4)]);
+      events.append("other", 0, [compaction("elsewhere", 0)]);
+      expect(window()).toEqual([[4, 5, 6, 7, 8, 9, 10], false]);
+      events.append("s", 11, users(20, 11));
+      expect(window({ limit: 2 })).toEqual([[10, 29, 30], true]);
+      expect(window({ userMessages: 1 })).toEqual([[10, 30], true]);
+      expect(window({ limit: 0 })[0]).toEqual([10]);
+      expect(window({ maxBytes: 1 })).toEqual([[10, 30], true]);
+      expect(window({ before: 10 })).toEqual([[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], false]);
+      expect(window({ userMessages: 27 })).toEqual([seqs(events.load("s", { from: 4 })), false]);
+      events.append("s", 31, [compaction("k2", 31), ...users(2, 32)]);
+      expect(window()).toEqual([[31, 32, 33], false]);
+      events.delete("s", ["k2"]);
+      expect(window({ limit: 1 })).toEqual([[10, 33], true]);
+      expect(seqs(events.load("s", { from: 30, limit: 2, tail: false }))).toEqual([30, 32]);
     });
   });
 

@@ -1,8 +1,9 @@
 /** Random valid histories: what a session may hand to a model. */
 import fc from "fast-check";
 import type { ToolSpec } from "../../src/adapters/types.ts";
-import type { ContextMessage, ToolCall } from "../../src/memory/types.ts";
+import type { ContextMessage, SessionEvent, ToolCall } from "../../src/memory/types.ts";
 import type { Json } from "../../src/shared/json.ts";
+import { agent, numbered, request, result, user } from "./events.ts";
 
 /** As parsed from text: without the negative zero that JSON cannot write. */
 const json = fc.json({ maxDepth: 2 }).map((value): Json => JSON.parse(JSON.stringify(JSON.parse(value))));
@@ -48,3 +49,38 @@ export const tools: fc.Arbitrary<ToolSpec[]> = fc.subarray(
     inputSchema: { type: "object", properties: { text: { type: "string" } } },
   })),
 );
+
+/** A turn's events: the user's message, rounds of calls with one result each, the answer. Ids are unique by `n`. */
+export function turnOfEvents(
+  n: number,
+  said: string,
+  rounds: readonly string[][],
+  answer: string,
+): SessionEvent[] {
+  const moves = rounds.flatMap((results, round) => {
+    const ids = results.map((_, call) => `c${n}-${round}-${call}`);
+    return [
+      request(`r${n}-${round}`, ...ids),
+      ...results.map((content, call) => result(`t${n}-${round}-${call}`, ids[call] ?? "", content)),
+    ];
+  });
+  return [user(`u${n}`, said), ...moves, agent(`a${n}`, answer)];
+}
+
+/** Sessions of whole turns, the events of each turn apart, numbered; texts have at most `maxLength` characters. */
+export const sessionTurns = (maxTurns: number, maxLength: number): fc.Arbitrary<SessionEvent[][]> => {
+  const words = fc.nat(maxLength).map((length) => "word ".repeat(Math.ceil(length / 5)).slice(0, length));
+  const turn = fc.tuple(
+    words,
+    fc.array(fc.array(words, { minLength: 1, maxLength: 3 }), { maxLength: 2 }),
+    words,
+  );
+  return fc.array(turn, { minLength: 1, maxLength: maxTurns }).map((turns) => {
+    let seq = 0;
+    return turns.map(([said, rounds, answer], n) => {
+      const events = numbered(turnOfEvents(n, said, rounds, answer), seq);
+      seq += events.length;
+      return events;
+    });
+  });
+};

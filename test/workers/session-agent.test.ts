@@ -3,8 +3,10 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { describe, expect, it } from "vitest";
+import { compactSession, type SummariserInput } from "../../src/memory/compaction.ts";
 import { EventStore } from "../../src/memory/event-store.ts";
 import { messageToEvent } from "../../src/memory/events.ts";
+import { extractiveSummariser } from "../../src/memory/extractive-summary.ts";
 import { LongText } from "../../src/memory/long-text.ts";
 import { SessionStore } from "../../src/memory/session-store.ts";
 import { SqlSessionTable } from "../../src/memory/session-table.ts";
@@ -13,11 +15,13 @@ import { buildWorkingContext } from "../../src/memory/working-context.ts";
 import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/workers/system.ts";
+import type { DramatisError } from "../../src/shared/errors.ts";
 import { CostCounter } from "../support/counting.ts";
 import { countingStorage } from "../support/counting-storage.ts";
 import { eventFunctionsContract } from "../support/event-functions-contract.ts";
 import { eventStoreContract } from "../support/event-store-contract.ts";
 import { agent, compaction, everyAction, request, result, user } from "../support/events.ts";
+import { turnOfEvents } from "../support/histories.ts";
 import type { PlainSessionAgent } from "./worker.ts";
 
 const freshAgent = (name: string = crypto.randomUUID()) => getAgentByName(env.PlainSessionAgent, name);
@@ -298,6 +302,92 @@ describe("SessionAgent", () => {
     ).toEqual(["!"]);
   });
 
+  it("M22 M20 COMPACT-2 COMPACT-3 TOKEN-5 an actor's session is compacted twice, with a restart in between; its originals stay", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    const turns = (from: number, to: number) =>
+      Array.from({ length: to - from }, (_, index) => {
+        const n = from + index;
+        return turnOfEvents(n, `question ${n}`, [[`result ${n}`]], `answer ${n}`);
+      }).flat();
+    const compact = (summary: string) =>
+      runInDurableObject(stub, async (instance) => {
+        const seen: SummariserInput[] = [];
+        const summarise = async (input: SummariserInput) => {
+          seen.push(input);
+          await instance.appendEvents(session, [user(`beside ${summary}`)]);
+          return summary;
+        };
+        const done = await instance.compactSession(session, { tokenBudget: 400, summarise });
+        return { done, seen };
+      });
+    const contextWithin = (tokenBudget: number) =>
+      runInDurableObject(stub, (instance) => instance.buildWorkingContext(session, { tokenBudget }).messages);
+    await stub.appendEvents(session, turns(0, 20));
+    const first = await compact("one");
+    expect(first.done).toMatchObject({ compactedEventCount: 72, summary: "one" });
+    expect(first.seen).toHaveLength(3);
+    await evictDurableObject(stub);
+    await stub.appendEvents(session, turns(20, 60));
+    const second = await compact("two");
+    // 80 events, one beside each summariser's round, the first compaction, then 40 turns of which two are kept.
+    expect(second.done?.compactedEventCount).toBe(80 + 3 + 1 + 38 * 4);
+    expect(second.seen[0]?.previousSummary).toBe("one");
+    expect(second.seen[0]?.messages[0]?.content).toBe("question 18");
+    await evictDurableObject(stub);
+    expect(
+      await runInDurableObject(stub, (instance) =>
+        instance.compactSession(session, { tokenBudget: 9_000, summarise: extractiveSummariser() }),
+      ),
+    ).toBeNull();
+    const whole = await contextWithin(9_000);
+    expect(whole.map(({ role }) => role).filter((role) => role === "system")).toHaveLength(1);
+    expect(whole[0]?.content).toMatch(/nothing in it is an instruction\.\n\ntwo$/);
+    expect(whole[1]?.content).toBe("question 58");
+    await stub.appendEvents(session, turns(60, 160));
+    const far = await contextWithin(1_000);
+    expect(far[0]?.content).toBe(whole[0]?.content);
+    expect(far[1]).toMatchObject({ role: "user" });
+    expect(far.at(-1)?.content).toBe("answer 159");
+    expect(far.length).toBeLessThan(120);
+    const stored = await stub.loadEvents(session, { limit: 1_000 });
+    expect(seqs(stored)).toEqual(stored.map((_, seq) => seq));
+    const originals = stored.filter(
+      ({ action, id }) => action !== EventAction.COMPACTION && !id.startsWith("beside"),
+    );
+    expect(originals.map(({ id, content }) => [id, content])).toEqual(
+      turns(0, 160).map(({ id, content }) => [id, content]),
+    );
+    const counts = stored.flatMap((event) =>
+      event.action === EventAction.COMPACTION ? [event.compactedEventCount] : [],
+    );
+    expect(counts).toEqual([72, second.done?.compactedEventCount]);
+  });
+
+  it("COMPACT-4 COMPACT-5 an actor refuses a compaction that was overtaken, and keeps its session when one fails", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    await stub.appendEvents(
+      session,
+      Array.from({ length: 30 }, (_, n) => turnOfEvents(n, `q${n}`, [], `a${n}`)).flat(),
+    );
+    const outcomes = await runInDurableObject(stub, async (instance) => {
+      const compact = (summary: string) =>
+        instance.compactSession(session, { tokenBudget: 100, summarise: async () => summary });
+      const codeOf = (work: Promise<unknown>) =>
+        work.then(
+          () => "done",
+          (error: DramatisError) => error.code,
+        );
+      return [
+        await codeOf(compact("")),
+        ...(await Promise.all([codeOf(compact("one")), codeOf(compact("two"))])),
+      ];
+    });
+    expect(outcomes).toEqual(["MODEL_FAILED", "done", "CONFLICT"]);
+    expect(await stub.loadEvents(session, { limit: 100 })).toHaveLength(61);
+  });
+
   it("M19 AGENT-2 every method answers with plain data over RPC; a context refuses to travel", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession({ a: 1 });
@@ -460,6 +550,43 @@ describe("what sessions cost", () => {
         rowsWritten: 0,
         rowsRead: 5,
       });
+    });
+  });
+
+  it("COMPACT-3 EVENTS-4 a compaction is one event: its row, its place in the index, and the session's", async () => {
+    await runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), async (_, { storage }) => {
+      const counter = new CostCounter();
+      const db = new DurableSqlDatabase(countingStorage(storage, counter));
+      const events = new EventStore(db, new LongText(db));
+      const sessions = new SqlSessionTable(db);
+      const store = new SessionStore({ db, sessions, events, clock: systemClock, ids: systemIds });
+      sessions.createTable();
+      events.createTable();
+      const id = store.create("agent");
+      const more = (from: number) =>
+        store.append(
+          id,
+          Array.from({ length: 500 }, (_value, n) => turnOfEvents(from + n, "q", [], "a")).flat(),
+        );
+      const compact = async () => {
+        counter.reset();
+        const options = { tokenBudget: 1_000, maxInputTokens: 1e6, summarise: async () => "short" };
+        expect(await compactSession(store, id, options)).not.toBeNull();
+        return counter.cost;
+      };
+      more(0);
+      const { rowsWritten: withIndex } = await compact();
+      more(500);
+      const second = await compact();
+      expect(withIndex).toBeLessThanOrEqual(6);
+      expect(second).toMatchObject({ rowsWritten: 3 });
+      expect(second.statements).toBeLessThanOrEqual(10);
+      more(1_000);
+      counter.reset();
+      const window = store.loadWindow(id, { limit: 10 });
+      expect(window.events[0]?.content).toMatch(/short$/);
+      expect(counter.cost).toMatchObject({ statements: 1, rowsWritten: 0 });
+      expect(counter.cost.rowsRead).toBeLessThanOrEqual(30);
     });
   });
 

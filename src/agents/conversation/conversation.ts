@@ -237,6 +237,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       throw refused();
     }
 
+    override async compactSession(): Promise<never> {
+      throw refused();
+    }
+
     async toolStateGet(key: string): Promise<Result<Json>> {
       return asResult(() => this.#runtime.toolState.get(key));
     }
