@@ -237,7 +237,7 @@ describe("a window within a budget", () => {
     );
   });
 
-  it("TOKEN-5 with fifty turns in the budget, four of five hundred and more contexts extend the one before", () => {
+  it("TOKEN-5 with fifty turns in the budget, fifteen of sixteen contexts extend the one before", () => {
     const steps = (isCutOff: boolean) => {
       const contexts: ContextMessage[][] = [];
       for (let n = 1; n <= 600; n++) {
