@@ -12,6 +12,7 @@ import { messageToEvent } from "../memory/events.ts";
 import { schemas } from "../memory/schemas.ts";
 import { openSessionTables } from "../memory/session-schema.ts";
 import { type SessionStorage, SessionStore } from "../memory/session-store.ts";
+import { checkTokenBudget } from "../memory/tokens.ts";
 import type {
   ContextBuilderOptions,
   Facts,
@@ -28,7 +29,9 @@ import { validate } from "../shared/validation.ts";
 
 /** A message takes at least four tokens, so this many events fill any context of the budget. */
 function eventsWithin(tokenBudget: number | undefined): number | undefined {
-  return tokenBudget === undefined ? undefined : Math.min(MAX_CONTEXT_EVENTS, Math.ceil(tokenBudget / 4) + 1);
+  if (tokenBudget === undefined) return undefined;
+  checkTokenBudget(tokenBudget);
+  return Math.min(MAX_CONTEXT_EVENTS, Math.ceil(tokenBudget / 4) + 1);
 }
 
 /** Events that one context reads at most, if its caller names no limit. */

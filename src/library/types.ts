@@ -20,7 +20,10 @@ export interface Persona {
     modelProfileId?: DefinitionReference;
   };
   memory?: {
-    /** Turns of this conversation that the model sees; 20 when absent. */
+    /**
+     * Turns of this conversation that the model sees at most; 20 when absent. Beyond that it sees at least half as many:
+     * the window moves in steps, so that a provider finds its prompt cache again.
+     */
     recentTurnsLimit?: number;
   };
   tools?: {

@@ -17,7 +17,7 @@ import { pairsOf } from "./pairs.ts";
 import type { SessionStore } from "./session-store.ts";
 import { checkTokenBudget, estimateTokens, messageTokens, type TokenCounter } from "./tokens.ts";
 import { type ContextMessage, EventAction, type SessionEvent } from "./types.ts";
-import { type Measured, measuring, pairedParts } from "./window.ts";
+import { type Measure, type Measured, measuring, pairedParts } from "./window.ts";
 
 export interface SummariserInput {
   /** The summary that stood in front of these messages; the new one replaces it. */
@@ -167,17 +167,19 @@ function* rounds(messages: readonly ContextMessage[], options: CompactOptions): 
   const { countTokens = estimateTokens, maxInputTokens = options.tokenBudget } = options;
   let round: ContextMessage[] = [];
   let tokens = 0;
-  for (const [index, message] of messages.entries()) {
-    let size = messageTokens(message, countTokens);
-    for (let next = index + 1; message.role !== "tool" && messages[next]?.role === "tool"; next++)
-      size += messageTokens(messages[next] ?? message, countTokens);
-    if (message.role !== "tool" && round.length > 0 && tokens + size > maxInputTokens) {
+  for (let index = 0; index < messages.length; ) {
+    let next = index + 1;
+    while (messages[next]?.role === "tool") next += 1;
+    const unit = messages.slice(index, next);
+    const size = unit.reduce((sum, message) => sum + messageTokens(message, countTokens), 0);
+    if (round.length > 0 && tokens + size > maxInputTokens) {
       yield round;
       round = [];
       tokens = 0;
     }
-    round.push(message);
-    tokens += messageTokens(message, countTokens);
+    round.push(...unit);
+    tokens += size;
+    index = next;
   }
   if (round.length > 0) yield round;
 }
@@ -243,18 +245,18 @@ function boundaryOf(left: readonly SessionEvent[], after: number, keepTurns: num
   });
 }
 
-function measureOf({
-  tokenBudget,
-  countTokens,
-}: PlanCompactionOptions): (event: SessionEvent) => Measured | null {
-  const counter = countTokens === undefined ? {} : { countTokens };
-  return measuring({ maxResultTokens: tokenBudget * RESULT_SHARE, ...counter });
+/** Says what an event is to a summariser, and remembers it: each is asked for more than once. */
+function measureOf({ tokenBudget, countTokens = estimateTokens }: PlanCompactionOptions): Measure {
+  const measure = measuring({ maxResultTokens: tokenBudget * RESULT_SHARE, countTokens });
+  const known = new Map<SessionEvent, Measured | null>();
+  return (event) => {
+    const measured = known.get(event) ?? measure(event);
+    known.set(event, measured);
+    return measured;
+  };
 }
 
-function messagesOf(
-  events: readonly SessionEvent[],
-  measure: (event: SessionEvent) => Measured | null,
-): ContextMessage[] {
+function messagesOf(events: readonly SessionEvent[], measure: Measure): ContextMessage[] {
   return pairedParts(events, measure).map(({ message }) => message);
 }
 

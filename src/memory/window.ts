@@ -23,18 +23,23 @@ export interface Measured {
   tokens: number;
 }
 
+/** Says what an event is to a model; `null` for what no model should see. */
+export type Measure = (event: SessionEvent) => Measured | null;
+
+/** What is known of events by their ids: the tokens of the message, and its content where that was shortened. */
+export type KnownEvents = Map<string, { tokens: number; shortened?: string }>;
+
 export interface MeasureOptions {
   /** Tokens of one tool result; a longer one is shortened. */
   maxResultTokens: number;
   countTokens?: TokenCounter;
   /** Maps an event to a message; `null` leaves it out. */
   eventToMessage?: (event: SessionEvent) => ContextMessage | null;
-  /** What is known of events by their ids, and is learnt: events never change, so none is counted twice. */
-  known?: Map<string, { tokens: number; shortened?: string }>;
+  /** Is read, and learns: events never change, so none is counted twice. Only for events whose ids are unique. */
+  known?: KnownEvents;
 }
 
-/** Says what an event is to a model; `null` for what no model should see. */
-export function measuring(options: MeasureOptions): (event: SessionEvent) => Measured | null {
+export function measuring(options: MeasureOptions): Measure {
   const { maxResultTokens, countTokens = estimateTokens, known } = options;
   const toMessage = options.eventToMessage ?? eventToMessage;
   return (event) => {
@@ -74,7 +79,7 @@ export interface WindowOptions {
  */
 export function budgetedWindow(
   events: readonly SessionEvent[],
-  measure: (event: SessionEvent) => Measured | null,
+  measure: Measure,
   options: WindowOptions,
 ): ContextMessage[] {
   const turns = grouped(
@@ -92,10 +97,7 @@ export function budgetedWindow(
 type Part = Measured & { event: SessionEvent };
 
 /** What events are to a model, each request directly with all of its results, or neither. */
-export function pairedParts(
-  events: readonly SessionEvent[],
-  measure: (event: SessionEvent) => Measured | null,
-): Part[] {
+export function pairedParts(events: readonly SessionEvent[], measure: Measure): Part[] {
   const parts = events.flatMap((event) => {
     const measured = measure(event);
     return measured === null ? [] : [{ ...measured, event }];

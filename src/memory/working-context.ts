@@ -12,7 +12,7 @@ import { eventToMessage } from "./events.ts";
 import { pairedMessages } from "./pairs.ts";
 import { checkTokenBudget, frameTokens } from "./tokens.ts";
 import type { ContextBuilderOptions, ContextMessage, LoadEventsOptions, SessionEvent } from "./types.ts";
-import { budgetedWindow, type Measured, measuring, type WindowOptions } from "./window.ts";
+import { budgetedWindow, type Measure, measuring, type WindowOptions } from "./window.ts";
 
 /** The messages of one request, and what was added to them since. Made for one request, then thrown away. */
 export class WorkingContext {
@@ -92,7 +92,7 @@ function withinBudget(
 /** The summaries in force, and the window of what they leave; the budget is for both. */
 export function windowMessages(
   events: readonly SessionEvent[],
-  measure: (event: SessionEvent) => Measured | null,
+  measure: Measure,
   options: WindowOptions,
 ): ContextMessage[] {
   const { summaries, left } = compacted(events);

@@ -10,7 +10,8 @@ import type { VersionChain } from "../../library/types.ts";
 import { isCompaction } from "../../memory/compacted.ts";
 import type { EventStore, EventWindow } from "../../memory/event-store.ts";
 import { type ContextMessage, EventAction, type SessionEvent } from "../../memory/types.ts";
-import { historyBudget, historyMessages, type KnownEvents } from "./planning/context.ts";
+import type { KnownEvents } from "../../memory/window.ts";
+import { historyBudget, historyMessages } from "./planning/context.ts";
 import type { Turn } from "./state.ts";
 import { turnEvents } from "./turn-events.ts";
 

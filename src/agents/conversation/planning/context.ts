@@ -12,7 +12,7 @@ import type { EventWindow } from "../../../memory/event-store.ts";
 import { eventToMessage } from "../../../memory/events.ts";
 import { frameTokens } from "../../../memory/tokens.ts";
 import type { ContextMessage, SessionEvent } from "../../../memory/types.ts";
-import { measuring } from "../../../memory/window.ts";
+import { type KnownEvents, measuring } from "../../../memory/window.ts";
 import { windowMessages } from "../../../memory/working-context.ts";
 import type { Turn } from "../state.ts";
 import { turnEvents } from "../turn-events.ts";
@@ -56,9 +56,6 @@ function turnMessages(turn: Turn): ContextMessage[] {
 const MAX_CONTEXT_TOKENS = 60_000;
 /** Tokens of one tool result of a past turn that a model is given: by then it has drawn its conclusion. */
 const MAX_PAST_RESULT_TOKENS = 2_048;
-
-/** What is known of a session's events, by their ids: none is counted or shortened twice. */
-export type KnownEvents = Map<string, { tokens: number; shortened?: string }>;
 
 /** Tokens that the history may take beside what is sent in every call. */
 export function historyBudget(chain: VersionChain): number {
