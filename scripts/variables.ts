@@ -1,6 +1,6 @@
 /**
- * Hands the shell's model settings to the Worker. They stand in a file that only its owner can read and that is gone
- * when the server is; a command line would show them to everybody.
+ * Hands the shell's settings of models and authentication to the Worker. They stand in a file that only its owner can
+ * read and that is gone when the server is; a command line would show them to everybody.
  */
 import {
   existsSync,
@@ -17,7 +17,8 @@ import { parseEnv } from "node:util";
 import { Failure } from "./failure.ts";
 import { processInfo } from "./process-info.ts";
 
-const PASSED = /^(?:(?:OPENAI|ANTHROPIC|GEMINI)_[A-Z0-9_]+|DRAMATIS_MODEL)$/;
+const PASSED =
+  /^(?:(?:OPENAI|ANTHROPIC|GEMINI)_[A-Z0-9_]+|AUTH_(?:SECRET(?:_PREVIOUS)?|JWKS_URL|ISSUER|AUDIENCE)|DRAMATIS_MODEL)$/;
 
 const FILE_NAME = "variables.env";
 

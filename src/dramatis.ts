@@ -15,8 +15,9 @@ import { createExecutorClass } from "./agents/executor/executor.ts";
 import { D1Directory } from "./directory/d1-directory.ts";
 import type { Directory } from "./directory/directory.ts";
 import { createHttpApp, type HttpApp } from "./http/app.ts";
-import { type Authorize, type LocalEnv, localAuthorize } from "./http/authorize.ts";
+import { type Authorize, defaultAuthorize, type LocalEnv } from "./http/authorize.ts";
 import type { CorsOptions } from "./http/cors.ts";
+import { checkJwtConfiguration, isJwtConfigured, type JwtEnv } from "./http/jwt.ts";
 import type { Library } from "./library/define.ts";
 import { CodeRegistry } from "./library/registry.ts";
 import { durableActors } from "./ports/workers/actor-directory.ts";
@@ -26,7 +27,7 @@ import { completeLimits, type Limits } from "./shared/limits.ts";
 import type { Principal } from "./shared/principal.ts";
 
 /** The bindings and variables of a Dramatis Worker. Bindings are named as their classes. */
-export interface DramatisEnv extends ModelEnvironment, LocalEnv {
+export interface DramatisEnv extends ModelEnvironment, LocalEnv, JwtEnv {
   Conversation: DurableObjectNamespace;
   Agent: DurableObjectNamespace;
   Executor: ExecutorService;
@@ -41,7 +42,10 @@ export interface DramatisEnv extends ModelEnvironment, LocalEnv {
 /** What an application is made of. */
 export interface DramatisOptions {
   libraries: Library[];
-  /** Who may enter; absent = a local administrator under `npm start`, nobody elsewhere. */
+  /**
+   * Who may enter; absent = tokens where AUTH_SECRET or AUTH_JWKS_URL is set, else a local administrator under
+   * `npm start`, nobody elsewhere.
+   */
   authorize?: Authorize<DramatisEnv>;
   models?: {
     /** The profile of personas that name none; absent = decided by the environment. */
@@ -73,10 +77,11 @@ export function dramatis(options: DramatisOptions) {
     env.DB === undefined ? null : new D1Directory(env.DB);
   const limits = completeLimits(options.limits);
   const http = createHttpApp<DramatisEnv>({
-    authorize: options.authorize ?? localAuthorize,
+    authorize: options.authorize ?? defaultAuthorize,
     actors: durableActors,
     directory: (env) => directory(env) ?? unavailable(),
     async seed(env) {
+      if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
       await checkExecutor(env);
       await seed(env, options.agents ?? []);
     },

@@ -15,6 +15,7 @@ export type { Gate, GateContext } from "./agents/conversation/planning/gate.ts";
 export { SessionAgent } from "./agents/session-agent.ts";
 export { type DramatisEnv, type DramatisOptions, dramatis } from "./dramatis.ts";
 export type { Authorize } from "./http/authorize.ts";
+export { bearerToken } from "./http/bearer.ts";
 export type { CorsOptions } from "./http/cors.ts";
 export {
   defineLibrary,

@@ -28,6 +28,14 @@ export class Wakeups extends LifecycleCapability {
     await jobs.push({ id, fn: name, time: Date.now() + milliseconds });
   }
 
+  /** Arms the wake-up `name`, or brings it forward, so that it comes at `time` (since the epoch) at the latest. */
+  async armBy(name: string, time: number): Promise<void> {
+    const { jobs } = this.lifecycle;
+    const id = `${ID_PREFIX}${name}`;
+    const armed = this.#ending.has(name) ? undefined : jobs.get(id);
+    if (armed === undefined || armed.time > time) await jobs.push({ id, fn: name, time });
+  }
+
   onJob({ job }: LifecycleJobContext): LifecycleJobOutcome {
     this.#ending.delete(job.fn);
     const again = this.#run(job.fn);

@@ -9,6 +9,18 @@ import { z } from "zod";
 
 export const PROTOCOL_VERSION = 1;
 
+/** The WebSocket subprotocol of this version. */
+export const SUBPROTOCOL = "dramatis.v1";
+/** A token travels as a second subprotocol, behind this prefix. */
+export const BEARER_PREFIX = "bearer.";
+
+/** The close code of a connection whose principal is not, or no longer, let in. */
+export const UNAUTHORIZED_CLOSE = 4401;
+/** The close code of a conversation that does not exist for this principal. */
+export const NOT_FOUND_CLOSE = 4404;
+/** The close code of a connection that sent, or would be, too much. */
+export const FLOOD_CLOSE = 4429;
+
 export type TextPart = { type: "text"; text: string };
 export type MediaPart = {
   type: "image" | "file";
@@ -150,3 +162,6 @@ export const clientFrameSchema = z.discriminatedUnion("type", [
 ]);
 
 export type ClientFrame = z.infer<typeof clientFrameSchema>;
+
+/** The types of frames that a client may send. */
+export const CLIENT_FRAME_TYPES = ["turn.start", "ping"] as const satisfies ClientFrame["type"][];

@@ -6,6 +6,7 @@ import { systemClock } from "../ports/workers/system.ts";
 import { completeLimits, type Limits } from "../shared/limits.ts";
 import { agentRoutes } from "./agents.ts";
 import type { Authorize } from "./authorize.ts";
+import { legibleRefusal } from "./bearer.ts";
 import type { HttpEnv, HttpRoutes } from "./context.ts";
 import { conversationRoutes } from "./conversations.ts";
 import { allowOrigins, type CorsOptions, guardUpgrades } from "./cors.ts";
@@ -72,7 +73,7 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
     const answer = await dependencies.authorize(context.req.raw, env);
     if (answer instanceof Response) {
       counts.countRefusal(context.req.raw);
-      return answer;
+      return legibleRefusal(context.req.raw, answer);
     }
     await counts.countRequest(answer, dependencies.rateLimiter?.(env));
     context.set("principal", answer);

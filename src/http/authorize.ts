@@ -5,8 +5,10 @@
  * AUTH-2  Without configuration nobody enters: the local principal exists only where the runtime was started for one
  *         machine (`DRAMATIS_LOCAL`), for a loopback `Host`, and for pages of that very origin. So neither another
  *         site in the user's browser nor a rebound DNS name reaches it.
+ * AUTH-3  As soon as anything of `AUTH_*` is set, right or wrong, there is no local principal any more.
  */
 import type { Principal } from "../shared/principal.ts";
+import { isJwtConfigured, type JwtEnv, jwtAuthorize } from "./jwt.ts";
 import { problem } from "./problem.ts";
 
 /** Decides who is asking: a principal, or the response that refuses. */
@@ -20,12 +22,16 @@ export interface LocalEnv {
 
 const LOOPBACK = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;
 
-/** The default: an administrator of the tenant `local`, on this machine only. */
+/** The default: tokens where they are configured, else the local principal. */
+export const defaultAuthorize: Authorize<JwtEnv & LocalEnv> = (request, env) =>
+  isJwtConfigured(env) ? jwtAuthorize(request, env) : localAuthorize(request, env);
+
+/** An administrator of the tenant `local`, on this machine only. */
 export const localAuthorize: Authorize<LocalEnv> = async (request, env) => {
   if (env.DRAMATIS_LOCAL !== "1") {
     return problem(
       "UNAUTHENTICATED",
-      "No way to authenticate is configured. Pass `authorize` to dramatis(), or, on your own machine, set DRAMATIS_LOCAL=1 in .dev.vars.",
+      "No way to authenticate is configured. Set AUTH_SECRET or AUTH_JWKS_URL, or, on your own machine, DRAMATIS_LOCAL=1 in .dev.vars.",
     );
   }
   const url = new URL(request.url);

@@ -5,10 +5,8 @@
  * BODY-2  What comes out nests at most 64 deep and holds well-formed Unicode only.
  */
 import { DramatisError } from "../shared/errors.ts";
+import { checkJson, parseJsonText } from "../shared/json-text.ts";
 import { MAX_BODY_BYTES } from "../shared/limits.ts";
-import { jsonPointer } from "../shared/validation.ts";
-
-const MAX_DEPTH = 64;
 
 /** The body as JSON. Throws `TOO_LARGE`, `INVALID_JSON` or, for lone surrogates, `INVALID_INPUT`. */
 export async function readJson(request: Request, maxBytes = MAX_BODY_BYTES): Promise<unknown> {
@@ -17,12 +15,9 @@ export async function readJson(request: Request, maxBytes = MAX_BODY_BYTES): Pro
 
 /** UTF-8 bytes as JSON; throws as `readJson` does. */
 export function parseJson(bytes: Uint8Array): unknown {
-  const value = parseText(decode(bytes));
-  const malformed = findMalformed(value, 1);
-  if (malformed === null) return value;
-  throw new DramatisError("INVALID_INPUT", "Text must be well-formed Unicode: no lone surrogates.", {
-    errors: [{ path: jsonPointer(malformed), message: "Must be well-formed Unicode." }],
-  });
+  const value = parseJsonText(decode(bytes), "The body");
+  checkJson(value, "The body");
+  return value;
 }
 
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
@@ -50,30 +45,6 @@ function decode(bytes: Uint8Array): string {
   } catch (cause) {
     throw new DramatisError("INVALID_JSON", "The body is not valid UTF-8.", { cause });
   }
-}
-
-function parseText(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    const detail = text.trim() === "" ? "The body is empty; send JSON." : "The body is not valid JSON.";
-    throw new DramatisError("INVALID_JSON", detail, { cause });
-  }
-}
-
-/** The path of the first string or key with a lone surrogate. Recursion is safe: it ends at the greatest depth. */
-function findMalformed(value: unknown, depth: number): PropertyKey[] | null {
-  if (typeof value === "string") return value.isWellFormed() ? null : [];
-  if (typeof value !== "object" || value === null) return null;
-  if (depth > MAX_DEPTH) {
-    throw new DramatisError("INVALID_JSON", `The body nests deeper than ${MAX_DEPTH} levels.`);
-  }
-  for (const [key, member] of Object.entries(value)) {
-    if (!key.isWellFormed()) return [key.toWellFormed()];
-    const path = findMalformed(member, depth + 1);
-    if (path !== null) return [key, ...path];
-  }
-  return null;
 }
 
 function tooLarge(maxBytes: number): DramatisError {

@@ -3,13 +3,15 @@
  * of the Agents SDK.
  *
  * DOOR-1  The actor gets a request built here: from the client it has the handshake's own headers and a checked `from`,
- *         nothing else. Headers and query parameters that the SDK would act on cannot be smuggled in.
+ *         nothing else. Headers and query parameters that the SDK would act on cannot be smuggled in, and the client's
+ *         token stays outside.
  * DOOR-2  Only these two paths lead to an actor, and only as WebSocket upgrades.
  */
 import type { Context } from "hono";
 import { z } from "zod";
 import { isConversationId } from "../shared/identifiers.ts";
 import type { Principal } from "../shared/principal.ts";
+import { isUpgrade, withProtocol } from "./bearer.ts";
 import type { HttpEnv, HttpRoutes } from "./context.ts";
 import type { Operation } from "./openapi/operation.ts";
 import { conversationId } from "./openapi/views.ts";
@@ -56,14 +58,15 @@ export function socketRoutes(app: HttpRoutes): void {
 async function connect(context: Context<HttpEnv>, id: string, entrance: Entrance): Promise<Response> {
   const { req, var: services } = context;
   if (!isConversationId(id)) return notFound();
-  if (req.header("upgrade")?.toLowerCase() !== "websocket") {
+  if (!isUpgrade(req.raw)) {
     return problem("UPGRADE_REQUIRED", "Connect here with a WebSocket.", {
       headers: { upgrade: "websocket", connection: "upgrade" },
     });
   }
   const from = streamPosition(req.query("from"));
   const conversation = await services.actors.conversation(services.principal.tenant, id);
-  return conversation.fetch(forwarded(req.raw, services.principal, id, entrance, from));
+  const response = await conversation.fetch(forwarded(req.raw, services.principal, id, entrance, from));
+  return withProtocol(req.raw, response);
 }
 
 function forwarded(

@@ -483,7 +483,7 @@ describe("doors", () => {
     [
       "an unknown version",
       '{"v":2,"id":"a","type":"turn.start","content":"x"}',
-      { code: "INVALID_SIGNAL", ref: "a" },
+      { code: "UNSUPPORTED", ref: "a" },
     ],
     [
       "an unknown field",

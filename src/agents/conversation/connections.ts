@@ -4,19 +4,26 @@
  * CONN-1  A connection first gets a snapshot, or, with `from`, what it missed; then every frame once, in order. One that
  *         missed too much for its buffer is closed in between, and comes back with the last number it got.
  * CONN-2  What a client sends is validated; a bad frame is answered with `error` and changes nothing.
+ * CONN-3  When its principal expires a connection is closed with 4401, idle or not; nothing goes out to it and nothing
+ *         of it is taken after that moment.
+ * CONN-4  A connection that sends more than it may is told so and closed with 4429; what it sent meanwhile is dropped.
  */
 import type { Connection, WSMessage } from "agents";
-import { type ClientFrame, clientFrameSchema, type Frame } from "../../client/protocol.ts";
+import {
+  type ClientFrame,
+  FLOOD_CLOSE,
+  type Frame,
+  NOT_FOUND_CLOSE,
+  UNAUTHORIZED_CLOSE,
+} from "../../client/protocol.ts";
 import { DramatisError, toErrorData } from "../../shared/errors.ts";
-import { isJsonObject } from "../../shared/json.ts";
-import type { Principal } from "../../shared/principal.ts";
-import { validate } from "../../shared/validation.ts";
+import { hasExpired, type Principal } from "../../shared/principal.ts";
+import { lengthOf, parseClientFrame, parseMessage, refOf } from "./client-frames.ts";
+import { type Allowance, spend } from "./flood.ts";
 import { ephemeralFrame } from "./frames.ts";
-import { MAX_KEY_LENGTH } from "./signals.ts";
+import { MAX_WATCHERS } from "./limits.ts";
 import type { OpeningSlice } from "./subscribers.ts";
 
-/** A frame from a client has at most this many UTF-16 units. */
-const MAX_FRAME_LENGTH = 2 * 1024 * 1024;
 /** Characters that a connection is given at once when it opens: they wait in the actor's memory. */
 const MAX_OPENING_LENGTH = 8 * 1024 * 1024;
 /** The close code that asks a client to connect again. */
@@ -33,10 +40,12 @@ export interface ConnectionHost {
   opening(principal: Principal, from: number | undefined): Iterable<OpeningSlice>;
   /** Answers what this client alone is told. */
   startTurn(principal: Principal, frame: Extract<ClientFrame, { type: "turn.start" }>): Promise<Frame[]>;
+  /** Open connections, this one included. */
+  connections(): number;
   now(): number;
 }
 
-type Client = Connection<ConnectionMemory>;
+export type Client = Connection<ConnectionMemory>;
 
 export function openConnection(
   host: ConnectionHost,
@@ -44,6 +53,13 @@ export function openConnection(
   principal: Principal,
   from?: number,
 ): void {
+  const refuse = (error: unknown, closeCode: number) => {
+    const { code, message, retriable } = reported(error);
+    sendFrames(client, [ephemeralFrame("error", { code, message, retriable }, {}, host.now())]);
+    client.close(closeCode, code);
+  };
+  if (host.connections() > MAX_WATCHERS) return refuse(tooManyWatchers(), FLOOD_CLOSE);
+  if (hasExpired(principal, host.now())) return closeUnauthorized(client);
   try {
     let sent = 0;
     for (const { frames, last } of host.opening(principal, from)) {
@@ -55,18 +71,40 @@ export function openConnection(
     // Only now: what the opening flushes to those who watch already is in this client's opening itself.
     client.setState({ principal });
   } catch (error) {
-    const { code, message } = reported(error);
-    sendFrames(client, [ephemeralFrame("error", { code, message }, {}, host.now())]);
-    client.close(4404, code);
+    refuse(error, NOT_FOUND_CLOSE);
   }
 }
 
+/** What connections have left to send. An actor hibernates when it was idle for so long that each is full again. */
+const allowances = new WeakMap<Client, Allowance>();
+
+/** Whether a message may be looked at. Closes the connection that has expired, or sends too much. */
+export function admit(host: ConnectionHost, client: Client, message: WSMessage): boolean {
+  // After its close, what the client had sent before still arrives.
+  if (client.readyState !== WebSocket.OPEN) return false;
+  const now = host.now();
+  if (client.state !== null && hasExpired(client.state.principal, now)) {
+    closeUnauthorized(client);
+    return false;
+  }
+  const left = spend(allowances.get(client), lengthOf(message), now);
+  if (left !== null) {
+    allowances.set(client, left);
+    return true;
+  }
+  const error = { code: "RATE_LIMITED", message: "Too much at once. Connect again in a moment.", retriable: true };
+  sendFrames(client, [ephemeralFrame("error", error, {}, now)]);
+  client.close(FLOOD_CLOSE, error.code);
+  return false;
+}
+
+/** Acts on a message that was admitted. */
 export async function receiveFrame(host: ConnectionHost, client: Client, message: WSMessage): Promise<void> {
   let ref: string | undefined;
   try {
-    const value = parseText(message);
+    const value = parseMessage(message);
     ref = refOf(value);
-    const frame = parseFrame(value);
+    const frame = parseClientFrame(value);
     const principal = client.state?.principal;
     if (principal === undefined) throw new DramatisError("UNAUTHENTICATED", "Connect again.");
     switch (frame.type) {
@@ -87,12 +125,33 @@ export async function receiveFrame(host: ConnectionHost, client: Client, message
   }
 }
 
-/** Sends frames to every connection that had its opening; the others get them with it. */
-export function broadcast(clients: Iterable<Client>, frames: readonly Frame[]): void {
-  const opened = [...clients].filter((client) => client.state !== null);
+/**
+ * Sends frames to every connection that had its opening; the others get them with it. Closes those that have expired,
+ * also when there is nothing to send.
+ */
+export function broadcast(clients: Iterable<Client>, frames: readonly Frame[], now: number): void {
+  const opened = [...clients].filter(({ state }) => state !== null);
   if (opened.length === 0) return;
   const texts = frames.map((frame) => JSON.stringify(frame));
-  for (const client of opened) sendTexts(client, texts);
+  for (const client of opened) {
+    if (client.state !== null && hasExpired(client.state.principal, now)) closeUnauthorized(client);
+    else sendTexts(client, texts);
+  }
+}
+
+/** When the next connection expires; `Infinity` if none does. */
+export function nextExpiry(clients: Iterable<Client>): number {
+  return Math.min(...[...clients].map(({ state }) => state?.principal.expiresAt ?? Infinity));
+}
+
+/** The refusal of one more who wants to watch. */
+export function tooManyWatchers(): DramatisError {
+  const message = `At most ${MAX_WATCHERS} may watch a conversation at once; try again later.`;
+  return new DramatisError("RATE_LIMITED", message, { retriable: true });
+}
+
+function closeUnauthorized(client: Client): void {
+  client.close(UNAUTHORIZED_CLOSE, "UNAUTHENTICATED");
 }
 
 /** Answers how many characters that were. */
@@ -107,35 +166,6 @@ function sendTexts(client: Client, texts: readonly string[]): void {
     for (const text of texts) client.send(text);
   } catch {
     // The socket closed a moment ago; its client comes back with the last number it saw.
-  }
-}
-
-function parseText(message: WSMessage): unknown {
-  if (typeof message !== "string") throw new DramatisError("INVALID_JSON", "Send frames as JSON text.");
-  if (message.length > MAX_FRAME_LENGTH)
-    throw new DramatisError("TOO_LARGE", "A frame may have at most 2 MiB.");
-  try {
-    return JSON.parse(message);
-  } catch {
-    throw new DramatisError("INVALID_JSON", "The frame is not JSON.");
-  }
-}
-
-/** The id of a frame, if it is one that an answer can repeat. */
-function refOf(value: unknown): string | undefined {
-  if (!isJsonObject(value) || typeof value.id !== "string") return undefined;
-  const { id } = value;
-  return id !== "" && id.length <= MAX_KEY_LENGTH && id.isWellFormed() ? id : undefined;
-}
-
-function parseFrame(value: unknown): ClientFrame {
-  try {
-    return validate(clientFrameSchema, value);
-  } catch (error) {
-    const first = error instanceof DramatisError ? error.options.errors?.[0] : undefined;
-    const detail =
-      first === undefined ? "it does not fit the protocol" : `${first.path || "/"}: ${first.message}`;
-    throw new DramatisError("INVALID_SIGNAL", `The frame was refused: ${detail}`);
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { Connection, ConnectionContext, WSMessage } from "agents";
 import type { AdapterLookup, ModelGateway } from "../../adapters/types.ts";
-import type { Frame } from "../../client/protocol.ts";
+import { type Frame, UNAUTHORIZED_CLOSE } from "../../client/protocol.ts";
 import type { Directory } from "../../directory/directory.ts";
 import { readEntrance } from "../../http/sockets.ts";
 import { EventStore } from "../../memory/event-store.ts";
@@ -29,15 +29,21 @@ import { SessionAgent } from "../session-agent.ts";
 import { Wakeups } from "../wakeups.ts";
 import { checkReader, checkSpeaker } from "./access.ts";
 import type { ConversationApi, CreateConversation, StartedTurn, StartTurn, SubscribeOptions } from "./api.ts";
+import { ConnectionGuard } from "./connection-guard.ts";
 import {
+  admit,
   broadcast,
+  type Client,
   type ConnectionHost,
   type ConnectionMemory,
+  nextExpiry,
   openConnection,
   receiveFrame,
+  tooManyWatchers,
 } from "./connections.ts";
 import { conversationRecord, createConversationSchema } from "./create-conversation.ts";
 import { ephemeralFrame } from "./frames.ts";
+import { MAX_WATCHERS } from "./limits.ts";
 import { openingSlices } from "./opening.ts";
 import type { Gate } from "./planning/gate.ts";
 import { ConversationQueries } from "./queries.ts";
@@ -85,8 +91,19 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         this.ctx.waitUntil(this.#registerAgain());
         return null;
       },
+      expiry: () => {
+        this.#subscribers.publish([]);
+        const next = Math.min(this.#subscribers.nextExpiry, nextExpiry(this.#clients()));
+        return next === Infinity ? null : Math.max(0, next - systemClock.now());
+      },
     });
-    readonly #subscribers = new Subscribers();
+    readonly #guard = new ConnectionGuard({
+      connectionOf: (socket) => this.#connectionOf(socket),
+      isPlain: (client) => !this.isConnectionProtocolEnabled(client),
+      admit: (client, message) => admit(this.#connectionHost, client, message),
+      receive: (client, message) => receiveFrame(this.#connectionHost, client, message),
+    });
+    readonly #subscribers = new Subscribers((at) => this.ctx.waitUntil(this.#wakeups.armBy("expiry", at)));
     readonly #runtime = new ConversationRuntime({
       database: new DurableSqlDatabase(this.ctx.storage),
       keyValue: new DurableKeyValue(this.ctx.storage),
@@ -116,13 +133,15 @@ export function createConversationClass<Env extends Cloudflare.Env>(
           ? [ephemeralFrame("message.user", data, { turnId, messageId }, systemClock.now())]
           : [];
       },
+      connections: () => [...this.#clients()].length,
       now: () => systemClock.now(),
     };
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
       this.lifecycle.use(this.#wakeups);
-      this.#subscribers.add((frames) => broadcast(this.getConnections<ConnectionMemory>(), frames));
+      this.lifecycle.use(this.#guard);
+      this.#subscribers.add((frames) => broadcast(this.#clients(), frames, systemClock.now()));
     }
 
     protected override createSessionStorage(): SessionStorage {
@@ -164,6 +183,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async streamTurn(principal: Principal, input: StartTurn, encoding: SubscribeOptions["encoding"]) {
       return asResult(async () => {
+        this.#checkRoom();
         const frames: Frame[] = [];
         const listener: Listener = (published) => frames.push(...published);
         this.#subscribers.add(listener);
@@ -173,7 +193,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
           // A turn that was accepted before has begun without us: its frames come from the journal.
           const isNew = frames.some((frame) => frame.type === "turn.started" && frame.turnId === turnId);
           const opening = isNew ? [{ frames, last: true }] : this.#opening(principal, started.from);
-          const stream = frameStream(this.#subscribers, opening[Symbol.iterator](), { turnId, encoding });
+          const options = { principal, turnId, encoding, clock: systemClock };
+          const stream = frameStream(this.#subscribers, opening[Symbol.iterator](), options);
           return { ...started, frames: stream };
         } finally {
           this.#subscribers.remove(listener);
@@ -213,7 +234,9 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const { turnId, encoding, from } = validate(subscribeSchema, options);
         const turn = turnId === undefined ? undefined : this.#queries.requireTurn(state, turnId);
         const position = from ?? (turn === undefined ? undefined : turn.firstSeq - 1);
-        return frameStream(this.#subscribers, this.#opening(principal, position), { turnId, encoding });
+        this.#checkRoom();
+        const opening = this.#opening(principal, position);
+        return frameStream(this.#subscribers, opening, { principal, turnId, encoding, clock: systemClock });
       });
     }
 
@@ -261,23 +284,41 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return readEntrance(request)?.entrance === "sdk";
     }
 
-    override onConnect(connection: Connection<ConnectionMemory>, { request }: ConnectionContext): void {
+    override async onConnect(connection: Client, { request }: ConnectionContext): Promise<void> {
       const entrance = readEntrance(request);
       if (entrance === null) {
-        connection.close(4401, "UNAUTHENTICATED");
+        connection.close(UNAUTHORIZED_CLOSE, "UNAUTHENTICATED");
         return;
       }
+      const { principal } = entrance;
       const from = new URL(request.url).searchParams.get("from");
       const position = from === null ? undefined : Number(from);
-      openConnection(this.#connectionHost, connection, entrance.principal, position);
+      openConnection(this.#connectionHost, connection, principal, position);
+      const { expiresAt } = principal;
+      if (expiresAt !== undefined && connection.state !== null) await this.#wakeups.armBy("expiry", expiresAt);
     }
 
-    override async onMessage(connection: Connection<ConnectionMemory>, message: WSMessage): Promise<void> {
+    override async onMessage(connection: Client, message: WSMessage): Promise<void> {
       await receiveFrame(this.#connectionHost, connection, message);
     }
 
     override onRequest(): Response {
       return new Response("Not found", { status: 404 });
+    }
+
+    #clients(): Iterable<Client> {
+      return this.getConnections<ConnectionMemory>();
+    }
+
+    /** The SDK tags each socket with its connection's id. */
+    #connectionOf(socket: WebSocket): Client | undefined {
+      const [id = ""] = this.ctx.getTags(socket);
+      return this.getConnection<ConnectionMemory>(id);
+    }
+
+    #checkRoom(): void {
+      // One listener stands for all WebSockets.
+      if (this.#subscribers.size > MAX_WATCHERS) throw tooManyWatchers();
     }
 
     async #read<Value>(

@@ -3,20 +3,37 @@
  *
  * SUB-1  A stream begins with what was missed and continues live, without gap or repetition.
  * SUB-2  A reader that falls behind by more than `MAX_QUEUED_BYTES` is cut off; it resumes from its last `seq`.
+ * SUB-3  The stream of a principal ends when that expires, with an `error` that says so.
  */
 import type { Frame } from "../../client/protocol.ts";
+import type { Clock } from "../../ports/clock.ts";
+import { hasExpired, type Principal } from "../../shared/principal.ts";
 import type { SubscribeOptions } from "./api.ts";
-import { endsTurn } from "./frames.ts";
+import { endsTurn, ephemeralFrame } from "./frames.ts";
 
 export type Listener = (frames: readonly Frame[]) => void;
 
 const MAX_QUEUED_BYTES = 4 * 1024 * 1024;
 
 export class Subscribers {
-  readonly #listeners = new Set<Listener>();
+  /** Each with the moment when it expires. */
+  readonly #listeners = new Map<Listener, number>();
 
-  add(listener: Listener): void {
-    this.#listeners.add(listener);
+  /** @param onExpiring is told when a new listener expires, to publish, if only nothing, at that time. */
+  constructor(private readonly onExpiring: (at: number) => void) {}
+
+  get size(): number {
+    return this.#listeners.size;
+  }
+
+  /** When the next listener expires; `Infinity` if none does. */
+  get nextExpiry(): number {
+    return Math.min(...this.#listeners.values());
+  }
+
+  add(listener: Listener, expiresAt = Infinity): void {
+    this.#listeners.set(listener, expiresAt);
+    if (expiresAt !== Infinity) this.onExpiring(expiresAt);
   }
 
   remove(listener: Listener): void {
@@ -25,7 +42,7 @@ export class Subscribers {
 
   /** Tells everyone. A listener that throws must keep neither the others nor a commit's effects waiting. */
   publish(frames: readonly Frame[]): void {
-    for (const listener of this.#listeners) {
+    for (const listener of this.#listeners.keys()) {
       try {
         listener(frames);
       } catch (error) {
@@ -41,6 +58,14 @@ export interface OpeningSlice {
   last: boolean;
 }
 
+/** Whose stream it is, and what they want of it. */
+export interface StreamOptions {
+  principal: Principal;
+  encoding: SubscribeOptions["encoding"];
+  turnId: string | undefined;
+  clock: Pick<Clock, "now">;
+}
+
 type Controller = ReadableStreamDefaultController<Uint8Array>;
 
 /**
@@ -50,7 +75,7 @@ type Controller = ReadableStreamDefaultController<Uint8Array>;
 export function frameStream(
   subscribers: Subscribers,
   opening: Iterator<OpeningSlice, void>,
-  { turnId, encoding }: { turnId: string | undefined; encoding: SubscribeOptions["encoding"] },
+  { principal, turnId, encoding, clock }: StreamOptions,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const encode = encoding === "sse" ? encodeSse : encodeNdjson;
@@ -61,11 +86,13 @@ export function frameStream(
   };
   /** Whether the stream goes on. */
   const send = (controller: Controller, frames: readonly Frame[]): boolean => {
+    const expired = hasExpired(principal, clock.now());
     const own = turnId === undefined ? frames : frames.filter((frame) => frame.turnId === turnId);
     const end = turnId === undefined ? -1 : own.findIndex(endsTurn);
-    const text = (end === -1 ? own : own.slice(0, end + 1)).map(encode).join("");
+    const due = expired ? [expiry(clock.now())] : end === -1 ? own : own.slice(0, end + 1);
+    const text = due.map(encode).join("");
     if (text !== "") controller.enqueue(encoder.encode(text));
-    if (end === -1) return true;
+    if (end === -1 && !expired) return true;
     leave();
     controller.close();
     return false;
@@ -83,7 +110,7 @@ export function frameStream(
       leave();
       controller.error(new Error("The reader fell behind; resume from the last sequence number."));
     };
-    subscribers.add(listener);
+    subscribers.add(listener, principal.expiresAt);
   };
   const fill = (controller: Controller) => {
     while (listener === null && (controller.desiredSize ?? 0) > 0) {
@@ -97,6 +124,11 @@ export function frameStream(
     { start: fill, pull: fill, cancel: leave },
     { highWaterMark: 64 * 1024, size: (chunk) => chunk.byteLength },
   );
+}
+
+function expiry(now: number): Frame {
+  const message = "Your authority has expired. Come back with a new token and the last number.";
+  return ephemeralFrame("error", { code: "UNAUTHENTICATED", message, retriable: false }, {}, now);
 }
 
 /** One server-sent event: `id` on durable frames only. */
