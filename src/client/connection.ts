@@ -1,8 +1,9 @@
 /** A live connection to one conversation for any JavaScript runtime with WebSockets; React code uses `useConversation`. */
 import { PartySocket } from "partysocket";
+import { Admission, type Token } from "./admission.ts";
 import type { HistoryPage } from "./history.ts";
 import type { Content } from "./protocol.ts";
-import { isFinalClose, parseHost, reconnection, resumingWebSocket, type WebSocketClass } from "./resume.ts";
+import { parseHost, reconnection, resumingWebSocket, type WebSocketClass } from "./resume.ts";
 import { ConversationSession, type SendOptions } from "./session.ts";
 import type { ConversationState } from "./state.ts";
 
@@ -13,8 +14,8 @@ export interface ConnectOptions {
   host: string;
   /** The runtime's own when absent. */
   WebSocket?: WebSocketClass;
-  /** Subprotocols, which carry a browser's token; a function is asked at each attempt. */
-  protocols?: string[] | (() => Promise<string[]>);
+  /** Bearer token; a function is asked at each attempt, and again when the server takes the last one no longer. */
+  token?: Token;
   /** How long an open connection may leave a message unrecorded, in milliseconds; 15 000 when absent. */
   acknowledgeWithin?: number;
 }
@@ -47,7 +48,8 @@ export interface ConversationConnection {
  * conversation.send("What is 12*(3+4)?");
  */
 export function connectConversation(options: ConnectOptions): ConversationConnection {
-  const { id, host, protocols, acknowledgeWithin } = options;
+  const { id, host, acknowledgeWithin } = options;
+  const admission = new Admission(options.token);
   const session = new ConversationSession(acknowledgeWithin === undefined ? {} : { acknowledgeWithin });
   const socket = new PartySocket({
     ...parseHost(host),
@@ -55,13 +57,19 @@ export function connectConversation(options: ConnectOptions): ConversationConnec
     basePath: `conversations/${encodeURIComponent(id)}`,
     WebSocket: resumingWebSocket(session.resumeFrom, options.WebSocket),
     maxEnqueuedMessages: 0,
-    shouldReconnectOnClose: (event) => !isFinalClose(event),
-    ...(protocols === undefined ? {} : { protocols }),
+    protocols: admission.protocols,
+    shouldReconnectOnClose: admission.returnsAfter,
   });
-  const transport = { send: (data: string) => void socket.send(data), reconnect: () => socket.reconnect() };
+  const transport = {
+    send: (data: string) => void socket.send(data),
+    reconnect: () => socket.reconnect(),
+    close: () => socket.close(),
+  };
   socket.addEventListener("open", () => session.opened(transport));
-  socket.addEventListener("message", (event) => session.received(event.data));
-  socket.addEventListener("close", () => session.closed({ final: !socket.shouldReconnect }));
+  socket.addEventListener("message", ({ data }) => {
+    if (session.received(data)) admission.entered();
+  });
+  socket.addEventListener("close", ({ code }) => session.closed({ final: !socket.shouldReconnect, code }));
   return {
     getSnapshot: session.getSnapshot,
     subscribe: session.subscribe,

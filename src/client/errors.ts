@@ -3,7 +3,8 @@ import type { InputIssue } from "../shared/errors.ts";
 
 /**
  * A request failed. `code` is one of the server's, or `NETWORK` (no answer came), `HTTP` (an answer that is no problem
- * document) or `STREAM_INTERRUPTED` (a turn's stream ended before the turn did).
+ * document), `STREAM_INTERRUPTED` (a turn's stream ended before the turn did) or `UNSUPPORTED` (the stream is of
+ * another version of the protocol).
  */
 export class DramatisClientError extends Error {
   override readonly name = "DramatisClientError";
@@ -35,7 +36,7 @@ export class DramatisClientError extends Error {
 
   /** The same request may succeed later; with the same idempotency key it cannot act twice. */
   get retriable(): boolean {
-    return this.status === 0 || this.status === 429 || this.status >= 500;
+    return (this.status === 0 && this.code !== "UNSUPPORTED") || this.status === 429 || this.status >= 500;
   }
 }
 
@@ -75,6 +76,12 @@ export function noAnswer(cause: unknown, signal: AbortSignal | undefined): unkno
 export function notJson({ url, status }: Response, cause: unknown): DramatisClientError {
   const detail = `The answer of ${url} is not JSON. Check that the address is that of a Dramatis server.`;
   return new DramatisClientError({ code: "HTTP", status, detail, cause });
+}
+
+/** The error of a stream whose frames are of another version. */
+export function otherVersion(): DramatisClientError {
+  const detail = "The server speaks another version of the protocol. Update the client.";
+  return new DramatisClientError({ code: "UNSUPPORTED", status: 0, detail });
 }
 
 /** The error of a turn's stream that ended, or broke, before the turn did. */

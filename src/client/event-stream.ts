@@ -1,8 +1,8 @@
 /** A turn's frames from server-sent events. */
 import { createParser } from "eventsource-parser";
-import { streamInterrupted } from "./errors.ts";
+import { DramatisClientError, otherVersion, streamInterrupted } from "./errors.ts";
 import type { Frame } from "./protocol.ts";
-import { parseFrame } from "./wire.ts";
+import { isOfOtherVersion, parseFrame } from "./wire.ts";
 
 /** The frames of an answer, up to the end of its turn. Leaving early releases the connection. */
 export async function* framesOfTurn(response: Response, signal?: AbortSignal): AsyncGenerator<Frame, void> {
@@ -23,6 +23,7 @@ export async function* framesOf(response: Response, signal?: AbortSignal): Async
     onEvent: ({ data }) => {
       const frame = parseFrame(data);
       if (frame !== null) ready.push(frame);
+      else if (isOfOtherVersion(data)) throw otherVersion();
     },
   });
   try {
@@ -33,6 +34,7 @@ export async function* framesOf(response: Response, signal?: AbortSignal): Async
       yield* ready.splice(0);
     }
   } catch (cause) {
+    if (cause instanceof DramatisClientError) throw cause;
     throw signal?.aborted === true ? cause : streamInterrupted(cause);
   } finally {
     await reader.cancel().catch(() => undefined);

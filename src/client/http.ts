@@ -2,6 +2,7 @@
 import type { AgentIdentity } from "../agents/agent/api.ts";
 import type { StartedTurn, StartTurn, TurnView } from "../agents/conversation/api.ts";
 import type { PageOptions } from "../shared/page.ts";
+import { currentToken, type Token } from "./admission.ts";
 import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
 import { framesOfTurn } from "./event-stream.ts";
 import type { ConversationSummary, ConversationView, Frame, MessageView } from "./protocol.ts";
@@ -14,7 +15,7 @@ export interface ClientOptions {
   /** The runtime's own when absent. */
   fetch?: Fetch;
   /** Bearer token; a function is asked at each request. */
-  token?: string | (() => string | Promise<string>);
+  token?: Token;
 }
 
 export interface RequestOptions {
@@ -74,7 +75,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
   async function request(path: string, init: RequestInit & { accept?: string }): Promise<Response> {
     const { accept = "application/json", ...rest } = init;
     const headers: Record<string, string> = { accept };
-    const bearer = typeof token === "function" ? await token() : token;
+    const bearer = await currentToken(token);
     if (bearer !== undefined) headers.authorization = `Bearer ${bearer}`;
     if (rest.body !== undefined) headers["content-type"] = "application/json";
     const url = `${baseUrl.replace(/\/$/, "")}/api/${path}`;

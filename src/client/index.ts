@@ -1,4 +1,5 @@
 /** `dramatis/client`: everything a program needs to talk to conversations, without a framework. */
+export type { Token } from "./admission.ts";
 export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
 export { DramatisClientError } from "./errors.ts";
 export { addHistory, type HistoryPage } from "./history.ts";

@@ -39,7 +39,7 @@ export function resumeUrl(url: string, from: number | null): string {
 }
 
 /** The server has spoken its last word with this close code: coming back with the same request is no use. */
-export function isFinalClose({ code }: { code: number }): boolean {
+export function isFinalClose(code: number): boolean {
   return code === 1008 || (code >= 4000 && code <= 4999);
 }
 

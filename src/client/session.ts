@@ -9,16 +9,18 @@
  */
 import { addHistory, type HistoryPage } from "./history.ts";
 import { addPending, dropPending } from "./pending.ts";
-import type { ClientFrame, Content } from "./protocol.ts";
+import { type ClientFrame, type Content, PROTOCOL_VERSION, UNAUTHORIZED_CLOSE } from "./protocol.ts";
 import { type ConversationState, initialState, type PendingMessage } from "./state.ts";
 import { applyFrame } from "./store.ts";
-import { parseFrame } from "./wire.ts";
+import { isOfOtherVersion, parseFrame } from "./wire.ts";
 
 /** What the session needs of a socket. */
 export interface Transport {
   send(data: string): void;
   /** Replaces the connection by a new one. */
   reconnect(): void;
+  /** Closes the connection for good. */
+  close(): void;
 }
 
 export interface SendOptions {
@@ -96,21 +98,35 @@ export class ConversationSession {
     this.#watchAcknowledgement();
   }
 
-  /** The socket has received something; what is no frame of this protocol is left alone. */
-  received(data: unknown): void {
+  /**
+   * The socket has received something; answers whether it was a frame. One of another version ends the connection with
+   * an error; what is no frame at all is left alone.
+   */
+  received(data: unknown): boolean {
     const frame = parseFrame(data);
-    if (frame === null) return;
+    if (frame === null) {
+      if (isOfOtherVersion(data)) this.#giveUp();
+      return false;
+    }
     const before = this.#unrecorded().length;
     this.#update(applyFrame(this.#state, frame));
     if (this.#unrecorded().length !== before) this.#watchAcknowledgement();
+    return true;
   }
 
   /** The socket is closed, for good or until the next attempt. */
-  closed({ final }: { final: boolean }): void {
+  closed({ final, code }: { final: boolean; code?: number }): void {
     this.#transport = null;
     this.#stopWatch();
-    const connection = final ? "closed" : this.#state.seq === null ? "connecting" : "reconnecting";
+    const end = code === UNAUTHORIZED_CLOSE ? "unauthorized" : "closed";
+    const connection = final ? end : this.#state.seq === null ? "connecting" : "reconnecting";
     if (connection !== this.#state.connection) this.#update({ ...this.#state, connection });
+  }
+
+  #giveUp(): void {
+    const message = `The server speaks another version of the protocol than this client (${PROTOCOL_VERSION}). Update the client.`;
+    this.#update({ ...this.#state, error: { code: "UNSUPPORTED", message, retriable: false } });
+    this.#transport?.close();
   }
 
   #unrecorded(): PendingMessage[] {
@@ -119,7 +135,7 @@ export class ConversationSession {
 
   #transmit({ clientId, content, replyToMessageId }: Omit<PendingMessage, "status">): void {
     const frame: ClientFrame = {
-      v: 1,
+      v: PROTOCOL_VERSION,
       type: "turn.start",
       id: clientId,
       content,

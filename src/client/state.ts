@@ -13,8 +13,11 @@ import type {
   WireError,
 } from "./protocol.ts";
 
-/** `reconnecting`: lost, and being restored. `closed`: it will not be restored by itself. */
-export type ConnectionStatus = "connecting" | "open" | "reconnecting" | "closed";
+/**
+ * `reconnecting`: lost, and being restored. `closed`: it will not be restored by itself. `unauthorized`: neither will
+ * this; the server takes the token no longer.
+ */
+export type ConnectionStatus = "connecting" | "open" | "reconnecting" | "closed" | "unauthorized";
 
 export interface OperationState extends OperationView {
   /** The newest progress report of a running tool. */

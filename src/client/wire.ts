@@ -1,11 +1,18 @@
 /** Frames from text. The server's frames are trusted in their content; only what is no frame at all is kept out. */
-import type { Frame } from "./protocol.ts";
+import { type Frame, PROTOCOL_VERSION } from "./protocol.ts";
 
 /** The frame in a message's text, or `null` for anything else, such as the SDK's own messages. */
 export function parseFrame(data: unknown): Frame | null {
   if (typeof data !== "string") return null;
   const value = parseJson(data);
   return isFrame(value) ? value : null;
+}
+
+/** Whether a message's text is a frame, but not of this version. */
+export function isOfOtherVersion(data: unknown): boolean {
+  const value = typeof data === "string" ? parseJson(data) : undefined;
+  if (typeof value !== "object" || value === null || !("v" in value) || !("type" in value)) return false;
+  return typeof value.v === "number" && value.v !== PROTOCOL_VERSION && typeof value.type === "string";
 }
 
 /**
@@ -17,7 +24,7 @@ function isFrame(value: unknown): value is Frame {
   // SAFETY: widens an object to optional unknown members, each of which is checked here.
   const { v, type, time, data, seq } = value as Partial<Record<string, unknown>>;
   return (
-    v === 1 &&
+    v === PROTOCOL_VERSION &&
     typeof type === "string" &&
     typeof time === "string" &&
     typeof data === "object" &&

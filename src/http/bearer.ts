@@ -11,8 +11,8 @@ import { BEARER_PREFIX, SUBPROTOCOL, UNAUTHORIZED_CLOSE } from "../client/protoc
 
 /** The token of a request as it was sent; `null` where there is none, also under another scheme. */
 export function bearerToken(request: Request): string | null {
-  const [, token] = /^bearer(?: +(.*))?$/i.exec(request.headers.get("authorization") ?? "") ?? [];
-  if (token !== undefined) return token.trim();
+  const [, token] = /^bearer +(.+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
+  if (token !== undefined) return token;
   if (!isUpgrade(request)) return null;
   const offer = offeredProtocols(request).find((protocol) => protocol.startsWith(BEARER_PREFIX));
   return offer === undefined ? null : offer.slice(BEARER_PREFIX.length);

@@ -2,6 +2,7 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
+  type ConnectOptions,
   type ConversationConnection,
   type ConversationState,
   connectConversation,
@@ -45,7 +46,7 @@ describe("connectConversation", () => {
     await server.close();
   });
 
-  function connect(options: { acknowledgeWithin?: number; protocols?: string[] } = {}): void {
+  function connect(options: Pick<ConnectOptions, "acknowledgeWithin" | "token"> = {}): void {
     connection = connectConversation({ id: "conv_1", host: `http://${server.host}`, ...options });
   }
 
@@ -71,11 +72,13 @@ describe("connectConversation", () => {
   }
 
   it("connects to the conversation, first without and then with the place to resume from", async () => {
-    connect({ protocols: ["dramatis", "token"] });
+    connect({ token: "a.b.c" });
     expect(connection.getSnapshot().connection).toBe("connecting");
     const first = await opened();
     expect(first.url.pathname).toBe("/conversations/conv_1");
     expect(first.url.searchParams.has("from")).toBe(false);
+    expect(first.url.href).not.toContain("a.b.c");
+    expect(first.protocols).toEqual(["dramatis.v1", "bearer.a.b.c"]);
     first.send(JSON.stringify(recorded(7, "other")));
     await state(({ seq }) => seq === 7);
     first.cut();
@@ -114,7 +117,7 @@ describe("connectConversation", () => {
   it("stays closed after a final close code, until it is asked to reconnect", async () => {
     connect();
     const first = await opened();
-    first.close(4401);
+    first.close(4404);
     await state(({ connection: status }) => status === "closed");
     connection.reconnect();
     const second = await server.connection();
@@ -139,9 +142,61 @@ describe("connectConversation", () => {
     const socket = await opened();
     socket.send("cf_agent_hello");
     socket.send(JSON.stringify({ type: "cf_agent_identity", name: "x" }));
-    socket.send(JSON.stringify({ ...recorded(8, "other"), v: 2 }));
+    socket.send(JSON.stringify({ ...recorded(8, "other"), type: "message.sung" }));
     socket.send(JSON.stringify(recorded(9, "other")));
     expect((await state(({ seq }) => seq === 9)).messages).toHaveLength(1);
+  });
+
+  it("G5 a frame of another version ends the connection, and the error says why", async () => {
+    connect();
+    const socket = await opened();
+    socket.send(JSON.stringify({ ...recorded(8, "other"), v: 2 }));
+    const { error, messages } = await state(({ connection: status }) => status === "closed");
+    expect(error).toMatchObject({ code: "UNSUPPORTED", retriable: false });
+    expect(messages).toEqual([]);
+    await socket.closed;
+  });
+
+  it("ADMIT-1, ADMIT-2: after 4401 it comes back with a new token, where it was", async () => {
+    let tokens = 0;
+    connect({ token: async () => `token-${++tokens}` });
+    const first = await opened();
+    expect(first.protocols).toEqual(["dramatis.v1", "bearer.token-1"]);
+    first.close(4401);
+    await state(({ connection: status }) => status === "reconnecting");
+    const second = await server.connection();
+    expect(second.protocols).toEqual(["dramatis.v1", "bearer.token-2"]);
+    expect(second.url.searchParams.get("from")).toBe("4");
+    second.send(JSON.stringify(recorded(5, "other")));
+    await state(({ seq }) => seq === 5);
+    // It was let in, so the next refusal is a new one.
+    second.close(4401);
+    expect((await server.connection()).protocols).toEqual(["dramatis.v1", "bearer.token-3"]);
+  });
+
+  it("ADMIT-2: is unauthorized after two refusals in a row, or one where the token cannot change, and stays away", async () => {
+    let tokens = 0;
+    connect({ token: () => `token-${++tokens}` });
+    (await opened()).close(4401);
+    (await server.connection()).close(4401);
+    await state(({ connection: status }) => status === "unauthorized");
+    connection.close();
+    connect({ token: "the-same" });
+    (await opened()).close(4401);
+    await state(({ connection: status }) => status === "unauthorized");
+    expect(tokens).toBe(2);
+    connection.reconnect();
+    await server.connection();
+  });
+
+  it("ADMIT-3: stays away for a while after it sent too much, then comes back where it was", async () => {
+    connect();
+    const first = await opened();
+    const before = Date.now();
+    first.close(4429);
+    await state(({ connection: status }) => status === "reconnecting");
+    expect((await server.connection()).url.searchParams.get("from")).toBe("4");
+    expect(Date.now() - before).toBeGreaterThanOrEqual(4_900);
   });
 });
 
@@ -153,7 +208,11 @@ describe("session", () => {
         JSON.stringify({ v: 1, type: "error", time, data: { code: "RATE_LIMITED", message: "Wait.", ref } }),
       );
     const sent: string[] = [];
-    session.opened({ send: (data) => void sent.push(JSON.parse(data).id), reconnect: () => undefined });
+    session.opened({
+      send: (data) => void sent.push(JSON.parse(data).id),
+      reconnect: () => undefined,
+      close: () => undefined,
+    });
     const first = session.send("Hello", { replyToMessageId: "msg_1" });
     expect(session.retry(first)).toBeNull();
     refuse(first);
@@ -210,7 +269,11 @@ describe("session", () => {
             connected = true;
             const from = session.resumeFrom();
             toClient = from === null ? [snapshotOf(journal)] : journal.filter(({ seq = 0 }) => seq > from);
-            session.opened({ send: (data) => void toServer.push(data), reconnect: () => undefined });
+            session.opened({
+              send: (data) => void toServer.push(data),
+              reconnect: () => undefined,
+              close: () => undefined,
+            });
           }
           if (event === "deliver") {
             const [text] = toServer.splice(0, 1);

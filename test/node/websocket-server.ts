@@ -37,6 +37,8 @@ export class ServerSocket {
 
   constructor(
     readonly url: URL,
+    /** The subprotocols that the client offers. */
+    readonly protocols: readonly string[],
     readonly stream: Duplex,
   ) {
     this.closed = new Promise((resolve) => stream.once("close", resolve));
@@ -111,7 +113,9 @@ export class WebSocketServer {
     this.#server.on("upgrade", (request, stream) => {
       const key = `${request.headers["sec-websocket-key"]}${GUID}`;
       const accept = createHash("sha1").update(key).digest("base64");
-      const protocol = request.headers["sec-websocket-protocol"]?.split(",")[0]?.trim();
+      const offers = request.headers["sec-websocket-protocol"]?.split(",") ?? [];
+      const protocols = offers.map((offer) => offer.trim());
+      const [protocol] = protocols;
       const lines = [
         "HTTP/1.1 101 Switching Protocols",
         "Upgrade: websocket",
@@ -121,7 +125,7 @@ export class WebSocketServer {
       ];
       this.#streams.add(stream);
       stream.write(`${lines.join("\r\n")}\r\n\r\n`);
-      this.#connections.put(new ServerSocket(new URL(request.url ?? "/", "ws://server"), stream));
+      this.#connections.put(new ServerSocket(new URL(request.url ?? "/", "ws://server"), protocols, stream));
     });
   }
 

@@ -8,6 +8,9 @@
  *   GET  /gates/KEY/NAME              waits until the gate is open
  *   GET  /gates/KEY/NAME/waiting?count=N  waits until N have come to the gate
  *   POST /gates/KEY/NAME              opens it
+ *   POST /documents/KEY               keeps a document; `null` = none
+ *   GET  /documents/KEY               the document; 503 where there is none
+ *   GET  /documents/KEY/reads         how often it was asked for
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -80,6 +83,8 @@ class Play {
   readonly requests = new Log<RequestRecord>();
   readonly runs = new Log<RunRecord>();
   readonly #gates = new Map<string, Gate>();
+  document: unknown = null;
+  documentReads = 0;
 
   gate(name: string): Gate {
     const gate = this.#gates.get(name) ?? new Gate();
@@ -194,6 +199,13 @@ async function answerControl(
       return void json(null);
     case "GET gates/waiting":
       return void json((await play.gate(name).arrivals.reach(count)).length);
+    case "POST documents":
+      play.document = await readJson(request);
+      return void json(null);
+    case "GET documents":
+      if (name === "reads") return void json(play.documentReads);
+      play.documentReads += 1;
+      return void (play.document === null ? response.writeHead(503).end() : json(play.document));
     case "POST gates":
       play.gate(name).open();
       return void json(null);

@@ -456,6 +456,13 @@ describe("doors", () => {
       }
       await client.settled();
       quiet.mockRestore();
+      if (entrance === "conversations") {
+        const codes = client.framesOf("error").map(({ data: { code, ref } }) => [code, ref]);
+        expect(codes).toEqual([undefined, ...methods].map((id) => ["INVALID_SIGNAL", id]));
+        expect(client.others).toEqual([]);
+        expect(await conversation.journal()).toHaveLength(1);
+        return;
+      }
       const refusals = client.others.filter((other) =>
         JSON.stringify(other).includes("cf_agent_state_error"),
       );

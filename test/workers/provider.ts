@@ -32,6 +32,23 @@ export async function runsOf(key: string, count = 0): Promise<RunRecord[]> {
   return (await control("GET", `/runs/${key}?count=${count}`)) as RunRecord[];
 }
 
+/** A document that the provider serves at an address of its own. */
+export class ServedDocument {
+  readonly #path = `/documents/${crypto.randomUUID()}`;
+  readonly url = `${env.PROVIDER_CONTROL_URL}${this.#path}`;
+
+  /** Serves this from now on; `null` answers 503. */
+  async set(document: unknown): Promise<void> {
+    await control("POST", this.#path, document);
+  }
+
+  /** How often it was asked for. */
+  async reads(): Promise<number> {
+    // SAFETY: the provider answers a number here.
+    return (await control("GET", `${this.#path}/reads`)) as number;
+  }
+}
+
 /** A script with a key of its own, and what the provider knows of it. */
 export class Play {
   readonly key = crypto.randomUUID();

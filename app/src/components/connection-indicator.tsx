@@ -6,6 +6,7 @@ const looks: Record<ConnectionStatus, { text: string; dot: string }> = {
   open: { text: "Live", dot: "bg-accent" },
   reconnecting: { text: "Reconnecting…", dot: "bg-caution skeleton" },
   closed: { text: "Disconnected", dot: "bg-danger" },
+  unauthorized: { text: "Signed out", dot: "bg-danger" },
 };
 
 export function ConnectionIndicator({
@@ -22,7 +23,7 @@ export function ConnectionIndicator({
         <span className={`size-2 rounded-full ${dot}`} aria-hidden="true" />
         {text}
       </span>
-      {status === "closed" && (
+      {(status === "closed" || status === "unauthorized") && (
         <button type="button" onClick={onReconnect} className="font-medium text-accent hover:underline">
           Reconnect
         </button>

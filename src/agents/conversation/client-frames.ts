@@ -5,7 +5,12 @@
  * CFRAME-2  Nothing walks a frame before its depth and its text were checked.
  */
 import type { WSMessage } from "agents";
-import { CLIENT_FRAME_TYPES, type ClientFrame, clientFrameSchema, PROTOCOL_VERSION } from "../../client/protocol.ts";
+import {
+  CLIENT_FRAME_TYPES,
+  type ClientFrame,
+  clientFrameSchema,
+  PROTOCOL_VERSION,
+} from "../../client/protocol.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { checkJson, parseJsonText } from "../../shared/json-text.ts";
@@ -15,7 +20,8 @@ import { MAX_KEY_LENGTH } from "./signals.ts";
 
 /** A message as it came, as JSON. Throws `INVALID_JSON` or `TOO_LARGE`. */
 export function parseMessage(message: WSMessage): unknown {
-  if (lengthOf(message) > MAX_FRAME_LENGTH) throw new DramatisError("TOO_LARGE", "A frame may have at most 2 MiB.");
+  if (lengthOf(message) > MAX_FRAME_LENGTH)
+    throw new DramatisError("TOO_LARGE", "A frame may have at most 2 MiB.");
   if (typeof message !== "string") throw new DramatisError("INVALID_JSON", "Send frames as JSON text.");
   return parseJsonText(message, "The frame");
 }
@@ -48,8 +54,14 @@ export function parseClientFrame(value: unknown): ClientFrame {
 
 function checkKind({ v = PROTOCOL_VERSION, type }: { v?: unknown; type?: unknown }): void {
   if (v !== PROTOCOL_VERSION) {
-    throw new DramatisError("UNSUPPORTED", `Frames are of version ${PROTOCOL_VERSION} here: send "v": ${PROTOCOL_VERSION}.`);
+    throw new DramatisError(
+      "UNSUPPORTED",
+      `Frames are of version ${PROTOCOL_VERSION} here: send "v": ${PROTOCOL_VERSION}.`,
+    );
   }
   if (typeof type === "string" && (CLIENT_FRAME_TYPES as readonly string[]).includes(type)) return;
-  throw new DramatisError("INVALID_SIGNAL", `The type of a frame must be one of ${CLIENT_FRAME_TYPES.join(", ")}.`);
+  throw new DramatisError(
+    "INVALID_SIGNAL",
+    `The type of a frame must be one of ${CLIENT_FRAME_TYPES.join(", ")}.`,
+  );
 }

@@ -58,8 +58,14 @@ export function openConnection(
     sendFrames(client, [ephemeralFrame("error", { code, message, retriable }, {}, host.now())]);
     client.close(closeCode, code);
   };
-  if (host.connections() > MAX_WATCHERS) return refuse(tooManyWatchers(), FLOOD_CLOSE);
-  if (hasExpired(principal, host.now())) return closeUnauthorized(client);
+  if (host.connections() > MAX_WATCHERS) {
+    refuse(tooManyWatchers(), FLOOD_CLOSE);
+    return;
+  }
+  if (hasExpired(principal, host.now())) {
+    closeUnauthorized(client);
+    return;
+  }
   try {
     let sent = 0;
     for (const { frames, last } of host.opening(principal, from)) {
@@ -92,7 +98,11 @@ export function admit(host: ConnectionHost, client: Client, message: WSMessage):
     allowances.set(client, left);
     return true;
   }
-  const error = { code: "RATE_LIMITED", message: "Too much at once. Connect again in a moment.", retriable: true };
+  const error = {
+    code: "RATE_LIMITED",
+    message: "Too much at once. Connect again in a moment.",
+    retriable: true,
+  };
   sendFrames(client, [ephemeralFrame("error", error, {}, now)]);
   client.close(FLOOD_CLOSE, error.code);
   return false;

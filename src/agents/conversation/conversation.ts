@@ -295,7 +295,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       const position = from === null ? undefined : Number(from);
       openConnection(this.#connectionHost, connection, principal, position);
       const { expiresAt } = principal;
-      if (expiresAt !== undefined && connection.state !== null) await this.#wakeups.armBy("expiry", expiresAt);
+      if (expiresAt !== undefined && connection.state !== null)
+        await this.#wakeups.armBy("expiry", expiresAt);
     }
 
     override async onMessage(connection: Client, message: WSMessage): Promise<void> {
@@ -318,7 +319,9 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     #checkRoom(): void {
       // One listener stands for all WebSockets.
-      if (this.#subscribers.size > MAX_WATCHERS) throw tooManyWatchers();
+      if (this.#subscribers.size <= MAX_WATCHERS) return;
+      this.#subscribers.publish([]);
+      throw tooManyWatchers();
     }
 
     async #read<Value>(

@@ -40,7 +40,7 @@ export class Subscribers {
     this.#listeners.delete(listener);
   }
 
-  /** Tells everyone. A listener that throws must keep neither the others nor a commit's effects waiting. */
+  /** Tells everyone, also of nothing: those who have expired or left are gone afterwards. A listener that throws must keep neither the others nor a commit's effects waiting. */
   publish(frames: readonly Frame[]): void {
     for (const listener of this.#listeners.keys()) {
       try {
@@ -90,7 +90,9 @@ export function frameStream(
     const own = turnId === undefined ? frames : frames.filter((frame) => frame.turnId === turnId);
     const end = turnId === undefined ? -1 : own.findIndex(endsTurn);
     const due = expired ? [expiry(clock.now())] : end === -1 ? own : own.slice(0, end + 1);
-    const text = due.map(encode).join("");
+    // Only who writes learns that a reader has left: where there is nothing to say, events have comments.
+    const text =
+      due.length === 0 && frames.length === 0 && encoding === "sse" ? ":\n\n" : due.map(encode).join("");
     if (text !== "") controller.enqueue(encoder.encode(text));
     if (end === -1 && !expired) return true;
     leave();

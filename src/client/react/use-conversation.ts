@@ -4,7 +4,8 @@
  */
 import { useAgent } from "agents/react";
 import { PartySocket } from "partysocket";
-import { useMemo, useState, useSyncExternalStore } from "react";
+import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { Admission, type Token } from "../admission.ts";
 import type { HistoryPage } from "../history.ts";
 import type { Content } from "../protocol.ts";
 import { isFinalClose, parseHost, reconnection, resumingWebSocket, type WebSocketClass } from "../resume.ts";
@@ -24,8 +25,8 @@ export interface UseConversationOptions {
   host?: string;
   /** The browser's own when absent. */
   WebSocket?: WebSocketClass;
-  /** Subprotocols, which carry a browser's token. */
-  protocols?: string[];
+  /** Bearer token; a function is asked at each attempt, and again when the server takes the last one no longer. */
+  token?: Token;
 }
 
 export interface Conversation {
@@ -54,27 +55,37 @@ export interface Conversation {
  * const { messages, send } = useConversation(id);
  */
 export function useConversation(id: string, options: UseConversationOptions = {}): Conversation {
-  const { session, socketClass } = useSession(id, options.WebSocket);
+  const { session, admission, socketClass } = useSession(id, options);
+  const { token } = options;
+  useEffect(() => {
+    admission.token = token;
+  }, [admission, token]);
   const agent = useAgent({
     agent: "conversation",
     name: id,
     ...address(options.host),
     ...reconnection,
-    ...(options.protocols === undefined ? {} : { protocols: options.protocols }),
+    protocols: admission.protocols,
     WebSocket: socketClass,
     maxEnqueuedMessages: 0,
-    shouldReconnectOnClose: (event) => !isFinalClose(event),
     onOpen: ({ target }) => {
       const socket = socketOf(target, id);
       if (socket === null) return;
-      session.opened({ send: (data) => void socket.send(data), reconnect: () => socket.reconnect() });
+      session.opened({
+        send: (data) => void socket.send(data),
+        reconnect: () => socket.reconnect(),
+        close: () => socket.close(),
+      });
     },
     onMessage: ({ target, data }) => {
-      if (socketOf(target, id) !== null) session.received(data);
+      if (socketOf(target, id) !== null && session.received(data)) admission.entered();
     },
-    onClose: ({ target }) => {
+    onClose: ({ target, code }) => {
       const socket = socketOf(target, id);
-      if (socket !== null) session.closed({ final: !socket.shouldReconnect });
+      if (socket === null) return;
+      // The SDK comes back by itself after any other code, and after none of these.
+      if (isFinalClose(code) && admission.returnsAfter({ code })) socket.reconnect();
+      session.closed({ final: !socket.shouldReconnect, code });
     },
   });
   const state = useSyncExternalStore(session.subscribe, session.getSnapshot, session.getSnapshot);
@@ -90,21 +101,23 @@ export function useConversation(id: string, options: UseConversationOptions = {}
 interface Live {
   id: string;
   session: ConversationSession;
+  admission: Admission;
   socketClass: WebSocketClass;
 }
 
 /** One session per conversation: another id begins anew in the same render. */
-function useSession(id: string, base?: WebSocketClass): Live {
-  const [live, setLive] = useState(() => createLive(id, base));
+function useSession(id: string, options: UseConversationOptions): Live {
+  const [live, setLive] = useState(() => createLive(id, options));
   if (live.id === id) return live;
-  const next = createLive(id, base);
+  const next = createLive(id, options);
   setLive(next);
   return next;
 }
 
-function createLive(id: string, base?: WebSocketClass): Live {
+function createLive(id: string, { WebSocket: base, token }: UseConversationOptions): Live {
   const session = new ConversationSession();
-  return { id, session, socketClass: resumingWebSocket(session.resumeFrom, base) };
+  const admission = new Admission(token);
+  return { id, session, admission, socketClass: resumingWebSocket(session.resumeFrom, base) };
 }
 
 /** The page's own protocol decides where no host says otherwise. */

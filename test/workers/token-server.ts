@@ -1,0 +1,101 @@
+/** The application with authentication as it is deployed, and clients that have tokens. */
+import { createExecutionContext } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { SignJWT } from "jose";
+import { expect } from "vitest";
+import { type DramatisEnv, dramatis } from "../../src/dramatis.ts";
+import { persona } from "./http-client.ts";
+import { Client } from "./world.ts";
+
+export const SECRET = "a secret of more than thirty-two bytes";
+
+const app = dramatis({ libraries: [] });
+
+export interface Claims {
+  [claim: string]: unknown;
+}
+
+/** A token that is good for five minutes unless the claims say otherwise; `undefined` leaves a claim out. */
+export function sign(
+  claims: Claims = {},
+  { key = SECRET, alg = "HS256", kid }: { key?: string | CryptoKey; alg?: string; kid?: string } = {},
+): Promise<string> {
+  const all = { sub: "ada", tenant: "acme", exp: Math.floor(Date.now() / 1000) + 300, ...claims };
+  const present = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+  const secret = typeof key === "string" ? new TextEncoder().encode(key) : key;
+  return new SignJWT(present).setProtectedHeader({ alg, ...(kid === undefined ? {} : { kid }) }).sign(secret);
+}
+
+/** How a socket was answered: the response, and a client where there is one. */
+export interface Knock {
+  response: Response;
+  client: Client | null;
+}
+
+/** The Worker with these variables. */
+export class TokenServer {
+  readonly #env: DramatisEnv;
+
+  constructor(variables: object = { AUTH_SECRET: SECRET }) {
+    // SAFETY: the test environment has every binding of the application; variables are added.
+    this.#env = { ...env, ...variables } as unknown as DramatisEnv;
+  }
+
+  fetch(path: string, init: RequestInit = {}, origin = "http://dramatis.test"): Promise<Response> {
+    return app.handler.fetch(new Request(`${origin}${path}`, init), this.#env, createExecutionContext());
+  }
+
+  /** A request with a token. */
+  as(token: string, path: string, init: RequestInit = {}): Promise<Response> {
+    const headers = new Headers(init.headers);
+    headers.set("authorization", `Bearer ${token}`);
+    return this.fetch(path, { ...init, headers });
+  }
+
+  /** The body of an answer, which must have this status. */
+  async call<Body = unknown>(
+    token: string,
+    method: string,
+    path: string,
+    status: number,
+    body?: unknown,
+  ): Promise<Body> {
+    const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
+    const response = await this.as(token, path, init);
+    const text = await response.text();
+    expect(response.status, `${method} ${path}: ${text}`).toBe(status);
+    return JSON.parse(text);
+  }
+
+  /** Knocks at a socket's door with subprotocols, as a browser does. */
+  async knock(path: string, protocols: string[]): Promise<Knock> {
+    const headers = {
+      upgrade: "websocket",
+      ...(protocols.length === 0 ? {} : { "sec-websocket-protocol": protocols.join(", ") }),
+    };
+    const response = await this.fetch(path, { headers });
+    return { response, client: response.webSocket === null ? null : new Client(response.webSocket) };
+  }
+
+  /** A client that came in. */
+  async connect(token: string, path: string): Promise<Client> {
+    const { response, client } = await this.knock(path, ["dramatis.v1", `bearer.${token}`]);
+    expect(response.headers.get("sec-websocket-protocol")).toBe("dramatis.v1");
+    if (client === null) throw new Error(`No WebSocket: ${response.status} ${await response.text()}`);
+    return client;
+  }
+
+  /** A conversation with a new agent; answers its id. */
+  async conversation(token: string): Promise<string> {
+    const agent = await this.call<{ id: string }>(token, "POST", "/api/agents", 201, { persona });
+    const { id } = await this.call<{ id: string }>(token, "POST", "/api/conversations", 201, {
+      agentId: agent.id,
+    });
+    return id;
+  }
+}
+
+/** The actor of a conversation. */
+export function actorOf(conversation: string, tenant = "acme"): DurableObjectStub {
+  return env.Conversation.getByName(`${tenant}:${conversation}`);
+}
