@@ -46,8 +46,8 @@ describe("tokens that are refused", () => {
       "no signature",
       () => `${encoded({ alg: "none" })}.${encoded({ sub: "ada", tenant: "acme", exp: 9e9 })}.`,
     ],
-    ["HS512", () => sign({}, { key: SECRET.repeat(2), alg: "HS512" })],
-    ["HS384 with the secret", () => sign({}, { key: SECRET.repeat(2).slice(0, 48), alg: "HS384" })],
+    ["HS512", () => sign({}, { alg: "HS512" })],
+    ["HS384", () => sign({}, { alg: "HS384" })],
     [
       "an asymmetric key",
       async () => sign({}, { key: (await generateKeyPair("ES256")).privateKey, alg: "ES256" }),
