@@ -336,7 +336,7 @@ describe("tenants", () => {
       });
       for (const list of ["/api/agents?limit=200", "/api/conversations?limit=200"]) {
         const text = JSON.stringify(await server.call(token, "GET", list, 200));
-        expect(text).toContain(tenant === "acme" && list.includes("agents") ? '"tenant":"acme"' : "");
+        expect(text).toContain(list.includes("agents") ? '"id":"guide"' : conversations[tenant]);
         expect(text).not.toContain(conversations[other]);
         expect(text).not.toContain(other);
       }
