@@ -87,6 +87,12 @@ describe("expiry", () => {
     },
   );
 
+  test("JWT-3 a token may be good until the year 9999", async () => {
+    const client = await opened("/conversations/", 253_402_300_799);
+    await client.settled();
+    client.close();
+  });
+
   test.each(DOORS)("CONN-3 nothing of an expired connection is taken: %s", async (door) => {
     const wait = stopClock();
     const client = await opened(door, seconds() + 60);

@@ -86,7 +86,7 @@ const allowances = new WeakMap<Client, Allowance>();
 
 /** Whether a message may be looked at. Closes the connection that has expired, or sends too much. */
 export function admit(host: ConnectionHost, client: Client, message: WSMessage): boolean {
-  // After its close, what the client had sent before still arrives.
+  // What the client had sent before its connection was closed may still arrive.
   if (client.readyState !== WebSocket.OPEN) return false;
   const now = host.now();
   if (client.state !== null && hasExpired(client.state.principal, now)) {

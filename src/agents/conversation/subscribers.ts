@@ -40,7 +40,10 @@ export class Subscribers {
     this.#listeners.delete(listener);
   }
 
-  /** Tells everyone, also of nothing: those who have expired or left are gone afterwards. A listener that throws must keep neither the others nor a commit's effects waiting. */
+  /**
+   * Tells everyone; told of nothing, those who have expired or left go. A listener that throws must keep neither the
+   * others nor a commit's effects waiting.
+   */
   publish(frames: readonly Frame[]): void {
     for (const listener of this.#listeners.keys()) {
       try {
