@@ -28,9 +28,10 @@ export class Wakeups extends LifecycleCapability {
     await jobs.push({ id, fn: name, time: Date.now() + milliseconds });
   }
 
-  /** Arms the wake-up `name`, or brings it forward, so that it comes at `time` (since the epoch) at the latest. */
-  async armBy(name: string, time: number): Promise<void> {
+  /** Arms the wake-up `name`, or brings it forward, so that it comes at `at` (since the epoch) or earlier. */
+  async armBy(name: string, at: number): Promise<void> {
     const { jobs } = this.lifecycle;
+    const time = Math.min(at, Date.now() + MAX_AHEAD_MS);
     const id = `${ID_PREFIX}${name}`;
     const armed = this.#ending.has(name) ? undefined : jobs.get(id);
     if (armed === undefined || armed.time > time) await jobs.push({ id, fn: name, time });
@@ -39,7 +40,7 @@ export class Wakeups extends LifecycleCapability {
   onJob({ job }: LifecycleJobContext): LifecycleJobOutcome {
     this.#ending.delete(job.fn);
     const again = this.#run(job.fn);
-    if (again !== null) return { rescheduleAt: Date.now() + again };
+    if (again !== null) return { rescheduleAt: Date.now() + Math.min(again, MAX_AHEAD_MS) };
     this.#ending.add(job.fn);
     return undefined;
   }
@@ -55,3 +56,5 @@ export class Wakeups extends LifecycleCapability {
 }
 
 const RETRY_MS = 5_000;
+/** The platform takes no alarm that is centuries ahead; a handler that is woken too early waits on. */
+const MAX_AHEAD_MS = 30 * 24 * 3_600_000;
