@@ -1,11 +1,13 @@
 /**
- * Ids of turns, messages and operations. The first nineteen characters after the prefix are those of one ULID per
- * turn; the last seven encode the turn's number and the item's index in it.
+ * Ids of turns, messages and operations. The first nineteen characters after the prefix are taken from one ULID per
+ * turn, its time and the end of its random part; the last seven encode the turn's number and the item's index in it.
  *
  * ID-1  An id resolves to its turn without an index, and is genuine only if its stem equals the stored one.
+ * ID-2  No two conversations share an id: ULIDs of one millisecond and isolate differ at their end only, so a stem has it.
  */
 
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const TIME_LENGTH = 10;
 const STEM_LENGTH = 19;
 const CODE_LENGTH = 7;
 const ITEMS_PER_TURN = 8192;
@@ -27,7 +29,7 @@ export interface ItemAddress {
 
 /** The stem shared by all ids of a turn. */
 export function stemOf(ulid: string): string {
-  return ulid.slice(0, STEM_LENGTH);
+  return ulid.slice(0, TIME_LENGTH) + ulid.slice(TIME_LENGTH - STEM_LENGTH);
 }
 
 export function turnId(stem: string, turn: number): string {
