@@ -97,7 +97,8 @@ export class ConversationRuntime {
   /** Commits what could not be committed before, then starts every effect that the state calls for and that is not running. */
   reconcile(): void {
     if (!this.exists) return;
-    for (const signals of this.#unsaved.splice(0)) this.#report(signals);
+    // One at a time: while another outcome of a turn waits, that turn's effects must not start again.
+    for (let left = this.#unsaved.length; left > 0; left--) this.#report(this.#unsaved.shift() ?? []);
     for (const effect of effectsOf(this.state)) this.#start(effect);
   }
 
