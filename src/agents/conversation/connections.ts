@@ -4,6 +4,8 @@
  * CONN-1  A connection first gets a snapshot, or, with `from`, what it missed; then every frame once, in order. One that
  *         missed too much for its buffer is closed in between, and comes back with the last number it got.
  * CONN-2  What a client sends is validated; a bad frame is answered with `error` and changes nothing.
+ * CLOSE-1  A connection that cannot be opened for now is closed with 1013, so its client comes back; only one that can
+ *         never be opened is turned away for good, with 4404.
  */
 import type { Connection, WSMessage } from "agents";
 import { type ClientFrame, clientFrameSchema, type Frame } from "../../client/protocol.ts";
@@ -55,9 +57,9 @@ export function openConnection(
     // Only now: what the opening flushes to those who watch already is in this client's opening itself.
     client.setState({ principal });
   } catch (error) {
-    const { code, message } = reported(error);
-    sendFrames(client, [ephemeralFrame("error", { code, message }, {}, host.now())]);
-    client.close(4404, code);
+    const { code, message, retriable } = reported(error);
+    sendFrames(client, [ephemeralFrame("error", { code, message, retriable }, {}, host.now())]);
+    client.close(retriable ? CONTINUE_LATER : 4404, code);
   }
 }
 
