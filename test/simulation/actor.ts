@@ -125,7 +125,7 @@ export class Actor implements LifeHost {
   tend(): void {
     this.#watchAlarm();
     const life = this.living;
-    const isIdle = life !== null && !life.runtime.busy && life.clock.pending === 0;
+    const isIdle = life !== null && !life.runtime.busy && life.clock.pending === 0 && life.readers === 0;
     if (isIdle && !this.#wasIdle) {
       for (const fault of this.surroundings.plane.cross(this.surroundings.conversation, "idle")) {
         this.surroundings.plane.fire(fault);

@@ -1,4 +1,5 @@
 /** What every simulated program of a user does: it begins, says what is planned, and leaves. */
+import type { ConversationState as ClientState } from "../../src/client/state.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { type Actor, TENANT } from "./actor.ts";
 import type { WorldClock } from "./clocks.ts";
@@ -30,6 +31,11 @@ export abstract class Client {
     const { clock, plan } = world;
     clock.timer(plan.joins, () => void this.begin());
     if (plan.leaves !== undefined) clock.timer(plan.joins + plan.leaves, () => this.leave());
+  }
+
+  /** What it shows, if it shows anything. */
+  get view(): ClientState | null {
+    return null;
   }
 
   protected get principal(): Principal {

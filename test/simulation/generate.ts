@@ -46,7 +46,7 @@ function conversationPlan(random: Random): ConversationPlan {
 }
 
 function clientPlan(random: Random): ClientPlan {
-  const channel = random.chance(0.6) ? "socket" : "http";
+  const channel = random.chance(0.5) ? "socket" : random.pick(["http", "stream"] as const);
   const leaves = random.chance(0.3) ? { leaves: random.int(1_000, 40_000) } : {};
   return {
     user: random.pick(USERS),
@@ -58,7 +58,7 @@ function clientPlan(random: Random): ClientPlan {
       at: random.int(100, 15_000),
       ms: random.int(100, 20_000),
     })),
-    messages: random.list(random.small(channel === "http" ? 1 : 0, 4), (index) =>
+    messages: random.list(random.small(channel === "socket" ? 0 : 1, 4), (index) =>
       messagePlan(random.fork(`message ${index}`)),
     ),
   };
@@ -110,6 +110,7 @@ const REACH: Readonly<Partial<Record<Port, number>>> = {
   "socket.open": 3,
   "socket.up": 4,
   "socket.down": 30,
+  "stream.read": 15,
   alarm: 3,
   idle: 3,
 };

@@ -64,6 +64,9 @@ export class Life implements Caller {
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
   readonly host: ConnectionHost;
+  readonly subscribers = new Subscribers();
+  /** Streams that are being read: they keep it in memory. */
+  readers = 0;
   /** Rejects when it dies. */
   readonly death: Promise<never>;
   #alive = true;
@@ -99,7 +102,7 @@ export class Life implements Caller {
 
   ports(): ConstructorParameters<typeof ConversationRuntime>[0] {
     const { variant, ids, fetch, executor } = this.actor.surroundings;
-    const subscribers = new Subscribers();
+    const { subscribers } = this;
     subscribers.add((frames) => broadcast(this.actor.connections(), frames));
     const publish: Publish = (frames) => this.cross("publish", () => subscribers.publish(frames));
     const database = this.#database();

@@ -17,10 +17,13 @@ export interface ConversationPlan {
   clients: ClientPlan[];
 }
 
-/** A program that a user runs. `socket` is the live client; `http` asks again until it is answered. */
+/**
+ * A program that a user runs. `socket` is the live client; `http` asks again until it is answered; `stream` does so too, and
+ * reads the stream of frames.
+ */
 export interface ClientPlan {
   user: string;
-  channel: "socket" | "http";
+  channel: "socket" | "http" | "stream";
   /** When it begins. */
   joins: number;
   /** One way through the network. */
@@ -98,6 +101,7 @@ export const PORTS = [
   "socket.open",
   "socket.up",
   "socket.down",
+  "stream.read",
   "alarm",
   "idle",
 ] as const;
@@ -141,6 +145,7 @@ export const FAULTS_OF: Readonly<Record<Port, readonly FaultKind[]>> = {
   "socket.open": ["crash", "loss", "delay"],
   "socket.up": ["loss", "delay", "duplicate"],
   "socket.down": ["crash", "loss", "delay"],
+  "stream.read": ["loss", "delay"],
   alarm: ["crash", "delay", "duplicate", "jump"],
   idle: ["evict", "crash"],
 };

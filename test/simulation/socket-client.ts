@@ -21,7 +21,7 @@ interface Connection {
 }
 
 export class SocketClient extends Client {
-  readonly session = new ConversationSession({ clock: this.world.clock });
+  readonly #session = new ConversationSession({ clock: this.world.clock });
   #connection: Connection | null = null;
   #absent = false;
   /** The key under which a message was sent last, by the one it was sent under first. */
@@ -34,7 +34,7 @@ export class SocketClient extends Client {
 
   constructor(world: ClientSurroundings) {
     super(world);
-    this.session.subscribe(() => this.#look());
+    this.#session.subscribe(() => this.#look());
     for (const { at, ms } of world.plan.absences) {
       world.clock.timer(world.plan.joins + at, () => {
         this.#absent = true;
@@ -45,6 +45,10 @@ export class SocketClient extends Client {
         void this.#connect();
       });
     }
+  }
+
+  override get view(): ClientState {
+    return this.#session.getSnapshot();
   }
 
   protected override arrive(): void {
@@ -59,7 +63,7 @@ export class SocketClient extends Client {
   protected override async say(sent: SentMessage, { waitsFor }: MessagePlan): Promise<void> {
     this.#keys.set(sent.tag, sent.tag);
     this.#waiting.push(sent);
-    this.session.send(sent.content, { id: sent.tag });
+    this.#session.send(sent.content, { id: sent.tag });
     if (waitsFor === "nothing") return;
     await this.#until(() => sent.acknowledgedAt !== undefined);
     if (waitsFor === "answer") await this.#until((state) => this.#isAnswered(state, sent));
@@ -68,7 +72,7 @@ export class SocketClient extends Client {
   #until(condition: (state: ClientState) => boolean): Promise<void> {
     return new Promise((resolve) => {
       const look = () => {
-        if (!condition(this.session.getSnapshot())) return;
+        if (!condition(this.#session.getSnapshot())) return;
         this.#watchers.delete(look);
         resolve();
       };
@@ -84,7 +88,7 @@ export class SocketClient extends Client {
   }
 
   #look(): void {
-    const state = this.session.getSnapshot();
+    const state = this.#session.getSnapshot();
     for (const sent of [...this.#waiting]) {
       const key = this.#keys.get(sent.tag);
       const pending = state.pending.find(({ clientId }) => clientId === key);
@@ -102,19 +106,19 @@ export class SocketClient extends Client {
     this.#retrying.add(key);
     this.note(`was told that ${sent.tag} was refused`);
     this.world.clock.timer(RETRY_MS, () => {
-      const { pending } = this.session.getSnapshot();
+      const { pending } = this.#session.getSnapshot();
       if (this.gone || !pending.some(({ clientId }) => clientId === key)) return;
       const again = `${sent.tag}+${this.#retrying.size}`;
       this.#keys.set(sent.tag, again);
-      this.session.send(sent.content, { id: again });
-      this.session.discard(key);
+      this.#session.send(sent.content, { id: again });
+      this.#session.discard(key);
     });
   }
 
   async #connect(): Promise<void> {
     const { clock, plan, plane, conversation, client, actor, history } = this.world;
     if (this.gone || this.#absent || this.#connection !== null) return;
-    const from = this.session.resumeFrom();
+    const from = this.#session.resumeFrom();
     const record: ConnectionRecord = { conversation, client, from, frames: [] };
     const shared = { clock, plane, conversation, latency: plan.latency, crash: () => actor.crash() };
     const broken = () => clock.timer(SILENCE_MS, () => this.#lost(connection, false));
@@ -185,12 +189,12 @@ export class SocketClient extends Client {
     if (this.#connection !== connection) return;
     switch (item.type) {
       case "open":
-        this.session.opened(connection.transport);
+        this.#session.opened(connection.transport);
         return;
       case "text": {
         const frame: Frame = JSON.parse(item.text);
         connection.record.frames.push(frame);
-        this.session.received(item.text);
+        this.#session.received(item.text);
         return;
       }
       case "close":
@@ -205,7 +209,7 @@ export class SocketClient extends Client {
     if (connection === null || this.#connection !== connection) return;
     connection.end();
     this.#connection = null;
-    this.session.closed({ final });
+    this.#session.closed({ final });
     this.note(final ? "is disconnected for good" : "is disconnected");
     if (final && !this.gone) this.world.history.incidents.push("A client was turned away for good.");
     if (!final) this.world.clock.timer(RETRY_MS, () => void this.#connect());

@@ -13,6 +13,7 @@ import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { Page, PageOptions } from "../../src/shared/page.ts";
 import { Actor, TENANT } from "./actor.ts";
+import type { Client } from "./client.ts";
 import { WorldClock } from "./clocks.ts";
 import { Crash, FaultPlane, InjectedError } from "./faults.ts";
 import type { ClientOutcome, History, Outcome } from "./history.ts";
@@ -21,12 +22,15 @@ import type { Life, Variant } from "./life.ts";
 import { Model } from "./model.ts";
 import type { ConversationPlan, Plan } from "./plan.ts";
 import { SocketClient } from "./socket-client.ts";
+import { StreamClient } from "./stream-client.ts";
 import { EFFECTS, executorFor, LIBRARY, toolLibrary } from "./tools.ts";
 
 /** More events than any run takes. */
 const MAX_EVENTS = 60_000;
 /** Any run is at rest by then, in milliseconds of its own time. */
 const MAX_ELAPSED = 3 * 60 * 60_000;
+
+const PROGRAMS = { socket: SocketClient, http: HttpClient, stream: StreamClient };
 
 export async function runPlan(plan: Plan, variant: Variant = {}): Promise<History> {
   const clock = new WorldClock();
@@ -84,7 +88,7 @@ interface Surroundings {
 interface PlacedClient {
   conversation: number;
   client: number;
-  program: HttpClient | SocketClient;
+  program: Client;
 }
 
 async function build(plan: Plan, { clock, plane, history, note, variant }: Surroundings) {
@@ -118,7 +122,7 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
     });
     actors.push(actor);
     own.clients.forEach((clientPlan, client) => {
-      const Program = clientPlan.channel === "socket" ? SocketClient : HttpClient;
+      const Program = PROGRAMS[clientPlan.channel];
       const surroundings = { actor, conversation, client, plan: clientPlan, clock, plane, history, note };
       clients.push({ conversation, client, program: new Program(surroundings) });
     });
@@ -201,9 +205,8 @@ async function outcomeOf(
 }
 
 function clientOutcome({ client, program }: PlacedClient, life: Life): ClientOutcome {
-  if (!(program instanceof SocketClient)) return { client };
-  const state = program.session.getSnapshot();
-  return state.seq === null ? { client } : { client, resumed: resumed(life, state) };
+  const { view } = program;
+  return view === null || view.seq === null ? { client } : { client, resumed: resumed(life, view) };
 }
 
 /** A client's state after a connection that continues where it is. */
