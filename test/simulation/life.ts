@@ -78,7 +78,7 @@ export class Life implements Caller {
     this.clock = new MortalClock(clock);
     this.death = new Promise<never>((_, reject) => (this.#reject = reject));
     this.death.catch(() => undefined);
-    this.runtime = new ConversationRuntime(this.ports());
+    this.runtime = new ConversationRuntime(this.#ports());
     this.queries = new ConversationQueries(this.runtime.store);
     this.host = this.#connectionHost();
   }
@@ -100,7 +100,7 @@ export class Life implements Caller {
     this.clock.die();
   }
 
-  ports(): ConstructorParameters<typeof ConversationRuntime>[0] {
+  #ports(): ConstructorParameters<typeof ConversationRuntime>[0] {
     const { variant, ids, fetch, executor } = this.actor.surroundings;
     const { subscribers } = this;
     subscribers.add((frames) => broadcast(this.actor.connections(), frames));

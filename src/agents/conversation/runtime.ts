@@ -8,8 +8,8 @@
  *        lost starts again.
  * RUN-4  The outcome of an effect whose commit failed is kept and committed later; the effect does not run again. One
  *        that can never be planned or committed fails its turn.
- * ARM-1  Nobody is told that a message was accepted before the wake-up of its turn is armed; what failed to arm is armed
- *        again with the next commit.
+ * ARM-1  A message is answered for only when the wake-up of its turn is armed; what failed to arm is armed again with the
+ *        next commit.
  */
 
 import type { Content, Frame } from "../../client/protocol.ts";
