@@ -174,7 +174,15 @@ const PLANTED: Planted[] = [
     variant: { database: (database) => ({ ...database, transaction: (body) => body() }) },
   },
   {
-    defect: "frames that are lost",
+    defect: "a record that no client is told of",
+    property: "frames",
+    plan: SMALL,
+    variant: {
+      publish: (publish) => (frames) => publish(frames.filter(({ type }) => type !== "tool.completed")),
+    },
+  },
+  {
+    defect: "text that is lost",
     property: "frames",
     plan: SMALL,
     variant: {

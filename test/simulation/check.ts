@@ -31,7 +31,8 @@ export const PROPERTIES = {
     "A result in the transcript is what the tool answered, or says that it failed or that its outcome is unknown.",
   "model calls": "The model is asked again only where a fault or a failure explains it.",
   text: "An answer is, to the letter, what the model said in one of its calls.",
-  frames: "On each connection numbers ascend, and the text of a message arrives without gap or repetition.",
+  frames:
+    "On each connection every durable frame comes once, in order, and text arrives without gap or repetition.",
   views: "Every client that comes back sees what the server has recorded, however it got there.",
   "tool state": "A note that was answered for is kept.",
 } as const;
@@ -267,48 +268,68 @@ function checkTexts({ history, outcome, fail }: Scope): void {
   }
 }
 
-function checkFrames(
-  { conversation, client, from, frames }: ConnectionRecord,
-  history: History,
-  fail: Scope["fail"],
+function checkFrames(connection: ConnectionRecord, history: History, fail: Scope["fail"]): void {
+  const where = `Connection of client ${connection.client} from ${connection.from}`;
+  const report = (detail: string) => fail("frames", `${where}: ${detail}`);
+  checkNumbers(connection, history.outcomes[connection.conversation]?.journal ?? [], report);
+  checkDeltas(connection, history, report);
+}
+
+/** Entries that no client is told of. */
+const SILENT = new Set(["conversation.started", "turn.resumed"]);
+
+/** From where a connection begins, every durable frame comes once, in order. */
+function checkNumbers(
+  { from, frames }: ConnectionRecord,
+  journal: Outcome["journal"],
+  report: (detail: string) => void,
 ): void {
-  const where = `Connection of client ${client} from ${from}`;
-  const said = history.modelCalls
-    .filter((call) => call.conversation === conversation)
-    .map(({ text }) => text);
+  // What refuses a connection has no number, and may come before anything else.
+  const told = frames.filter(({ type, seq }) => type !== "error" || seq !== undefined);
+  const [first, ...rest] = told;
+  const begins = from ?? first?.seq;
+  if (first === undefined || begins === undefined) return;
+  if ((first.type === "snapshot") !== (from === null)) report(`begins with ${first.type}.`);
+  const got = (from === null ? rest : told).flatMap(({ seq }) => seq ?? []);
+  const last = got.at(-1) ?? begins;
+  const due = journal.filter(({ seq, type }) => seq > begins && seq <= last && !SILENT.has(type));
+  const wanted = due.map(({ seq }) => seq);
+  if (!isDeepStrictEqual(got, wanted)) report(`numbers ${got.join(" ")} came, of ${wanted.join(" ")}.`);
+}
+
+/** The text of a message grows without gap or repetition, and is what the model says. */
+function checkDeltas(
+  { conversation, frames }: ConnectionRecord,
+  { modelCalls }: History,
+  report: (detail: string) => void,
+): void {
+  const said = modelCalls.filter((call) => call.conversation === conversation).map(({ text }) => text);
   const texts = new Map<string, string>();
-  let seq = from ?? 0;
-  frames.forEach((frame, index) => {
-    if (frame.type === "snapshot") {
-      if (from !== null || index > 0) fail("frames", `${where}: a snapshot out of place.`);
-      for (const { messageId, text } of frame.data.partials) texts.set(messageId, text);
-      seq = frame.seq ?? seq;
-      return;
-    }
-    if (from === null && index === 0 && frame.type !== "error")
-      fail("frames", `${where}: begins with ${frame.type}.`);
-    if (frame.seq !== undefined) {
-      if (frame.seq <= seq) fail("frames", `${where}: ${frame.seq} after ${seq}.`);
-      seq = frame.seq;
-    }
+  for (const frame of frames) {
     const id = frame.messageId ?? "";
-    if (frame.type === "message.reset") texts.delete(id);
-    if (frame.type === "message.completed") {
-      const shown = texts.get(id) ?? "";
-      if (!frame.data.content.startsWith(shown))
-        fail("frames", `${where}: ${id} was shown as ${JSON.stringify(shown)}.`);
-      texts.delete(id);
+    const shown = texts.get(id) ?? "";
+    switch (frame.type) {
+      case "snapshot":
+        for (const { messageId, text } of frame.data.partials) texts.set(messageId, text);
+        break;
+      case "message.reset":
+        texts.delete(id);
+        break;
+      case "message.completed":
+        if (!frame.data.content.startsWith(shown)) report(`${id} was shown as ${JSON.stringify(shown)}.`);
+        texts.delete(id);
+        break;
+      case "message.delta": {
+        const { offset, text: piece } = frame.data;
+        if (offset !== shown.length) report(`${id} continues at ${offset} after ${shown.length}.`);
+        const text = shown + piece;
+        if (!said.some((one) => one.startsWith(text))) report(`${id} shows ${JSON.stringify(text)}.`);
+        texts.set(id, text);
+        break;
+      }
+      default:
     }
-    if (frame.type !== "message.delta") return;
-    const before = texts.get(id) ?? "";
-    if (frame.data.offset !== before.length) {
-      fail("frames", `${where}: ${id} continues at ${frame.data.offset} after ${before.length}.`);
-    }
-    const text = before + frame.data.text;
-    if (!said.some((one) => one.startsWith(text)))
-      fail("frames", `${where}: ${id} shows ${JSON.stringify(text)}.`);
-    texts.set(id, text);
-  });
+  }
 }
 
 function checkViews({ outcome, fail }: Scope): void {
