@@ -124,13 +124,11 @@ function checkEnds(scope: Scope): void {
   const { history, outcome, fail } = scope;
   const active = [...outcome.stored.active.keys()];
   if (active.length > 0) fail("ends", `Turns ${active.join(", ")} never end.`);
-  const acknowledged = new Set(
-    sentIn(scope).flatMap(({ tag, acknowledgedAt }) => (acknowledgedAt === undefined ? [] : [tag])),
-  );
+  const answered = new Set(sentIn(scope).flatMap(({ tag, isAnswered }) => (isAnswered ? [tag] : [])));
   const unarmed = history.fired.some(({ port, kind }) => port === "window.open" && kind === "error");
   for (const tag of outcome.abandoned) {
-    // Where the wake-up could not be set, nobody was told that the message was accepted.
-    if (!unarmed || acknowledged.has(tag)) fail("ends", `The turn of ${tag} waits until somebody calls.`);
+    // Where the wake-up could not be set, nobody was given an answer, though who watches may have seen the message.
+    if (!unarmed || answered.has(tag)) fail("ends", `The turn of ${tag} waits until somebody calls.`);
   }
   if (outcome.timers > 0) fail("ends", `${outcome.timers} timers are left.`);
   if (outcome.armed && active.length === 0) fail("ends", "The wake-up is still armed.");

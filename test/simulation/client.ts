@@ -59,7 +59,15 @@ export abstract class Client {
     const { conversation, client, plan, clock, history } = this.world;
     const tag = tagOf(conversation, client, index);
     const content = `${tag} ${words(length, index)}`;
-    const sent = { conversation, client, user: plan.user, tag, content, sentAt: clock.elapsed };
+    const sent = {
+      conversation,
+      client,
+      user: plan.user,
+      tag,
+      content,
+      sentAt: clock.elapsed,
+      isAnswered: false,
+    };
     history.sent.push(sent);
     this.note(`sends ${tag}`);
     return sent;

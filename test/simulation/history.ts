@@ -18,6 +18,8 @@ export interface SentMessage {
   sentAt: number;
   /** Absent while nobody told its sender that it was recorded. */
   acknowledgedAt?: number;
+  /** By an answer to the request itself, and not by the frames that everybody gets. */
+  isAnswered: boolean;
   /** As the acknowledgement named it, where it did. */
   turnId?: string;
 }

@@ -35,6 +35,7 @@ export class HttpClient extends Client {
       );
       if (this.gone) break;
       if (started !== undefined) {
+        sent.isAnswered = true;
         this.acknowledged(sent, started.turnId);
         return started.turnId;
       }

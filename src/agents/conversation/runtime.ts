@@ -9,7 +9,7 @@
  * RUN-4  The outcome of an effect whose commit failed is kept and committed later; the effect does not run again. One
  *        that can never be planned or committed fails its turn.
  * ARM-1  A message is answered for only when the wake-up of its turn is armed; what failed to arm is armed again with the
- *        next commit.
+ *        next commit, or a second later.
  */
 
 import type { Content, Frame } from "../../client/protocol.ts";
@@ -54,6 +54,9 @@ export interface ConversationPorts extends EffectPorts {
   /** Takes frames in order, to be shown to whoever watches. */
   publish: (frames: Frame[]) => void;
 }
+
+/** Before a wake-up that could not be armed is armed again, in milliseconds. */
+const ARM_RETRY_MS = 1_000;
 
 export class ConversationRuntime {
   readonly store: ConversationStore;
@@ -185,7 +188,9 @@ export class ConversationRuntime {
     this.#armed = armed;
     armed.catch((error: unknown) => {
       console.error(error);
-      if (this.#armed === armed) this.#armed = null;
+      if (this.#armed !== armed) return;
+      this.#armed = null;
+      this.ports.clock.timer(ARM_RETRY_MS, () => void this.#whenArmed().catch(() => undefined));
     });
     return armed;
   }
