@@ -7,6 +7,7 @@
  * SEND-2  A connection continues after the last durable frame that was applied.
  * SEND-3  A message that stays unrecorded on an open connection means the connection is dead: it is replaced.
  */
+import type { Clock } from "../ports/clock.ts";
 import { addHistory, type HistoryPage } from "./history.ts";
 import { addPending, dropPending } from "./pending.ts";
 import { type ClientFrame, type Content, PROTOCOL_VERSION, UNAUTHORIZED_CLOSE } from "./protocol.ts";
@@ -32,17 +33,32 @@ export interface SendOptions {
 export interface SessionOptions {
   /** How long an open connection may leave a message unrecorded, in milliseconds; 15 000 when absent. */
   acknowledgeWithin?: number;
+  /** The time; the runtime's own when absent. */
+  clock?: SessionClock;
 }
+
+/** What the session needs of a clock. */
+type SessionClock = Pick<Clock, "now" | "timer">;
+
+const runtimeClock: SessionClock = {
+  now: () => Date.now(),
+  timer(milliseconds, callback) {
+    const timer = setTimeout(callback, milliseconds);
+    return () => clearTimeout(timer);
+  },
+};
 
 export class ConversationSession {
   readonly #acknowledgeWithin: number;
+  readonly #clock: SessionClock;
   readonly #listeners = new Set<() => void>();
   #state: ConversationState = initialState;
   #transport: Transport | null = null;
-  #watch: ReturnType<typeof setTimeout> | undefined;
+  #stopWatching: (() => void) | null = null;
 
   constructor(options: SessionOptions = {}) {
     this.#acknowledgeWithin = options.acknowledgeWithin ?? 15_000;
+    this.#clock = options.clock ?? runtimeClock;
   }
 
   /** The state now; the same object until it changes. */
@@ -66,7 +82,7 @@ export class ConversationSession {
     const message = {
       clientId,
       content,
-      createdAt: new Date().toISOString(),
+      createdAt: new Date(this.#clock.now()).toISOString(),
       ...(replyToMessageId === undefined ? {} : { replyToMessageId }),
     };
     this.#update(addPending(dropPending(this.#state, clientId), message));
@@ -147,12 +163,12 @@ export class ConversationSession {
   #watchAcknowledgement(): void {
     this.#stopWatch();
     if (this.#transport === null || this.#unrecorded().length === 0) return;
-    this.#watch = setTimeout(() => this.#transport?.reconnect(), this.#acknowledgeWithin);
+    this.#stopWatching = this.#clock.timer(this.#acknowledgeWithin, () => this.#transport?.reconnect());
   }
 
   #stopWatch(): void {
-    if (this.#watch !== undefined) clearTimeout(this.#watch);
-    this.#watch = undefined;
+    this.#stopWatching?.();
+    this.#stopWatching = null;
   }
 
   #update(state: ConversationState): void {

@@ -7,6 +7,8 @@
  * CONN-3  When its principal expires a connection is closed with 4401, idle or not; nothing goes out to it and nothing
  *         of it is taken after that moment.
  * CONN-4  A connection that sends more than it may is told so and closed with 4429; what it sent meanwhile is dropped.
+ * CONN-5  A connection that cannot be opened for now is closed with 1013, so its client comes back; only one that can
+ *         never be opened is turned away for good, with 4404.
  */
 import type { Connection, WSMessage } from "agents";
 import {
@@ -53,10 +55,10 @@ export function openConnection(
   principal: Principal,
   from?: number,
 ): void {
-  const refuse = (error: unknown, closeCode: number) => {
+  const refuse = (error: unknown, closeCode?: number) => {
     const { code, message, retriable } = reported(error);
     sendFrames(client, [ephemeralFrame("error", { code, message, retriable }, {}, host.now())]);
-    client.close(closeCode, code);
+    client.close(closeCode ?? (retriable ? CONTINUE_LATER : NOT_FOUND_CLOSE), code);
   };
   if (host.connections() > MAX_WATCHERS) {
     refuse(tooManyWatchers(), FLOOD_CLOSE);
@@ -77,7 +79,7 @@ export function openConnection(
     // Only now: what the opening flushes to those who watch already is in this client's opening itself.
     client.setState({ principal });
   } catch (error) {
-    refuse(error, NOT_FOUND_CLOSE);
+    refuse(error);
   }
 }
 

@@ -10,6 +10,8 @@
  *        that can never be planned or committed fails its turn.
  * RUN-5  Turns are limited whoever starts them and through whatever door. Only a turn that began counts: neither a
  *        repeated message nor one that was refused does.
+ * RUN-6  A message is answered for only when the wake-up of its turn is armed; what failed to arm is armed again with the
+ *        next commit, or a second later.
  */
 
 import type { Content, Frame } from "../../client/protocol.ts";
@@ -33,7 +35,7 @@ import { beginTransition, reduce } from "./reducer.ts";
 import { SessionWindow } from "./session-window.ts";
 import type { EffectSignal, Signal, UserMessage } from "./signals.ts";
 import { type ConversationRecord, type ConversationState, finalReply, type Turn } from "./state.ts";
-import { ConversationStore } from "./store/conversation-store.ts";
+import { type Committed, ConversationStore } from "./store/conversation-store.ts";
 import { ToolStateStore } from "./store/tool-state.ts";
 
 /** Keeps the actor alive, and brings it back, while turns are active. */
@@ -57,6 +59,9 @@ export interface ConversationPorts extends EffectPorts {
   publish: (frames: Frame[]) => void;
 }
 
+/** Before a wake-up that could not be armed is armed again, in milliseconds. */
+const ARM_RETRY_MS = 1_000;
+
 export class ConversationRuntime {
   readonly store: ConversationStore;
   readonly deltas: DeltaBuffer;
@@ -67,6 +72,8 @@ export class ConversationRuntime {
   readonly #unsaved: (readonly EffectSignal[])[] = [];
   #state: ConversationState | null = null;
   #turnBucket: TokenBucket | null;
+  /** The arming of the wake-up; `null` while this life does not know that it is armed. */
+  #armed: Promise<void> | null = null;
 
   constructor(private readonly ports: ConversationPorts) {
     this.store = new ConversationStore(ports.database, ports.keyValue);
@@ -106,13 +113,14 @@ export class ConversationRuntime {
   async wake(): Promise<void> {
     if (!this.busy) return;
     this.#apply([{ type: "conversation.cmd.recover" }]);
-    if (this.busy) await this.ports.window.open();
+    await this.#whenArmed();
   }
 
   /** Commits what could not be committed before, then starts every effect that the state calls for and that is not running. */
   reconcile(): void {
     if (!this.exists) return;
-    for (const signals of this.#unsaved.splice(0)) this.#report(signals);
+    // One at a time: while another outcome of a turn waits, that turn's effects must not start again.
+    for (let left = this.#unsaved.length; left > 0; left--) this.#report(this.#unsaved.shift() ?? []);
     for (const effect of effectsOf(this.state)) this.#start(effect);
   }
 
@@ -139,16 +147,20 @@ export class ConversationRuntime {
     checkTextOnly(parseContent(signal.data.content));
     const key = signal.id;
     const known = key === undefined ? undefined : this.store.turnOfKey(signal.caller.userId, key);
-    if (known !== undefined) return this.#acceptedBefore(known, signal);
+    if (known !== undefined) {
+      const started = this.#acceptedBefore(known, signal);
+      await this.#whenArmed();
+      return started;
+    }
     this.#checkReplyTo(signal.data.replyToMessageId);
     const bucket = this.#bucketAfterTurn();
-    const armed = this.#apply([signal], (turn) => {
+    this.#apply([signal], (turn) => {
       if (key !== undefined) this.store.rememberKey(signal.caller.userId, key, turn);
     });
     this.#turnBucket = bucket;
     const turn = this.state.active.get(this.state.turns);
     if (turn === undefined) throw new Error("An accepted message has started a turn.");
-    await armed;
+    await this.#whenArmed();
     return startedTurn(turn, false);
   }
 
@@ -195,19 +207,36 @@ export class ConversationRuntime {
     return startedTurn(turn, true);
   }
 
+  /** Resolves when the wake-up of the active turns is armed; one that could not be armed is armed again. */
+  async #whenArmed(): Promise<void> {
+    if (this.busy) await (this.#armed ?? this.#arm());
+  }
+
+  #arm(): Promise<void> {
+    const armed = this.ports.window.open();
+    this.#armed = armed;
+    armed.catch((error: unknown) => {
+      console.error(error);
+      if (this.#armed !== armed) return;
+      this.#armed = null;
+      this.ports.clock.timer(ARM_RETRY_MS, () => void this.#whenArmed().catch(() => undefined));
+    });
+    return armed;
+  }
+
   /**
-   * Plans and commits signals as one transition, publishes it and starts its effects. Returns the arming of the active
-   * window, if this commit opened it.
+   * Plans and commits signals as one transition, publishes it and starts its effects. The commit that makes the first
+   * turn active arms the wake-up, and so does every one after it until that has worked.
    */
-  #apply(signals: readonly Signal[], beside: (turn: number) => void = () => undefined): Promise<void> {
+  #apply(signals: readonly Signal[], beside: (turn: number) => void = () => undefined): void {
     const now = this.ports.clock.now();
     const before = this.state;
     const transition = this.#transition(signals, now, stemOf(this.ports.ids.ulid()));
-    if (transition.entries.length === 0) return Promise.resolve();
-    let armed = Promise.resolve();
-    const { state, row } = this.store.commit(transition, now, () => {
+    if (transition.entries.length === 0) return;
+    const { state, row } = this.#commit(transition, now, () => {
       beside(transition.state.turns);
-      if (before.active.size === 0 && transition.state.active.size > 0) armed = this.ports.window.open();
+      const isFirst = before.active.size === 0 || this.#armed === null;
+      if (isFirst && transition.state.active.size > 0) void this.#arm();
     });
     this.#state = state;
     this.#publish(
@@ -218,7 +247,16 @@ export class ConversationRuntime {
       if (turn.status !== "active") this.#window.ended(turn, this.state.record.chain);
       for (const effect of effectOfTurn(turn)) this.#start(effect);
     }
-    return armed;
+  }
+
+  /** What is armed in a transaction that fails is armed no more. */
+  #commit(transition: Transition, now: number, beside: () => void): Committed {
+    try {
+      return this.store.commit(transition, now, beside);
+    } catch (error) {
+      this.#armed = null;
+      throw error;
+    }
   }
 
   /** Planning is pure: what it throws, it throws again. A defect there is final, not a fault of the store. */

@@ -76,7 +76,8 @@ export function turnView(conversationId: string, turn: Turn): TurnView {
     replyToMessageId: turn.replyTo ?? null,
     contextAssemblyRunId: null,
     memoryExtractionRunId: null,
-    latencyMs: turn.completedAt === undefined ? null : turn.completedAt - turn.createdAt,
+    // The clock may have been set back in between.
+    latencyMs: turn.completedAt === undefined ? null : Math.max(0, turn.completedAt - turn.createdAt),
     usage: totalUsage(turn.replies),
     moves: movesOf(turn),
   };

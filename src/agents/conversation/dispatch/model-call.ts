@@ -68,7 +68,8 @@ export async function performModelCall(
     const wait = call.notBefore - clock.now();
     if (wait > 0) await clock.sleep(wait, signal);
     const adapter = adapters(profile.provider);
-    const first = adapter.buildRequest(profile, baseContext(record.chain, history(), turn));
+    const window = readHistory(history);
+    const first = adapter.buildRequest(profile, baseContext(record.chain, window, turn));
     const moves = moveMessages(turn);
     const body = moves.length === 0 ? first : adapter.extend(first, moves);
     const deadline = startDeadline(clock, profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS, signal);
@@ -82,6 +83,17 @@ export async function performModelCall(
     return failed(asModelError(error, profile));
   } finally {
     isOver = true;
+  }
+}
+
+/** What the store refuses for now is no defect: the attempt failed, and the next one reads again. */
+function readHistory(history: () => ContextMessage[]): ContextMessage[] {
+  try {
+    return history();
+  } catch (cause) {
+    console.error(cause);
+    const message = "The history of the conversation could not be read.";
+    throw new DramatisError("UNAVAILABLE", message, { retriable: true, cause });
   }
 }
 
@@ -111,6 +123,9 @@ function startDeadline(clock: Clock, milliseconds: number, outer: AbortSignal) {
 function asModelError(error: unknown, { provider }: ModelProfile): ModelError {
   if (error instanceof DramatisError && error.code === "UNSUPPORTED") {
     return { category: "validation", message: error.message, retriable: false, provider };
+  }
+  if (error instanceof DramatisError && error.retriable) {
+    return { category: "transient", message: error.message, retriable: true, provider };
   }
   if (error instanceof DOMException && error.name === "TimeoutError") {
     return { category: "timeout", message: error.message, retriable: true, provider };

@@ -1,0 +1,147 @@
+/**
+ * `npm run simulate -- --seeds N [--from S]`: whole conversations under seeded faults. Ends with 1 if a seed fails, and
+ * prints the smallest plan that fails the same way; `--plan FILE` runs a plan again.
+ */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { Worker } from "node:worker_threads";
+import { rolldown } from "rolldown";
+import type { Answer, Job } from "../test/simulation/worker.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+const BATCH = 50;
+/** For shrinking one failing plan, in milliseconds. */
+const SHRINK_MS = 60_000;
+/** Failing seeds that are shrunk and shown. */
+const MAX_SHOWN = 3;
+/** A fault must have happened at least once in so many seeds, on the average. */
+const SEEDS_PER_FAULT = 1_000;
+
+async function bundle(directory: string): Promise<string> {
+  const file = join(directory, "worker.mjs");
+  const build = await rolldown({ input: join(ROOT, "test/simulation/worker.ts"), platform: "node" });
+  await build.write({ file, format: "esm" });
+  await build.close();
+  return file;
+}
+
+/** Threads that take one job at a time. */
+class Pool {
+  readonly #workers: Worker[];
+
+  constructor(file: string, size: number) {
+    this.#workers = Array.from({ length: size }, () => new Worker(file));
+  }
+
+  /** Gives every job to the next free thread. */
+  async run(jobs: Job[], onAnswer: (answer: Answer) => void): Promise<void> {
+    const waiting = [...jobs];
+    await Promise.all(
+      this.#workers.map(async (worker) => {
+        for (let job = waiting.shift(); job !== undefined; job = waiting.shift()) {
+          onAnswer(await ask(worker, job));
+        }
+      }),
+    );
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#workers.map((worker) => worker.terminate()));
+  }
+}
+
+function ask(worker: Worker, job: Job): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  worker.once("message", resolve);
+  worker.once("error", reject);
+  worker.postMessage(job);
+  return promise.finally(() => {
+    worker.off("message", resolve);
+    worker.off("error", reject);
+  });
+}
+
+async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<boolean> {
+  const table = new Map<string, { planned: number; fired: number }>();
+  const failing: { seed: number; what: string }[] = [];
+  const sums = { turns: 0, failedTurns: 0, lives: 0 };
+  const started = performance.now();
+  const jobs: Job[] = [];
+  for (let seed = from; seed < from + seeds; seed += BATCH) {
+    jobs.push({ type: "seeds", from: seed, count: Math.min(BATCH, from + seeds - seed) });
+  }
+  let done = 0;
+  await pool.run(jobs, (answer) => {
+    if (answer.type !== "seeds") return;
+    const { batch } = answer;
+    done += BATCH;
+    for (const [name, { planned, fired }] of batch.table) {
+      const row = table.get(name) ?? { planned: 0, fired: 0 };
+      table.set(name, { planned: row.planned + planned, fired: row.fired + fired });
+    }
+    sums.turns += batch.turns;
+    sums.failedTurns += batch.failedTurns;
+    sums.lives += batch.lives;
+    for (const { seed, violations } of batch.failures) {
+      failing.push({ seed, what: violations[0]?.property ?? "" });
+      console.log(`Seed ${seed} fails: ${violations[0]?.property}: ${violations[0]?.detail}`);
+    }
+    if (done % 1_000 === 0)
+      console.log(`${done} seeds, ${Math.round((performance.now() - started) / 1_000)} s`);
+  });
+  const seconds = (performance.now() - started) / 1_000;
+  console.log("\nfault                           planned    fired");
+  for (const [name, { planned, fired }] of [...table].sort()) {
+    console.log(`${name.padEnd(30)} ${String(planned).padStart(8)} ${String(fired).padStart(8)}`);
+  }
+  const least = Math.floor(seeds / SEEDS_PER_FAULT);
+  const missing = [...table].filter(([, { fired }]) => fired < least).map(([name]) => name);
+  if (missing.length > 0) console.log(`\nToo rare, fewer than ${least}: ${missing.join(", ")}.`);
+  console.log(
+    `\n${seeds} seeds from ${from}: ${failing.length} failed. ${sums.turns} turns (${sums.failedTurns} failed as planned), ` +
+      `${sums.lives} lives of actors, ${seconds.toFixed(1)} s.`,
+  );
+  const shown = failing.sort((one, other) => one.seed - other.seed).slice(0, MAX_SHOWN);
+  await pool.run(
+    shown.map(({ seed }) => ({ type: "explain", plan: seed, milliseconds: SHRINK_MS })),
+    (answer) => {
+      if (answer.type === "explain") console.log(`\n${answer.text}`);
+    },
+  );
+  return failing.length === 0 && missing.length === 0;
+}
+
+async function simulatePlan(pool: Pool, file: string, milliseconds: number): Promise<boolean> {
+  const content = JSON.parse(readFileSync(file, "utf8"));
+  let isClean = true;
+  await pool.run([{ type: "explain", plan: content.plan ?? content, milliseconds }], (answer) => {
+    if (answer.type !== "explain") return;
+    console.log(answer.text);
+    isClean = !answer.failed;
+  });
+  return isClean;
+}
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: "string", default: "1000" },
+    from: { type: "string", default: "1" },
+    workers: { type: "string", default: String(Math.min(2, availableParallelism())) },
+    plan: { type: "string" },
+    shrink: { type: "boolean", default: false },
+  },
+});
+const directory = mkdtempSync(join(tmpdir(), "dramatis-simulation-"));
+try {
+  const pool = new Pool(await bundle(directory), values.plan === undefined ? Number(values.workers) : 1);
+  const isClean =
+    values.plan === undefined
+      ? await simulateSeeds(pool, Number(values.from), Number(values.seeds))
+      : await simulatePlan(pool, values.plan, values.shrink ? SHRINK_MS : 0);
+  await pool.end();
+  process.exitCode = isClean ? 0 : 1;
+} finally {
+  rmSync(directory, { recursive: true, force: true });
+}

@@ -1,0 +1,250 @@
+/**
+ * A conversation's actor on the Node adapters: it wakes when it is called, dies when a fault says so, and comes back on
+ * the same database. What a Durable Object has from its platform stands here: one life at a time, sockets that outlast an
+ * eviction but not a crash, and a wake-up that is set in the transaction of whoever sets it.
+ */
+import type { Connection } from "agents";
+import {
+  type ConnectionMemory,
+  openConnection,
+  receiveFrame,
+} from "../../src/agents/conversation/connections.ts";
+import { checkStateEntry, MAX_STATE_ENTRIES } from "../../src/agents/executor/tool-state.ts";
+import type { ToolStateApi } from "../../src/agents/executor/types.ts";
+import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { asResult, DramatisError } from "../../src/shared/errors.ts";
+import type { Principal } from "../../src/shared/principal.ts";
+import { Crash, InjectedError } from "./faults.ts";
+import { type ActorSurroundings, Life, type LifeHost } from "./life.ts";
+
+export const TENANT = "sim";
+const HEARTBEAT_MS = 10_000;
+/** The platform calls a wake-up again that did not get through. */
+const ALARM_RETRY_MS = 2_000;
+
+/** What a caller learns when the actor dies under its call. */
+export class ActorLost extends DramatisError {
+  constructor() {
+    super("UNAVAILABLE", "The actor was lost.", { retriable: true });
+  }
+}
+
+/** The end of a connection that the actor holds. */
+export interface ServerSocket {
+  send(text: string): void;
+  close(code: number, reason: string): void;
+  /** The actor died, and the connection with it. */
+  lost(): void;
+}
+
+export class Actor implements LifeHost {
+  readonly database = new NodeSqlDatabase();
+  readonly keyValue = new NodeKeyValue(this.database);
+  readonly #sockets = new Map<ServerSocket, Connection<ConnectionMemory>>();
+  #life: Life | null = null;
+  #starting: Promise<Life> | null = null;
+  #alarm: { due: number; cancel: () => void } | null = null;
+  #wasIdle = false;
+  /** How often it woke. */
+  lives = 0;
+
+  constructor(readonly surroundings: ActorSurroundings) {
+    this.database.run("CREATE TABLE _alarm (id INTEGER PRIMARY KEY, due INTEGER NOT NULL)");
+    new Life(this).runtime.create(surroundings.record);
+  }
+
+  /** The living actor, if there is one. */
+  get living(): Life | null {
+    return this.#life?.alive ? this.#life : null;
+  }
+
+  /** Calls the actor, which wakes if it has to. Throws `ActorLost` if it dies before it has answered. */
+  async call<Result>(use: (life: Life) => Result | Promise<Result>): Promise<Result> {
+    const life = this.living ?? (await this.#wake());
+    try {
+      const result = await Promise.race([use(life), life.death]);
+      if (!life.alive) throw new ActorLost();
+      return result;
+    } catch (error) {
+      throw life.alive ? error : new ActorLost();
+    }
+  }
+
+  /** What tools reach of it by RPC. */
+  toolState(): ToolStateApi {
+    return {
+      toolStateGet: (key) => this.call((life) => asResult(() => life.runtime.toolState.get(key))),
+      toolStatePut: (key, value) =>
+        this.call((life) =>
+          asResult(() => {
+            checkStateEntry(key, value);
+            life.runtime.toolState.put(key, value);
+            return null;
+          }),
+        ),
+      toolStateList: (prefix) =>
+        this.call((life) => asResult(() => life.runtime.toolState.list(prefix, MAX_STATE_ENTRIES))),
+    };
+  }
+
+  async connect(socket: ServerSocket, principal: Principal, from: number | null): Promise<void> {
+    await this.call((life) => {
+      const connection = connectionOf(socket);
+      this.#sockets.set(socket, connection);
+      openConnection(life.host, connection, principal, from ?? undefined);
+    });
+  }
+
+  async receive(socket: ServerSocket, text: string): Promise<void> {
+    const connection = this.#sockets.get(socket);
+    if (connection !== undefined) await this.call((life) => receiveFrame(life.host, connection, text));
+  }
+
+  disconnect(socket: ServerSocket): void {
+    this.#sockets.delete(socket);
+  }
+
+  /** A life ended: its sockets are lost with it. */
+  onDeath(): void {
+    this.surroundings.note(this.surroundings.conversation, `life ${this.lives} ends`);
+    for (const socket of this.#sockets.keys()) socket.lost();
+    this.#sockets.clear();
+  }
+
+  connections(): Iterable<Connection<ConnectionMemory>> {
+    return this.#sockets.values();
+  }
+
+  /** The actor dies where it stands. */
+  crash(): void {
+    this.living?.die();
+  }
+
+  /** Sees to what the platform does between two events: wake-ups that were set, idleness. */
+  tend(): void {
+    this.#watchAlarm();
+    const life = this.living;
+    const isIdle = life !== null && !life.runtime.busy && life.clock.pending === 0 && life.readers === 0;
+    if (isIdle && !this.#wasIdle) {
+      for (const fault of this.surroundings.plane.cross(this.surroundings.conversation, "idle")) {
+        this.surroundings.plane.fire(fault);
+        if (fault.kind === "crash") life.die();
+        if (fault.kind === "evict") this.#evict(life);
+      }
+    }
+    this.#wasIdle = isIdle;
+  }
+
+  get armed(): boolean {
+    return this.database.all("SELECT due FROM _alarm").length > 0;
+  }
+
+  arm(): void {
+    const due = this.surroundings.clock.now() + HEARTBEAT_MS;
+    this.database.run("INSERT OR IGNORE INTO _alarm (id, due) VALUES (1, ?)", due);
+  }
+
+  #evict(life: Life): void {
+    life.leave();
+    this.surroundings.note(this.surroundings.conversation, "evicted");
+  }
+
+  #wake(): Promise<Life> {
+    this.#starting ??= this.#begin().finally(() => (this.#starting = null));
+    return this.#starting;
+  }
+
+  async #begin(): Promise<Life> {
+    this.lives += 1;
+    const life = new Life(this);
+    this.surroundings.note(this.surroundings.conversation, `life ${this.lives} begins`);
+    try {
+      await Promise.race([life.runtime.wake(), life.death]);
+      if (!life.alive) throw new ActorLost();
+    } catch (error) {
+      if (life.alive) life.die();
+      if (!(error instanceof Crash || error instanceof InjectedError || error instanceof ActorLost))
+        throw error;
+      throw new ActorLost();
+    }
+    this.#life = life;
+    return life;
+  }
+
+  /** Follows what stands in the database: it may have been set, moved or rolled back, and the clock may have jumped. */
+  #watchAlarm(): void {
+    const { clock } = this.surroundings;
+    const [row] = this.database.all<{ due: number }>("SELECT due FROM _alarm");
+    const due = row === undefined ? undefined : clock.elapsed + Math.max(0, row.due - clock.now());
+    if (this.#alarm?.due === due) return;
+    this.#alarm?.cancel();
+    this.#alarm =
+      due === undefined ? null : { due, cancel: clock.timer(due - clock.elapsed, () => void this.#ring()) };
+  }
+
+  async #ring(): Promise<void> {
+    this.#alarm = null;
+    const { plane, conversation, clock, note } = this.surroundings;
+    const faults = plane.cross(conversation, "alarm");
+    const delay = faults.find((fault) => fault.kind === "delay");
+    if (delay !== undefined) {
+      plane.fire(delay);
+      this.#postpone(delay.ms);
+      return;
+    }
+    note(conversation, "wake-up");
+    const crash = faults.find((fault) => fault.kind === "crash");
+    const twice = faults.find((fault) => fault.kind === "duplicate");
+    // Until it got through it stays set: a wake-up whose actor dies is called again.
+    this.#postpone(ALARM_RETRY_MS);
+    const handle = (life: Life) => {
+      if (crash?.when === "before") {
+        plane.fire(crash);
+        life.die();
+        return;
+      }
+      life.runtime.reconcile();
+      if (!life.alive) return;
+      if (crash !== undefined) {
+        plane.fire(crash);
+        life.die();
+        return;
+      }
+      if (life.runtime.busy) this.#setAlarm(clock.now() + HEARTBEAT_MS);
+      else this.database.run("DELETE FROM _alarm");
+    };
+    try {
+      await this.call(handle);
+      if (twice === undefined) return;
+      plane.fire(twice);
+      await this.call(handle);
+    } catch (error) {
+      if (!(error instanceof ActorLost)) throw error;
+    }
+  }
+
+  #postpone(ms: number): void {
+    this.#setAlarm(this.surroundings.clock.now() + ms);
+  }
+
+  #setAlarm(due: number): void {
+    this.database.run(
+      "INSERT INTO _alarm (id, due) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET due = excluded.due",
+      due,
+    );
+  }
+}
+
+function connectionOf(socket: ServerSocket): Connection<ConnectionMemory> {
+  const connection = {
+    state: null as ConnectionMemory | null,
+    setState(state: ConnectionMemory) {
+      connection.state = state;
+    },
+    send: (text: string) => socket.send(text),
+    close: (code: number, reason: string) => socket.close(code, reason),
+  };
+  // SAFETY: these are the members that `connections.ts` uses.
+  return connection as unknown as Connection<ConnectionMemory>;
+}

@@ -1,0 +1,382 @@
+/** What must hold of every run, read off its history. Pure. */
+import { isDeepStrictEqual } from "node:util";
+import type { TurnView } from "../../src/agents/conversation/api.ts";
+import { NOTICES } from "../../src/agents/conversation/limits.ts";
+import type { MessageView } from "../../src/client/protocol.ts";
+import type { ConversationState as ClientState, TurnItem } from "../../src/client/state.ts";
+import type { ConnectionRecord, History, Outcome, SentMessage } from "./history.ts";
+import type { Fault } from "./plan.ts";
+import { EFFECTS } from "./tools.ts";
+
+export interface Violation {
+  property: Property;
+  detail: string;
+}
+
+/** Every property, in a sentence. */
+export const PROPERTIES = {
+  incident:
+    "Nothing happens that should not happen in any run: unplanned errors, refusals, a run without end.",
+  once: "An acknowledged message is recorded exactly once, any other at most once, as it was sent.",
+  order: "Messages that a user sent one after the other are recorded in that order.",
+  ids: "No two conversations share an id: what tools use as a key belongs to one operation.",
+  ends: "Every turn ends exactly once; nothing is left active, pending or armed.",
+  failure: "A turn fails only for a reason that was planned.",
+  journal:
+    "Journal numbers are gapless and ascending; what begins ends, and nothing follows the end of a turn.",
+  memory: "What the actor holds in memory equals what it would read from its database.",
+  "tool runs":
+    "No `once` tool runs twice; others run again only under the same operation id, and only after a fault.",
+  results:
+    "A result in the transcript is what the tool answered, or says that it failed or that its outcome is unknown.",
+  "model calls": "The model is asked again only where a fault or a failure explains it.",
+  text: "An answer is, to the letter, what the model said in one of its calls.",
+  frames:
+    "On each connection every durable frame comes once, in order, and text arrives without gap or repetition.",
+  views: "Every client that comes back sees what the server has recorded, however it got there.",
+  "tool state": "A note that was answered for is kept.",
+} as const;
+export type Property = keyof typeof PROPERTIES;
+
+export function check(history: History): Violation[] {
+  const found: Violation[] = [];
+  const fail = (property: Property, detail: string) => found.push({ property, detail });
+  for (const incident of history.incidents) fail("incident", incident);
+  history.outcomes.forEach((outcome, conversation) => {
+    const scope: Scope = { history, outcome, conversation, fail };
+    checkMessages(scope);
+    checkOrder(scope);
+    checkEnds(scope);
+    checkJournal(scope);
+    checkTools(scope);
+    checkModelCalls(scope);
+    checkTexts(scope);
+    checkViews(scope);
+  });
+  checkIds(history, fail);
+  for (const connection of history.connections) checkFrames(connection, history, fail);
+  return found;
+}
+
+function checkIds({ outcomes }: History, fail: Scope["fail"]): void {
+  const ids = outcomes.flatMap(({ turns }) => turns.map(({ id }) => id));
+  if (new Set(ids).size !== ids.length)
+    fail("ids", `Turns of two conversations share an id: ${ids.join(", ")}.`);
+}
+
+interface Scope {
+  history: History;
+  outcome: Outcome;
+  conversation: number;
+  fail(property: Property, detail: string): void;
+}
+
+/** A message as far as it concerns its place in the transcript. */
+const tagIn = (content: MessageView["content"]) =>
+  (typeof content === "string" ? content : "").split(" ")[0] ?? "";
+
+function sentIn({ history, conversation }: Scope): SentMessage[] {
+  return history.sent.filter((sent) => sent.conversation === conversation);
+}
+
+function checkMessages(scope: Scope): void {
+  const { outcome, fail } = scope;
+  for (const { tag, content, acknowledgedAt, turnId } of sentIn(scope)) {
+    const recorded = outcome.messages.filter(
+      (message) => message.role === "user" && tagIn(message.content) === tag,
+    );
+    const turns = outcome.turns.filter(({ input }) => tagIn(input) === tag);
+    if (recorded.length > 1 || turns.length > 1) fail("once", `${tag} is recorded ${recorded.length} times.`);
+    if (acknowledgedAt !== undefined && (recorded.length === 0 || turns.length === 0)) {
+      fail("once", `${tag} was acknowledged and is not recorded.`);
+    }
+    for (const message of recorded) {
+      if (message.content !== content)
+        fail("once", `${tag} is recorded as ${JSON.stringify(message.content)}.`);
+      if (turnId !== undefined && message.turnId !== turnId)
+        fail("once", `${tag} is in ${message.turnId}, not in ${turnId}.`);
+    }
+  }
+  const known = new Set(sentIn(scope).map(({ tag }) => tag));
+  for (const { input } of outcome.turns) {
+    if (!known.has(tagIn(input))) fail("once", `Nobody sent ${JSON.stringify(input)}.`);
+  }
+}
+
+function firedIn({ history, conversation }: Scope, which: (fault: Fault) => boolean): number {
+  return history.fired.filter((fault) => fault.conversation === conversation && which(fault)).length;
+}
+
+function checkOrder(scope: Scope): void {
+  const place = new Map(scope.outcome.turns.map(({ input }, index) => [tagIn(input), index]));
+  const sent = sentIn(scope);
+  for (const first of sent) {
+    for (const second of sent) {
+      const [one, two] = [place.get(first.tag), place.get(second.tag)];
+      if (first.user !== second.user || one === undefined || two === undefined) continue;
+      if (first.acknowledgedAt === undefined || first.acknowledgedAt >= second.sentAt) continue;
+      if (one > two) scope.fail("order", `${second.tag} stands before ${first.tag}.`);
+    }
+  }
+}
+
+function checkEnds(scope: Scope): void {
+  const { history, outcome, fail } = scope;
+  const active = [...outcome.stored.active.keys()];
+  if (active.length > 0) fail("ends", `Turns ${active.join(", ")} never end.`);
+  const answered = new Set(sentIn(scope).flatMap(({ tag, isAnswered }) => (isAnswered ? [tag] : [])));
+  const unarmed = history.fired.some(({ port, kind }) => port === "window.open" && kind === "error");
+  for (const tag of outcome.abandoned) {
+    // Where the wake-up could not be set, nobody was given an answer, though who watches may have seen the message.
+    if (!unarmed || answered.has(tag)) fail("ends", `The turn of ${tag} waits until somebody calls.`);
+  }
+  if (outcome.timers > 0) fail("ends", `${outcome.timers} timers are left.`);
+  if (outcome.armed && active.length === 0) fail("ends", "The wake-up is still armed.");
+  if (outcome.memory !== undefined && !isDeepStrictEqual(outcome.memory, outcome.stored)) {
+    fail(
+      "memory",
+      `Memory ${JSON.stringify(plain(outcome.memory))}, database ${JSON.stringify(plain(outcome.stored))}.`,
+    );
+  }
+  const faults = firedIn(scope, (fault) => /^(?:model|sql)\./.test(fault.port));
+  for (const turn of outcome.turns) {
+    if (turn.latencyMs !== null && turn.latencyMs < 0) fail("ends", `${turn.id} took ${turn.latencyMs} ms.`);
+    if (turn.status !== "failed") continue;
+    const tag = tagIn(turn.input);
+    const failures = history.modelCalls.filter((call) => call.tag === tag && call.failure !== undefined);
+    const refused = failures.some(({ failure }) => failure === "bad request");
+    const { code = "" } = turn.error ?? {};
+    const explained =
+      (code === "MODEL_FAILED" && (refused || failures.length + faults >= 3)) ||
+      (code === "RECOVERY_EXHAUSTED" && outcome.lives > 10);
+    if (!explained) fail("failure", `${tag} failed: ${code} ${turn.error?.message}`);
+  }
+}
+
+function plain({ active, ...rest }: Outcome["stored"]) {
+  const { record: _record, ...numbers } = rest;
+  return { ...numbers, active: [...active] };
+}
+
+function checkJournal({ outcome, fail }: Scope): void {
+  const bounds = new Map<string, { started: number; ended: number }>();
+  outcome.journal.forEach((entry, index) => {
+    if (entry.seq !== index + 1) fail("journal", `Entry ${index + 1} has number ${entry.seq}.`);
+    const { turnId } = entry;
+    if (turnId === undefined) return;
+    const bound = bounds.get(turnId) ?? { started: 0, ended: 0 };
+    bounds.set(turnId, bound);
+    if (bound.ended > 0 && entry.type !== "turn.finalized")
+      fail("journal", `${entry.type} ${entry.seq} after the end.`);
+    if (entry.type === "turn.started") bound.started += 1;
+    else if (bound.started !== 1)
+      fail("journal", `${entry.type} ${entry.seq} in a turn started ${bound.started} times.`);
+    if (entry.type === "turn.completed" || entry.type === "turn.failed") bound.ended += 1;
+  });
+  for (const [turn, { ended }] of bounds) if (ended !== 1) fail("ends", `${turn} ended ${ended} times.`);
+  for (const turn of outcome.turns) {
+    if (turn.status !== "completed") continue;
+    const own = outcome.journal.filter((entry) => entry.turnId === turn.id);
+    const count = (type: string) => own.filter((entry) => entry.type === type).length;
+    if (count("message.started") !== count("message.completed"))
+      fail("journal", `Messages of ${turn.id} do not pair.`);
+    if (count("tool.requested") !== count("tool.completed") + count("tool.failed")) {
+      fail("journal", `Tool calls of ${turn.id} do not pair.`);
+    }
+  }
+}
+
+function checkTools(scope: Scope): void {
+  const { history, outcome, conversation, fail } = scope;
+  const runs = history.toolRuns.filter((run) => run.conversation === conversation);
+  for (const [call, own] of Map.groupBy(runs, (run) => run.call)) {
+    const operations = new Set(own.map(({ operationId }) => operationId));
+    if (operations.size > 1) fail("tool runs", `${call} ran as ${[...operations].join(" and ")}.`);
+    const effect = EFFECTS[own[0]?.tool ?? "look_up"];
+    // The results of a reply that was not committed are lost with it, and only pure tools run before that.
+    const uncommitted = effect === "pure" ? firedIn(scope, ({ kind }) => kind === "error") : 0;
+    const most = effect === "once" ? 1 : Math.max(1, outcome.lives) + uncommitted;
+    if (own.length > most)
+      fail("tool runs", `${call} (${effect}) ran ${own.length} times in ${outcome.lives} lives.`);
+  }
+  for (const turn of outcome.turns) checkResults(turn, scope);
+}
+
+function checkResults(turn: TurnView, { history, outcome, fail }: Scope): void {
+  for (const { toolCall, toolResult } of turn.moves) {
+    if (toolCall === undefined) continue;
+    const { operationId, name } = toolCall;
+    const reports = history.reported.get(operationId) ?? [];
+    if (toolResult === undefined) {
+      if (turn.status === "completed") fail("results", `${operationId} has no result.`);
+      continue;
+    }
+    if (toolResult.success) {
+      const runs = history.toolRuns.filter((run) => run.operationId === operationId);
+      if (!runs.some(({ answer }) => isDeepStrictEqual(answer, toolResult.result))) {
+        fail("results", `${operationId} is said to have answered ${JSON.stringify(toolResult.result)}.`);
+      }
+      const key = name === "note" ? String(callOf(toolCall.input)) : undefined;
+      if (key !== undefined && !isDeepStrictEqual(outcome.toolState[key], { call: key })) {
+        fail("tool state", `${key} was noted and is ${JSON.stringify(outcome.toolState[key])}.`);
+      }
+      continue;
+    }
+    const { code, message } = toolResult.error ?? { code: "", message: "" };
+    const reported = reports.some(({ error }) => error?.code === code && error.message === message);
+    const refused = reports.length === 0 && (code === "NOT_FOUND" || code === "INVALID_INPUT");
+    const lost = /^Outcome unknown|was lost\.$/.test(message) && history.fired.length > 0;
+    if (!reported && !refused && !lost)
+      fail("results", `${operationId} is said to have failed: ${code} ${message}`);
+  }
+}
+
+function callOf(input: unknown): unknown {
+  return typeof input === "object" && input !== null && "call" in input ? input.call : undefined;
+}
+
+function checkModelCalls(scope: Scope): void {
+  const { history, outcome, conversation, fail } = scope;
+  const calls = history.modelCalls.filter((call) => call.conversation === conversation);
+  const faults = firedIn(scope, ({ port }) => port.startsWith("model."));
+  for (const [round, own] of Map.groupBy(calls, ({ tag, round }) => `${tag}.${round}`)) {
+    const failures = own.filter(({ failure }) => failure !== undefined).length;
+    const most = Math.max(1, outcome.lives) + failures + faults;
+    if (own.length > most)
+      fail("model calls", `${round} was asked for ${own.length} times; explained are ${most}.`);
+  }
+}
+
+function checkTexts({ history, outcome, fail }: Scope): void {
+  for (const turn of outcome.turns) {
+    const said = history.modelCalls.filter(
+      ({ tag, failure }) => tag === tagIn(turn.input) && failure === undefined,
+    );
+    const texts = new Set<string>([...said.map(({ text }) => text), ...Object.values(NOTICES)]);
+    const answers = outcome.messages.filter(({ role, turnId }) => role === "agent" && turnId === turn.id);
+    if (answers.length !== (turn.status === "completed" ? 1 : 0))
+      fail("text", `${turn.id} has ${answers.length} answers.`);
+    for (const { content } of answers) {
+      if (!texts.has(String(content))) fail("text", `${turn.id} says ${JSON.stringify(content)}.`);
+    }
+    for (const { reasoning } of turn.moves) {
+      if (reasoning !== undefined && !texts.has(reasoning))
+        fail("text", `${turn.id} thinks ${JSON.stringify(reasoning)}.`);
+    }
+  }
+}
+
+function checkFrames(connection: ConnectionRecord, history: History, fail: Scope["fail"]): void {
+  const where = `Connection of client ${connection.client} from ${connection.from}`;
+  const report = (detail: string) => fail("frames", `${where}: ${detail}`);
+  checkNumbers(connection, history.outcomes[connection.conversation]?.journal ?? [], report);
+  checkDeltas(connection, history, report);
+}
+
+/** Entries that no client is told of. */
+const SILENT = new Set(["conversation.started", "turn.resumed"]);
+
+/** From where a connection begins, every durable frame comes once, in order. */
+function checkNumbers(
+  { from, frames }: ConnectionRecord,
+  journal: Outcome["journal"],
+  report: (detail: string) => void,
+): void {
+  // What refuses a connection has no number, and may come before anything else.
+  const told = frames.filter(({ type, seq }) => type !== "error" || seq !== undefined);
+  const [first, ...rest] = told;
+  const begins = from ?? first?.seq;
+  if (first === undefined || begins === undefined) return;
+  if ((first.type === "snapshot") !== (from === null)) report(`begins with ${first.type}.`);
+  const got = (from === null ? rest : told).flatMap(({ seq }) => seq ?? []);
+  const last = got.at(-1) ?? begins;
+  const due = journal.filter(({ seq, type }) => seq > begins && seq <= last && !SILENT.has(type));
+  const wanted = due.map(({ seq }) => seq);
+  if (!isDeepStrictEqual(got, wanted)) report(`numbers ${got.join(" ")} came, of ${wanted.join(" ")}.`);
+}
+
+/** The text of a message grows without gap or repetition, and is what the model says. */
+function checkDeltas(
+  { conversation, frames }: ConnectionRecord,
+  { modelCalls }: History,
+  report: (detail: string) => void,
+): void {
+  const said = modelCalls.filter((call) => call.conversation === conversation).map(({ text }) => text);
+  const texts = new Map<string, string>();
+  for (const frame of frames) {
+    const id = frame.messageId ?? "";
+    const shown = texts.get(id) ?? "";
+    switch (frame.type) {
+      case "snapshot":
+        for (const { messageId, text } of frame.data.partials) texts.set(messageId, text);
+        break;
+      case "message.reset":
+        texts.delete(id);
+        break;
+      case "message.completed":
+        if (!frame.data.content.startsWith(shown)) report(`${id} was shown as ${JSON.stringify(shown)}.`);
+        texts.delete(id);
+        break;
+      case "message.delta": {
+        const { offset, text: piece } = frame.data;
+        if (offset !== shown.length) report(`${id} continues at ${offset} after ${shown.length}.`);
+        const text = shown + piece;
+        if (!said.some((one) => one.startsWith(text))) report(`${id} shows ${JSON.stringify(text)}.`);
+        texts.set(id, text);
+        break;
+      }
+      default:
+    }
+  }
+}
+
+function checkViews({ outcome, fail }: Scope): void {
+  const messages = outcome.messages.map(({ id, role, content }) => ({ id, role, content }));
+  const compare = (name: string, state: ClientState) => {
+    const shown = state.messages.map(({ id, role, content }) => ({ id, role, content }));
+    if (!isDeepStrictEqual(shown, messages)) {
+      fail("views", `${name} shows ${JSON.stringify(shown)}, recorded is ${JSON.stringify(messages)}.`);
+    }
+    if (!isDeepStrictEqual(turnsShown(state), turnsShown(outcome.replayed))) {
+      fail(
+        "views",
+        `${name} shows turns ${JSON.stringify(turnsShown(state))}, a replay ${JSON.stringify(turnsShown(outcome.replayed))}.`,
+      );
+    }
+  };
+  compare("A replay", outcome.replayed);
+  compare("A snapshot", outcome.snapshot);
+  for (const { client, resumed } of outcome.clients)
+    if (resumed !== undefined) compare(`Client ${client}`, resumed);
+  const recorded = outcome.turns.map(({ id, status }) => ({ id, status }));
+  const replayed = outcome.replayed.turns.map(({ id, status }) => ({ id, status }));
+  if (!isDeepStrictEqual(replayed, recorded))
+    fail("views", "The turns of a replay are not those of the store.");
+}
+
+/** What every client must show of its turns, whether it saw them live or came later. */
+function turnsShown({ turns }: ClientState) {
+  return turns.map(({ id, status, items, error }) => ({
+    id,
+    status,
+    error: error?.code,
+    items: items.flatMap(shownItem).sort(),
+  }));
+}
+
+function shownItem(item: TurnItem): string[] {
+  switch (item.type) {
+    case "message":
+      return [`message ${item.id}`];
+    case "tool":
+      return [
+        `tool ${item.id} ${item.operation.state} ${JSON.stringify(item.operation.result ?? item.operation.error)}`,
+      ];
+    case "partial":
+      return [`partial ${item.id}`];
+    case "thought":
+      return [];
+    default:
+      return item satisfies never;
+  }
+}

@@ -1,0 +1,91 @@
+/** What every simulated program of a user does: it begins, says what is planned, and leaves. */
+import type { ConversationState as ClientState } from "../../src/client/state.ts";
+import type { Principal } from "../../src/shared/principal.ts";
+import { type Actor, TENANT } from "./actor.ts";
+import type { WorldClock } from "./clocks.ts";
+import type { FaultPlane } from "./faults.ts";
+import type { History, SentMessage } from "./history.ts";
+import { tagOf, words } from "./model-script.ts";
+import type { ClientPlan, MessagePlan } from "./plan.ts";
+
+export interface ClientSurroundings {
+  actor: Actor;
+  conversation: number;
+  client: number;
+  plan: ClientPlan;
+  clock: WorldClock;
+  plane: FaultPlane;
+  history: History;
+  note(conversation: number, text: string): void;
+}
+
+/** Before a client tries again, in milliseconds. */
+export const RETRY_MS = 1_000;
+/** How long it waits for an answer. */
+export const PATIENCE_MS = 10_000;
+
+export abstract class Client {
+  protected gone = false;
+
+  constructor(protected readonly world: ClientSurroundings) {
+    const { clock, plan } = world;
+    clock.timer(plan.joins, () => void this.begin());
+    if (plan.leaves !== undefined) clock.timer(plan.joins + plan.leaves, () => this.leave());
+  }
+
+  /** What it shows, if it shows anything. */
+  get view(): ClientState | null {
+    return null;
+  }
+
+  protected get principal(): Principal {
+    return { subject: this.world.plan.user, tenant: TENANT, roles: ["member"] };
+  }
+
+  protected note(text: string): void {
+    this.world.note(this.world.conversation, `client ${this.world.client} ${text}`);
+  }
+
+  private async begin(): Promise<void> {
+    this.arrive();
+    for (const [index, message] of this.world.plan.messages.entries()) {
+      await this.world.clock.sleep(message.pause);
+      if (this.gone) return;
+      await this.say(this.compose(message, index), message);
+    }
+  }
+
+  private compose({ length }: MessagePlan, index: number): SentMessage {
+    const { conversation, client, plan, clock, history } = this.world;
+    const tag = tagOf(conversation, client, index);
+    const content = `${tag} ${words(length, index)}`;
+    const sent = {
+      conversation,
+      client,
+      user: plan.user,
+      tag,
+      content,
+      sentAt: clock.elapsed,
+      isAnswered: false,
+    };
+    history.sent.push(sent);
+    this.note(`sends ${tag}`);
+    return sent;
+  }
+
+  protected acknowledged(sent: SentMessage, turnId?: string): void {
+    if (sent.acknowledgedAt !== undefined) return;
+    sent.acknowledgedAt = this.world.clock.elapsed;
+    if (turnId !== undefined) sent.turnId = turnId;
+    this.note(`knows that ${sent.tag} is recorded`);
+  }
+
+  protected leave(): void {
+    this.gone = true;
+    this.note("leaves");
+  }
+
+  protected abstract arrive(): void;
+  /** Ends when the client goes on to its next message. */
+  protected abstract say(sent: SentMessage, plan: MessagePlan): Promise<void>;
+}

@@ -1,0 +1,80 @@
+/** Time in a simulation: one clock for the world, whose wall time can be set, and one per life of an actor. */
+
+import type { Clock } from "../../src/ports/clock.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+
+/** What is planned happens when it is due, whatever the clock on the wall shows. */
+export class WorldClock extends VirtualClock {
+  #skew = 0;
+  readonly #start = super.now();
+
+  override now(): number {
+    return super.now() + this.#skew;
+  }
+
+  /** Sets the wall time forward or back. */
+  jump(ms: number): void {
+    this.#skew += ms;
+  }
+
+  /** Since the world began, without jumps. */
+  get elapsed(): number {
+    return super.now() - this.#start;
+  }
+}
+
+/** The clock of something that may die: then nothing that waits on it ever wakes. */
+export class MortalClock implements Clock {
+  readonly #waiting = new Set<() => void>();
+  #alive = true;
+
+  constructor(private readonly world: Clock) {}
+
+  /** How many wait. */
+  get pending(): number {
+    return this.#waiting.size;
+  }
+
+  now(): number {
+    return this.world.now();
+  }
+
+  sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const onAbort = () => {
+        cancel();
+        reject(signal?.reason);
+      };
+      const cancel = this.timer(milliseconds, () => {
+        signal?.removeEventListener("abort", onAbort);
+        resolve();
+      });
+      signal?.addEventListener("abort", onAbort, { once: true });
+    });
+  }
+
+  timer(milliseconds: number, callback: () => void): () => void {
+    if (!this.#alive) return () => undefined;
+    const stop = this.world.timer(milliseconds, () => {
+      this.#waiting.delete(cancel);
+      try {
+        callback();
+      } catch (error) {
+        // What a crash threw ends here: nobody is left to hear of it.
+        if (this.#alive) throw error;
+      }
+    });
+    const cancel = () => {
+      this.#waiting.delete(cancel);
+      stop();
+    };
+    this.#waiting.add(cancel);
+    return cancel;
+  }
+
+  die(): void {
+    this.#alive = false;
+    for (const cancel of [...this.#waiting]) cancel();
+  }
+}

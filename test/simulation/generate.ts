@@ -1,0 +1,151 @@
+/** A plan from a seed. Most plans are small: a short one that fails says more than a long one. */
+import {
+  type CallPlan,
+  type ClientPlan,
+  type ConversationPlan,
+  FAULTS_OF,
+  type Fault,
+  type FaultKind,
+  type MessagePlan,
+  MODEL_FAILURES,
+  type Plan,
+  PORTS,
+  type Port,
+  type ReplyPlan,
+  TOOL_NAMES,
+} from "./plan.ts";
+import { Random } from "./random.ts";
+
+const USERS = ["ada", "bob", "eve"] as const;
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+
+export function generatePlan(seed: number): Plan {
+  const random = new Random(seed);
+  const shape = random.fork("shape");
+  const conversations = random.list(shape.chance(0.15) ? 2 : 1, (index) =>
+    conversationPlan(random.fork(`conversation ${index}`)),
+  );
+  const faults = random.list(faultCount(shape), (index) =>
+    faultPlan(random.fork(`fault ${index}`), conversations.length),
+  );
+  return { seed, conversations, faults };
+}
+
+/** One plan in twenty has none, one in fifty has a storm of crashes. */
+function faultCount(shape: Random): number {
+  if (shape.chance(0.05)) return 0;
+  return shape.chance(0.02) ? shape.int(20, 40) : shape.int(1, 8);
+}
+
+function conversationPlan(random: Random): ConversationPlan {
+  return {
+    maxMoves: random.chance(0.2) ? random.int(1, 2) : 8,
+    clients: random.list(random.small(1, 3), (index) => clientPlan(random.fork(`client ${index}`))),
+  };
+}
+
+function clientPlan(random: Random): ClientPlan {
+  const channel = random.chance(0.5) ? "socket" : random.pick(["http", "stream"] as const);
+  const leaves = random.chance(0.3) ? { leaves: random.int(1_000, 40_000) } : {};
+  return {
+    user: random.pick(USERS),
+    channel,
+    joins: random.small(0, 3_000),
+    latency: random.chance(0.1) ? random.int(500, 4_000) : random.int(1, 80),
+    ...leaves,
+    absences: random.list(random.chance(0.3) ? random.int(1, 2) : 0, () => ({
+      at: random.int(100, 15_000),
+      ms: random.int(100, 20_000),
+    })),
+    messages: random.list(random.small(channel === "socket" ? 0 : 1, 4), (index) =>
+      messagePlan(random.fork(`message ${index}`)),
+    ),
+  };
+}
+
+function messagePlan(random: Random): MessagePlan {
+  return {
+    waitsFor: random.pick(["nothing", "acknowledgement", "answer"] as const),
+    pause: random.small(0, 3_000),
+    length: random.small(1, 12),
+    replies: random.list(random.small(0, 3), (index) => replyPlan(random.fork(`reply ${index}`))),
+  };
+}
+
+function replyPlan(random: Random): ReplyPlan {
+  return {
+    failures: random.list(random.chance(0.25) ? random.small(1, 3) : 0, () => random.pick(MODEL_FAILURES)),
+    length: random.chance(0.1) ? 0 : random.small(1, 30),
+    pace: random.chance(0.1) ? random.int(100, 2_000) : random.int(0, 30),
+    calls: random.list(random.chance(0.75) ? random.small(1, 4) : 0, (index) =>
+      callPlan(random.fork(`call ${index}`)),
+    ),
+  };
+}
+
+function callPlan(random: Random): CallPlan {
+  return {
+    tool: random.chance(0.05) ? "unknown" : random.pick(TOOL_NAMES),
+    arguments: random.chance(0.9) ? "valid" : random.pick(["wrong", "broken"] as const),
+    ms: random.chance(0.3) ? random.int(100, 8_000) : random.int(0, 70),
+    outcome: random.chance(0.8) ? "answer" : random.pick(["error", "throw", "never"] as const),
+    progress: random.chance(0.25) ? random.int(1, 3) : 0,
+  };
+}
+
+/** How far into a run faults are planned, by port: about as often as a run crosses it. */
+const REACH: Readonly<Partial<Record<Port, number>>> = {
+  "sql.run": 60,
+  "sql.all": 40,
+  "sql.each": 3,
+  "kv.put": 4,
+  "window.open": 5,
+  "model.request": 6,
+  "model.piece": 40,
+  "tool.request": 2,
+  "tool.line": 4,
+  "http.request": 3,
+  "http.answer": 3,
+  "socket.open": 3,
+  "socket.up": 4,
+  "socket.down": 30,
+  "stream.read": 15,
+  alarm: 3,
+  idle: 3,
+};
+const REACH_OF_OTHERS = 20;
+
+const PLACES: readonly (readonly [Port, FaultKind])[] = PORTS.flatMap((port) =>
+  FAULTS_OF[port].map((kind) => [port, kind] as const),
+);
+
+function faultPlan(random: Random, conversations: number): Fault {
+  const [port, kind] = random.pick(PLACES);
+  const place = {
+    conversation: random.int(0, conversations - 1),
+    port,
+    nth: random.small(1, REACH[port] ?? REACH_OF_OTHERS),
+  };
+  return { ...place, ...details(random, kind) };
+}
+
+function details(random: Random, kind: FaultKind) {
+  switch (kind) {
+    case "crash":
+      return { kind, when: random.pick(["before", "after"] as const) };
+    case "error":
+      return { kind, times: random.chance(0.7) ? 1 : random.int(2, 5) };
+    case "delay":
+      return { kind, ms: random.chance(0.7) ? random.int(1, 2_000) : random.int(5_000, 150_000) };
+    case "jump":
+      return { kind, ms: random.chance(0.5) ? -random.int(1, 30_000) : random.int(MINUTE, 3 * DAY) };
+    case "loss":
+    case "duplicate":
+    case "swap":
+    case "evict":
+      return { kind };
+    default:
+      return kind satisfies never;
+  }
+}

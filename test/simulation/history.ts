@@ -1,0 +1,102 @@
+/** What a simulation leaves behind for the checker and for people. */
+import type { JournalEntryView, TurnView } from "../../src/agents/conversation/api.ts";
+import type { ConversationState } from "../../src/agents/conversation/state.ts";
+import type { ToolResult } from "../../src/agents/executor/types.ts";
+import type { Frame, MessageView } from "../../src/client/protocol.ts";
+import type { ConversationState as ClientState } from "../../src/client/state.ts";
+import type { Json } from "../../src/shared/json.ts";
+import type { Fault, ModelFailure, Plan, ToolName } from "./plan.ts";
+
+/** A user's message, from its first sending on. */
+export interface SentMessage {
+  conversation: number;
+  client: number;
+  user: string;
+  /** What its content begins with. */
+  tag: string;
+  content: string;
+  sentAt: number;
+  /** Absent while nobody told its sender that it was recorded. */
+  acknowledgedAt?: number;
+  /** By an answer to the request itself, and not by the frames that everybody gets. */
+  isAnswered: boolean;
+  /** As the acknowledgement named it, where it did. */
+  turnId?: string;
+}
+
+export interface ModelCallRecord {
+  conversation: number;
+  tag: string;
+  round: number;
+  /** From 1: how often this round was asked for. */
+  call: number;
+  failure?: ModelFailure;
+  /** What the model says if nothing interrupts it. */
+  text: string;
+}
+
+export interface ToolRun {
+  conversation: number;
+  /** The planned call. */
+  call: string;
+  tool: ToolName;
+  operationId: string;
+  /** What it answered; absent if it failed or did not end. */
+  answer?: Json;
+}
+
+/** One connection of a client, as the client saw it. */
+export interface ConnectionRecord {
+  conversation: number;
+  client: number;
+  from: number | null;
+  frames: Frame[];
+}
+
+export interface ClientOutcome {
+  client: number;
+  /** After a last connection that continued where the client was; absent if it never got anything. */
+  resumed?: ClientState;
+}
+
+/** A conversation after everything came to rest. */
+export interface Outcome {
+  lives: number;
+  /** What the messages begin with whose turns were left active until somebody called again. */
+  abandoned: string[];
+  /** Read from the database when everything had come to rest. */
+  stored: ConversationState;
+  /** What the living actor holds; absent if none lived. */
+  memory?: ConversationState;
+  /** Timers that the living actor still had. */
+  timers: number;
+  /** The wake-up is still armed. */
+  armed: boolean;
+  turns: TurnView[];
+  messages: MessageView[];
+  journal: JournalEntryView[];
+  toolState: Record<string, Json>;
+  clients: ClientOutcome[];
+  /** A client that replays everything from the beginning. */
+  replayed: ClientState;
+  /** A client that begins with a snapshot. */
+  snapshot: ClientState;
+}
+
+export interface History {
+  plan: Plan;
+  timeline: string[];
+  /** Every time a fault took effect. */
+  fired: readonly Fault[];
+  sent: SentMessage[];
+  modelCalls: ModelCallRecord[];
+  toolRuns: ToolRun[];
+  /** Results as the executor reported them, by operation. */
+  reported: Map<string, ToolResult[]>;
+  connections: ConnectionRecord[];
+  /** What should not happen in any run. */
+  incidents: string[];
+  outcomes: Outcome[];
+  /** How long it took in the simulation, in milliseconds. */
+  elapsed: number;
+}

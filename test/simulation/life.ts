@@ -1,0 +1,193 @@
+/** One life of a simulated actor: a runtime on the Node adapters, every port of which a fault can strike. */
+import type { Connection } from "agents";
+import { createModelGateway } from "../../src/adapters/gateway.ts";
+import { adapterFor } from "../../src/adapters/lookup.ts";
+import {
+  broadcast,
+  type ConnectionHost,
+  type ConnectionMemory,
+} from "../../src/agents/conversation/connections.ts";
+import { ephemeralFrame } from "../../src/agents/conversation/frames.ts";
+import { openingSlices } from "../../src/agents/conversation/opening.ts";
+import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
+import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
+import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
+import type { ConversationRecord } from "../../src/agents/conversation/state.ts";
+import { Subscribers } from "../../src/agents/conversation/subscribers.ts";
+import type { TaskExecutor } from "../../src/agents/executor/types.ts";
+import type { Ids } from "../../src/ports/ids.ts";
+import type { KeyValue } from "../../src/ports/key-value.ts";
+import type { SqlDatabase } from "../../src/ports/sql-database.ts";
+import { MortalClock, type WorldClock } from "./clocks.ts";
+import { Crash, type FaultPlane, InjectedError } from "./faults.ts";
+import type { Caller } from "./model.ts";
+import type { Port } from "./plan.ts";
+
+/** Ports that a variant of the world may put its own around: how planted defects come in. */
+export interface Variant {
+  database?(database: SqlDatabase): SqlDatabase;
+  keyValue?(keyValue: KeyValue): KeyValue;
+  executor?(executor: TaskExecutor): TaskExecutor;
+  /** Gets what would arm the wake-up. */
+  window?(open: () => void): () => void;
+  publish?(publish: Publish): Publish;
+}
+type Publish = ConstructorParameters<typeof ConversationRuntime>[0]["publish"];
+
+export interface ActorSurroundings {
+  record: ConversationRecord;
+  conversation: number;
+  clock: WorldClock;
+  plane: FaultPlane;
+  ids: Ids;
+  fetch(caller: Caller): (url: string, init: RequestInit) => Promise<Response>;
+  executor(caller: Caller): TaskExecutor;
+  note(conversation: number, text: string): void;
+  variant: Variant;
+}
+
+/** What outlasts a life. */
+export interface LifeHost {
+  readonly surroundings: ActorSurroundings;
+  readonly database: SqlDatabase;
+  readonly keyValue: KeyValue;
+  connections(): Iterable<Connection<ConnectionMemory>>;
+  /** Sets the wake-up, in the transaction that is open. */
+  arm(): void;
+  onDeath(): void;
+}
+
+/** Everything it reaches dies with it. */
+export class Life implements Caller {
+  readonly conversation: number;
+  readonly clock: MortalClock;
+  readonly runtime: ConversationRuntime;
+  readonly queries: ConversationQueries;
+  readonly host: ConnectionHost;
+  readonly subscribers = new Subscribers();
+  /** Streams that are being read: they keep it in memory. */
+  readers = 0;
+  /** Rejects when it dies. */
+  readonly death: Promise<never>;
+  #alive = true;
+  #reject: (error: unknown) => void = () => undefined;
+
+  constructor(private readonly actor: LifeHost) {
+    const { clock, conversation } = actor.surroundings;
+    this.conversation = conversation;
+    this.clock = new MortalClock(clock);
+    this.death = new Promise<never>((_, reject) => (this.#reject = reject));
+    this.death.catch(() => undefined);
+    this.runtime = new ConversationRuntime(this.#ports());
+    this.queries = new ConversationQueries(this.runtime.store);
+    this.host = this.#connectionHost();
+  }
+
+  get alive(): boolean {
+    return this.#alive;
+  }
+
+  die(): void {
+    if (!this.#alive) return;
+    this.leave();
+    this.actor.onDeath();
+    this.#reject(new Crash());
+  }
+
+  /** Goes without taking its sockets along. */
+  leave(): void {
+    this.#alive = false;
+    this.clock.die();
+  }
+
+  #ports(): ConstructorParameters<typeof ConversationRuntime>[0] {
+    const { variant, ids, fetch, executor } = this.actor.surroundings;
+    const { subscribers } = this;
+    subscribers.add((frames) => broadcast(this.actor.connections(), frames));
+    const publish: Publish = (frames) => this.cross("publish", () => subscribers.publish(frames));
+    const database = this.#database();
+    const keyValue = this.#keyValue();
+    const open = () => this.cross("window.open", () => this.actor.arm());
+    const arm = variant.window?.(open) ?? open;
+    const tools = executor(this);
+    return {
+      database: variant.database?.(database) ?? database,
+      keyValue: variant.keyValue?.(keyValue) ?? keyValue,
+      clock: this.clock,
+      ids,
+      gateway: createModelGateway({ secret: () => undefined, clock: this.clock, fetch: fetch(this) }),
+      adapters: adapterFor,
+      executor: variant.executor?.(tools) ?? tools,
+      gate: allowAll,
+      window: { open: async () => arm() },
+      publish: variant.publish?.(publish) ?? publish,
+    };
+  }
+
+  /** Crosses a port of this life. */
+  cross<Result>(port: Port, operation: () => Result): Result {
+    if (!this.#alive) throw new Crash();
+    const { plane } = this.actor.surroundings;
+    let dies: (() => never) | undefined;
+    for (const fault of plane.cross(this.conversation, port)) {
+      if (fault.kind !== "crash" && fault.kind !== "error") continue;
+      const strike = () => {
+        plane.fire(fault);
+        if (fault.kind === "error") throw new InjectedError("disk full");
+        this.die();
+        throw new Crash();
+      };
+      if (fault.kind === "error" || fault.when === "before") strike();
+      dies = strike;
+    }
+    const result = operation();
+    dies?.();
+    return result;
+  }
+
+  #database(): SqlDatabase {
+    const { database } = this.actor;
+    return {
+      run: (statement, ...values) => this.cross("sql.run", () => database.run(statement, ...values)),
+      all: (statement, ...values) => this.cross("sql.all", () => database.all(statement, ...values)),
+      each: (statement, ...values) => this.cross("sql.each", () => database.each(statement, ...values)),
+      transaction: (body) =>
+        this.cross("sql.transaction", () =>
+          database.transaction(() => {
+            const result = body();
+            this.cross("sql.commit", () => undefined);
+            return result;
+          }),
+        ),
+    };
+  }
+
+  #keyValue(): KeyValue {
+    const { keyValue } = this.actor;
+    return {
+      get: (key) => this.cross("kv.get", () => keyValue.get(key)),
+      put: (key, value) => this.cross("kv.put", () => keyValue.put(key, value)),
+      delete: (key) => keyValue.delete(key),
+      list: (prefix, limit) => keyValue.list(prefix, limit),
+    };
+  }
+
+  /** As the actor's class has it on the platform. */
+  #connectionHost(): ConnectionHost {
+    const { runtime, queries, clock } = this;
+    return {
+      opening: (_principal, from) => openingSlices({ runtime, queries, clock }, from),
+      now: () => clock.now(),
+      startTurn: async ({ subject }, { id, content, replyToMessageId }) => {
+        const { repeated, turnId, messageId } = await runtime.accept({
+          type: "conversation.user.message",
+          id,
+          caller: { type: "user", userId: subject },
+          data: { content, ...(replyToMessageId === undefined ? {} : { replyToMessageId }) },
+        });
+        const data = { clientId: id, content };
+        return repeated ? [ephemeralFrame("message.user", data, { turnId, messageId }, clock.now())] : [];
+      },
+    };
+  }
+}

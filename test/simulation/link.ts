@@ -1,0 +1,99 @@
+/** One direction of a connection: what is sent arrives later, in order, or nothing arrives any more. */
+import type { WorldClock } from "./clocks.ts";
+import type { FaultPlane } from "./faults.ts";
+import type { Fault, Port } from "./plan.ts";
+
+export interface LinkOptions<Item> {
+  clock: WorldClock;
+  latency: number;
+  plane: FaultPlane;
+  conversation: number;
+  port: Port;
+  deliver(item: Item): void;
+  /** The actor at one end dies. */
+  crash(): void;
+  /** The connection is dead, and nobody was told; `heard` says whether an error says so at once. */
+  broken(heard: boolean): void;
+}
+
+export class Link<Item> {
+  /** When what was sent last arrives. */
+  #clear = 0;
+  #open = true;
+  #held: { item: Item; fault: Fault } | null = null;
+
+  constructor(private readonly options: LinkOptions<Item>) {}
+
+  send(item: Item): void {
+    if (!this.#open) return;
+    const { plane, conversation, port, crash, broken } = this.options;
+    let copies = 1;
+    let extra = 0;
+    let dies: Fault | undefined;
+    for (const fault of plane.cross(conversation, port)) {
+      switch (fault.kind) {
+        case "crash":
+          dies = fault;
+          break;
+        case "error":
+        case "loss":
+          plane.fire(fault);
+          this.#open = false;
+          broken(fault.kind === "error");
+          return;
+        case "delay":
+          plane.fire(fault);
+          extra += fault.ms;
+          break;
+        case "duplicate":
+          plane.fire(fault);
+          copies = 2;
+          break;
+        case "swap":
+          this.#held ??= { item, fault };
+          return;
+        default:
+      }
+    }
+    if (dies?.kind === "crash" && dies.when === "before") {
+      plane.fire(dies);
+      crash();
+      return;
+    }
+    for (let copy = 0; copy < copies; copy++) this.#carry(item, extra);
+    this.#release(true);
+    if (dies !== undefined) {
+      plane.fire(dies);
+      crash();
+    }
+  }
+
+  /** Sends what must come last, whatever is planned. */
+  end(item: Item): void {
+    if (!this.#open) return;
+    this.#release(false);
+    this.#carry(item, 0);
+  }
+
+  close(): void {
+    this.#open = false;
+  }
+
+  /** Lets go of what was held back, now that something has gone before it. */
+  #release(swapped: boolean): void {
+    const held = this.#held;
+    if (held === null) return;
+    this.#held = null;
+    if (swapped) this.options.plane.fire(held.fault);
+    this.#carry(held.item, 0);
+  }
+
+  #carry(item: Item, extra: number): void {
+    const { clock, latency, deliver } = this.options;
+    // A delay holds up everything behind it; timers of one due time fire in the order in which they were set.
+    this.#clear = Math.max(this.#clear, clock.elapsed + latency + extra);
+    clock.timer(this.#clear - clock.elapsed, () => {
+      if (this.#open) deliver(item);
+    });
+  }
+}

@@ -1,0 +1,103 @@
+/** Runs plans and batches of seeds, and makes of a failing one what a person needs to see. */
+import { createHash } from "node:crypto";
+import { check, PROPERTIES, type Violation } from "./check.ts";
+import { generatePlan } from "./generate.ts";
+import type { History } from "./history.ts";
+import type { Variant } from "./life.ts";
+import { FAULTS_OF, faultName, type Plan, PORTS } from "./plan.ts";
+import { shrink } from "./shrink.ts";
+import { runPlan } from "./world.ts";
+
+export interface Trial {
+  plan: Plan;
+  history: History;
+  violations: Violation[];
+}
+
+export async function tryPlan(plan: Plan, variant?: Variant): Promise<Trial> {
+  const history = await runPlan(plan, variant);
+  return { plan, history, violations: check(history) };
+}
+
+/** How many faults were planned and how many took effect, by kind and port. */
+export type FaultTable = Map<string, { planned: number; fired: number }>;
+
+export interface Batch {
+  failures: { seed: number; violations: Violation[] }[];
+  table: FaultTable;
+  /** Messages recorded, turns failed and lives of actors: that the runs were about something. */
+  turns: number;
+  failedTurns: number;
+  lives: number;
+}
+
+export async function trySeeds(from: number, count: number, variant?: Variant): Promise<Batch> {
+  const batch: Batch = { failures: [], table: emptyTable(), turns: 0, failedTurns: 0, lives: 0 };
+  for (let seed = from; seed < from + count; seed++) {
+    const { plan, history, violations } = await tryPlan(generatePlan(seed), variant);
+    if (violations.length > 0) batch.failures.push({ seed, violations });
+    const fired = new Set(history.fired);
+    for (const fault of plan.faults) {
+      const row = batch.table.get(faultName(fault));
+      if (row === undefined) continue;
+      row.planned += 1;
+      if (fired.has(fault)) row.fired += 1;
+    }
+    for (const { turns, lives } of history.outcomes) {
+      batch.turns += turns.length;
+      batch.failedTurns += turns.filter(({ status }) => status === "failed").length;
+      batch.lives += lives;
+    }
+  }
+  return batch;
+}
+
+function emptyTable(): FaultTable {
+  const names = PORTS.flatMap((port) => FAULTS_OF[port].map((kind) => faultName({ kind, port })));
+  return new Map(names.map((name) => [name, { planned: 0, fired: 0 }]));
+}
+
+/** Equal for equal runs, to the last frame. */
+export function fingerprint({ timeline, connections, outcomes }: History): string {
+  const text = JSON.stringify([
+    timeline,
+    connections,
+    outcomes.map(({ journal, turns }) => [journal, turns]),
+  ]);
+  return createHash("sha256").update(text).digest("hex");
+}
+
+/** The smallest plan that violates one of the same properties. */
+export async function shrinkTrial(
+  { plan, violations }: Trial,
+  variant: Variant | undefined,
+  milliseconds: number,
+) {
+  const properties = new Set(violations.map(({ property }) => property));
+  const deadline = performance.now() + milliseconds;
+  return shrink(
+    plan,
+    async (candidate) => {
+      const trial = await tryPlan(candidate, variant);
+      return trial.violations.some(({ property }) => properties.has(property));
+    },
+    () => performance.now() < deadline,
+  );
+}
+
+/** A failing run for a person: what was violated, when what happened, which faults never came. */
+export function reportOf({ plan, history, violations }: Trial): string {
+  const fired = new Set(history.fired);
+  const idle = plan.faults.filter((fault) => !fired.has(fault));
+  return [
+    ...violations.map(
+      ({ property, detail }) => `VIOLATED ${property}: ${PROPERTIES[property]}\n         ${detail}`,
+    ),
+    "",
+    ...history.timeline,
+    "",
+    ...idle.map((fault) => `This fault was planned and never came: ${faultName(fault)} number ${fault.nth}.`),
+    `Plan (seed ${plan.seed}):`,
+    JSON.stringify(plan, null, 2),
+  ].join("\n");
+}

@@ -1,0 +1,217 @@
+/** A program on our own client, with sockets that come and go. */
+import type { Frame } from "../../src/client/protocol.ts";
+import { isFinalClose } from "../../src/client/resume.ts";
+import { ConversationSession, type Transport } from "../../src/client/session.ts";
+import type { ConversationState as ClientState } from "../../src/client/state.ts";
+import { ActorLost, type ServerSocket } from "./actor.ts";
+import { Client, type ClientSurroundings, PATIENCE_MS, RETRY_MS } from "./client.ts";
+import type { ConnectionRecord, SentMessage } from "./history.ts";
+import { Link } from "./link.ts";
+import type { MessagePlan } from "./plan.ts";
+
+/** A connection of which nothing arrives any more is noticed after so long. */
+const SILENCE_MS = 60_000;
+
+type Item = { type: "open" } | { type: "text"; text: string } | { type: "close"; code: number };
+
+interface Connection {
+  record: ConnectionRecord;
+  transport: Transport;
+  end(): void;
+}
+
+export class SocketClient extends Client {
+  readonly #session = new ConversationSession({ clock: this.world.clock });
+  #connection: Connection | null = null;
+  #absent = false;
+  /** The key under which a message was sent last, by the one it was sent under first. */
+  readonly #keys = new Map<string, string>();
+  /** Keys under which a message was rejected and will be sent no more. */
+  readonly #retrying = new Set<string>();
+  /** Sent, and not known to be recorded. */
+  readonly #waiting: SentMessage[] = [];
+  readonly #watchers = new Set<() => void>();
+
+  constructor(world: ClientSurroundings) {
+    super(world);
+    this.#session.subscribe(() => this.#look());
+    for (const { at, ms } of world.plan.absences) {
+      world.clock.timer(world.plan.joins + at, () => {
+        this.#absent = true;
+        this.#lost(this.#connection, false);
+      });
+      world.clock.timer(world.plan.joins + at + ms, () => {
+        this.#absent = false;
+        void this.#connect();
+      });
+    }
+  }
+
+  override get view(): ClientState {
+    return this.#session.getSnapshot();
+  }
+
+  protected override arrive(): void {
+    void this.#connect();
+  }
+
+  protected override leave(): void {
+    super.leave();
+    this.#lost(this.#connection, true);
+  }
+
+  protected override async say(sent: SentMessage, { waitsFor }: MessagePlan): Promise<void> {
+    this.#keys.set(sent.tag, sent.tag);
+    this.#waiting.push(sent);
+    this.#session.send(sent.content, { id: sent.tag });
+    if (waitsFor === "nothing") return;
+    await this.#until(() => sent.acknowledgedAt !== undefined);
+    if (waitsFor === "answer") await this.#until((state) => this.#isAnswered(state, sent));
+  }
+
+  #until(condition: (state: ClientState) => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const look = () => {
+        if (!condition(this.#session.getSnapshot())) return;
+        this.#watchers.delete(look);
+        resolve();
+      };
+      this.#watchers.add(look);
+      look();
+    });
+  }
+
+  #isAnswered(state: ClientState, { tag }: SentMessage): boolean {
+    const message = state.messages.find(({ clientId }) => clientId === this.#keys.get(tag));
+    const turn = state.turns.find(({ id }) => id === message?.turnId);
+    return message === undefined || turn?.status !== "active";
+  }
+
+  #look(): void {
+    const state = this.#session.getSnapshot();
+    for (const sent of [...this.#waiting]) {
+      const key = this.#keys.get(sent.tag);
+      const pending = state.pending.find(({ clientId }) => clientId === key);
+      if (pending === undefined) {
+        this.#waiting.splice(this.#waiting.indexOf(sent), 1);
+        this.acknowledged(sent, state.messages.find(({ clientId }) => clientId === key)?.turnId);
+      } else if (pending.status === "rejected" && !this.#retrying.has(pending.clientId)) {
+        this.#retryLater(sent, pending.clientId);
+      }
+    }
+    for (const watcher of [...this.#watchers]) watcher();
+  }
+
+  #retryLater(sent: SentMessage, key: string): void {
+    this.#retrying.add(key);
+    this.note(`was told that ${sent.tag} was refused`);
+    this.world.clock.timer(RETRY_MS, () => {
+      const { pending } = this.#session.getSnapshot();
+      if (this.gone || !pending.some(({ clientId }) => clientId === key)) return;
+      const again = `${sent.tag}+${this.#retrying.size}`;
+      this.#keys.set(sent.tag, again);
+      this.#session.send(sent.content, { id: again });
+      this.#session.discard(key);
+    });
+  }
+
+  async #connect(): Promise<void> {
+    const { clock, plan, plane, conversation, client, actor, history } = this.world;
+    if (this.gone || this.#absent || this.#connection !== null) return;
+    const from = this.#session.resumeFrom();
+    const record: ConnectionRecord = { conversation, client, from, frames: [] };
+    const shared = { clock, plane, conversation, latency: plan.latency, crash: () => actor.crash() };
+    const broken = () => clock.timer(SILENCE_MS, () => this.#lost(connection, false));
+    const down = new Link<Item>({
+      ...shared,
+      port: "socket.down",
+      broken,
+      deliver: (item) => this.#arrived(connection, item),
+    });
+    const up = new Link<string>({
+      ...shared,
+      port: "socket.up",
+      broken,
+      deliver: (text) => {
+        actor.receive(socket, text).catch((error: unknown) => {
+          if (!(error instanceof ActorLost)) throw error;
+        });
+      },
+    });
+    const socket: ServerSocket = {
+      send: (text) => down.send({ type: "text", text }),
+      close: (code) => {
+        down.end({ type: "close", code });
+        actor.disconnect(socket);
+      },
+      lost: () => down.end({ type: "close", code: 1006 }),
+    };
+    const connection: Connection = {
+      record,
+      transport: { send: (data) => up.send(data), reconnect: () => this.#lost(connection, false) },
+      end: () => {
+        up.close();
+        down.close();
+        clock.timer(plan.latency, () => actor.disconnect(socket));
+      },
+    };
+    this.#connection = connection;
+    this.note(`connects${from === null ? "" : ` from ${from}`}`);
+    if (!(await this.#handshake())) return void this.#lost(connection, false);
+    await clock.sleep(plan.latency);
+    if (this.#connection !== connection) return;
+    history.connections.push(record);
+    down.end({ type: "open" });
+    try {
+      await actor.connect(socket, this.principal, from);
+    } catch (error) {
+      if (!(error instanceof ActorLost)) throw error;
+      down.end({ type: "close", code: 1006 });
+    }
+  }
+
+  /** Whether the request to open a connection got through. */
+  async #handshake(): Promise<boolean> {
+    const { plane, conversation, clock, actor } = this.world;
+    for (const fault of plane.cross(conversation, "socket.open")) {
+      plane.fire(fault);
+      if (fault.kind === "crash") actor.crash();
+      if (fault.kind === "delay") await clock.sleep(fault.ms);
+      if (fault.kind === "loss") {
+        await clock.sleep(PATIENCE_MS);
+        return false;
+      }
+    }
+    return true;
+  }
+
+  #arrived(connection: Connection, item: Item): void {
+    if (this.#connection !== connection) return;
+    switch (item.type) {
+      case "open":
+        this.#session.opened(connection.transport);
+        return;
+      case "text": {
+        const frame: Frame = JSON.parse(item.text);
+        connection.record.frames.push(frame);
+        this.#session.received(item.text);
+        return;
+      }
+      case "close":
+        this.#lost(connection, isFinalClose(item));
+        return;
+      default:
+        item satisfies never;
+    }
+  }
+
+  #lost(connection: Connection | null, final: boolean): void {
+    if (connection === null || this.#connection !== connection) return;
+    connection.end();
+    this.#connection = null;
+    this.#session.closed({ final });
+    this.note(final ? "is disconnected for good" : "is disconnected");
+    if (final && !this.gone) this.world.history.incidents.push("A client was turned away for good.");
+    if (!final) this.world.clock.timer(RETRY_MS, () => void this.#connect());
+  }
+}

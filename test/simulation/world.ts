@@ -1,0 +1,256 @@
+/**
+ * Runs a plan: conversations on the Node adapters, users, models and tools on one virtual clock, until everything rests.
+ * Equal plans give equal histories, line by line.
+ */
+import type { ConversationRecord, ConversationState } from "../../src/agents/conversation/state.ts";
+import { ConversationStore } from "../../src/agents/conversation/store/conversation-store.ts";
+import type { Frame } from "../../src/client/protocol.ts";
+import { type ConversationState as ClientState, initialState } from "../../src/client/state.ts";
+import { applyFrame } from "../../src/client/store.ts";
+import { CodeRegistry } from "../../src/library/registry.ts";
+import { resolveChain } from "../../src/library/resolve.ts";
+import { seededIds } from "../../src/ports/node/seeded-ids.ts";
+import { DramatisError } from "../../src/shared/errors.ts";
+import type { Page, PageOptions } from "../../src/shared/page.ts";
+import { Actor, TENANT } from "./actor.ts";
+import type { Client } from "./client.ts";
+import { WorldClock } from "./clocks.ts";
+import { Crash, FaultPlane, InjectedError } from "./faults.ts";
+import type { ClientOutcome, History, Outcome } from "./history.ts";
+import { HttpClient } from "./http-client.ts";
+import type { Life, Variant } from "./life.ts";
+import { Model } from "./model.ts";
+import type { ConversationPlan, Plan } from "./plan.ts";
+import { SocketClient } from "./socket-client.ts";
+import { StreamClient } from "./stream-client.ts";
+import { EFFECTS, executorFor, LIBRARY, toolLibrary } from "./tools.ts";
+
+/** More events than any run takes. */
+const MAX_EVENTS = 60_000;
+/** Any run is at rest by then, in milliseconds of its own time. */
+const MAX_ELAPSED = 3 * 60 * 60_000;
+
+const PROGRAMS = { socket: SocketClient, http: HttpClient, stream: StreamClient };
+
+export async function runPlan(plan: Plan, variant: Variant = {}): Promise<History> {
+  const clock = new WorldClock();
+  const history: History = {
+    plan,
+    timeline: [],
+    fired: [],
+    sent: [],
+    modelCalls: [],
+    toolRuns: [],
+    reported: new Map(),
+    connections: [],
+    incidents: [],
+    outcomes: [],
+    elapsed: 0,
+  };
+  const note = (conversation: number, text: string) => {
+    history.timeline.push(`${String(clock.elapsed).padStart(8)} ms  [${conversation}] ${text}`);
+  };
+  const plane = new FaultPlane(plan.faults, { jump: (ms) => clock.jump(ms), note });
+  const restoreLog = watchLog(history);
+  try {
+    const { actors, clients } = await build(plan, { clock, plane, history, note, variant });
+    plane.arm();
+    await untilRest(actors, clock, history);
+    plane.disarm();
+    const abandoned = actors.map(activeIn);
+    for (const [index, actor] of actors.entries()) {
+      if (abandoned[index]?.length === 0) continue;
+      note(index, "somebody calls");
+      await actor.call(() => undefined);
+    }
+    await untilRest(actors, clock, history);
+    for (const [index, actor] of actors.entries()) {
+      const own = clients.filter(({ conversation }) => conversation === index);
+      history.outcomes.push({ ...(await outcomeOf(actor, own)), abandoned: abandoned[index] ?? [] });
+    }
+    history.fired = plane.fired;
+    history.elapsed = clock.elapsed;
+    for (const actor of actors) actor.database.close();
+    return history;
+  } finally {
+    restoreLog();
+  }
+}
+
+interface Surroundings {
+  clock: WorldClock;
+  plane: FaultPlane;
+  history: History;
+  note(conversation: number, text: string): void;
+  variant: Variant;
+}
+
+interface PlacedClient {
+  conversation: number;
+  client: number;
+  program: Client;
+}
+
+async function build(plan: Plan, { clock, plane, history, note, variant }: Surroundings) {
+  const registry = new CodeRegistry([toolLibrary(plan, clock, history, note)]);
+  const ids = seededIds(plan.seed, clock);
+  const model = new Model(plan, clock, plane, history, note);
+  const actors: Actor[] = [];
+  const clients: PlacedClient[] = [];
+  for (const [conversation, own] of plan.conversations.entries()) {
+    const actor = new Actor({
+      record: await recordOf(conversation, own, registry, clock.now()),
+      conversation,
+      clock,
+      plane,
+      ids,
+      fetch: (caller) => model.fetchFor(caller),
+      executor: (caller) =>
+        executorFor(caller, {
+          registry,
+          clock,
+          plane,
+          history,
+          connect: async (index) => {
+            const target = actors[index];
+            if (target === undefined) throw new DramatisError("NOT_FOUND", "There is no such conversation.");
+            return target.toolState();
+          },
+        }),
+      note,
+      variant,
+    });
+    actors.push(actor);
+    own.clients.forEach((clientPlan, client) => {
+      const Program = PROGRAMS[clientPlan.channel];
+      const surroundings = { actor, conversation, client, plan: clientPlan, clock, plane, history, note };
+      clients.push({ conversation, client, program: new Program(surroundings) });
+    });
+  }
+  return { actors, clients };
+}
+
+async function recordOf(
+  index: number,
+  { maxMoves }: ConversationPlan,
+  registry: CodeRegistry,
+  createdAt: number,
+): Promise<ConversationRecord> {
+  const toolIds = Object.keys(EFFECTS).map((name) => `${LIBRARY}/${name.replace("_", "-")}`);
+  const persona = {
+    identity: { systemPrompt: "Simulated." },
+    tools: { toolIds, constraints: { maxMovesPerTurn: maxMoves } },
+  };
+  const profile = { provider: "openai", modelId: "simulated", baseUrl: "http://model/v1" } as const;
+  return {
+    id: `conv_${index}`,
+    tenant: TENANT,
+    title: null,
+    agentId: "tester",
+    projectId: "default",
+    participants: [{ type: "user", id: "ada" }],
+    chain: await resolveChain(registry, persona, profile),
+    createdAt,
+  };
+}
+
+async function untilRest(actors: readonly Actor[], clock: WorldClock, history: History): Promise<void> {
+  for (let events = 0; ; events++) {
+    for (const actor of actors) actor.tend();
+    if (!(await clock.runNext())) return;
+    if (events > MAX_EVENTS || clock.elapsed > MAX_ELAPSED) {
+      history.incidents.push(`Nothing came to rest within ${events} events and ${clock.elapsed} ms.`);
+      return;
+    }
+  }
+}
+
+function storedState({ database, keyValue }: Actor): ConversationState {
+  const stored = new ConversationStore(database, keyValue).load();
+  if (stored === null) throw new Error("The conversation is gone.");
+  return stored;
+}
+
+/** What the inputs of the active turns begin with. */
+function activeIn(actor: Actor): string[] {
+  return [...storedState(actor).active.values()].map(({ input }) => String(input).split(" ")[0] ?? "");
+}
+
+async function outcomeOf(
+  actor: Actor,
+  clients: readonly PlacedClient[],
+): Promise<Omit<Outcome, "abandoned">> {
+  const stored = storedState(actor);
+  const { living, armed } = actor;
+  const before = living === null ? {} : { memory: living.runtime.state };
+  const timers = living?.clock.pending ?? 0;
+  return actor.call((life) => {
+    const { queries, runtime } = life;
+    const state = runtime.state;
+    return {
+      lives: actor.lives,
+      stored,
+      ...before,
+      timers,
+      armed,
+      turns: allOf((options) => queries.turns(options)).map(({ id }) => queries.turn(state, id)),
+      messages: allOf((options) => queries.messages(state, options)),
+      journal: allOf((options) => queries.journal(state, options)),
+      toolState: Object.fromEntries(runtime.toolState.list("", 1_000).map(({ key, value }) => [key, value])),
+      clients: clients.map((client) => clientOutcome(client, life)),
+      replayed: resumed(life, { ...initialState, seq: 0 }),
+      snapshot: resumed(life, initialState),
+    };
+  });
+}
+
+function clientOutcome({ client, program }: PlacedClient, life: Life): ClientOutcome {
+  const { view } = program;
+  return view === null || view.seq === null ? { client } : { client, resumed: resumed(life, view) };
+}
+
+/** A client's state after a connection that continues where it is. */
+function resumed({ host }: Life, from: ClientState): ClientState {
+  const principal = { subject: "ada", tenant: TENANT, roles: [] };
+  const frames: Frame[] = [...host.opening(principal, from.seq ?? undefined)].flatMap(
+    (slice) => slice.frames,
+  );
+  return frames.reduce(applyFrame, from);
+}
+
+function allOf<Item>(read: (options: PageOptions) => Page<Item>): Item[] {
+  const items: Item[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = read({ limit: 200, ...(cursor === undefined ? {} : { cursor }) });
+    items.push(...page.items);
+    if (page.nextCursor === undefined) return items;
+    cursor = page.nextCursor;
+  }
+}
+
+/** What is logged and was not planned is an incident, and so is a promise that fails with nobody to hear of it. */
+function watchLog(history: History): () => void {
+  const original = console.error;
+  console.error = (...values: unknown[]) => {
+    if (!values.some(isPlanned)) history.incidents.push(`Logged: ${values.map(describe).join(" ")}`);
+  };
+  const onRejection = (error: unknown) => {
+    // What died has no one left to tell.
+    if (!(error instanceof Crash)) history.incidents.push(`Unhandled: ${describe(error)}`);
+  };
+  process.on("unhandledRejection", onRejection);
+  return () => {
+    console.error = original;
+    process.off("unhandledRejection", onRejection);
+  };
+}
+
+function isPlanned(value: unknown): boolean {
+  if (value instanceof Crash || value instanceof InjectedError) return true;
+  if (value instanceof DramatisError) return value.retriable;
+  return typeof value === "string" && value.startsWith("A tool failed");
+}
+
+function describe(value: unknown): string {
+  return value instanceof Error ? (value.stack ?? value.message) : String(value);
+}
