@@ -64,7 +64,8 @@ export class Life implements Caller {
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
   readonly host: ConnectionHost;
-  readonly subscribers = new Subscribers();
+  /** Nobody's authority ends here. */
+  readonly subscribers = new Subscribers(() => undefined);
   /** Streams that are being read: they keep it in memory. */
   readers = 0;
   /** Rejects when it dies. */
@@ -103,7 +104,7 @@ export class Life implements Caller {
   #ports(): ConstructorParameters<typeof ConversationRuntime>[0] {
     const { variant, ids, fetch, executor } = this.actor.surroundings;
     const { subscribers } = this;
-    subscribers.add((frames) => broadcast(this.actor.connections(), frames));
+    subscribers.add((frames) => broadcast(this.actor.connections(), frames, this.clock.now()));
     const publish: Publish = (frames) => this.cross("publish", () => subscribers.publish(frames));
     const database = this.#database();
     const keyValue = this.#keyValue();
@@ -177,6 +178,7 @@ export class Life implements Caller {
     const { runtime, queries, clock } = this;
     return {
       opening: (_principal, from) => openingSlices({ runtime, queries, clock }, from),
+      connections: () => [...this.actor.connections()].length,
       now: () => clock.now(),
       startTurn: async ({ subject }, { id, content, replyToMessageId }) => {
         const { repeated, turnId, messageId } = await runtime.accept({

@@ -148,7 +148,11 @@ export class SocketClient extends Client {
     };
     const connection: Connection = {
       record,
-      transport: { send: (data) => up.send(data), reconnect: () => this.#lost(connection, false) },
+      transport: {
+        send: (data) => up.send(data),
+        reconnect: () => this.#lost(connection, false),
+        close: () => this.#lost(connection, true),
+      },
       end: () => {
         up.close();
         down.close();
@@ -198,7 +202,7 @@ export class SocketClient extends Client {
         return;
       }
       case "close":
-        this.#lost(connection, isFinalClose(item));
+        this.#lost(connection, isFinalClose(item.code));
         return;
       default:
         item satisfies never;

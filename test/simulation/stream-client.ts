@@ -39,7 +39,9 @@ export class StreamClient extends HttpClient {
 
   #open({ host, subscribers }: Life, from: number | null): ReadableStream<Uint8Array> {
     const opening = host.opening(this.principal, from ?? undefined)[Symbol.iterator]();
-    return frameStream(subscribers, opening, { turnId: undefined, encoding: "ndjson" });
+    const { principal, world } = this;
+    const options = { principal, clock: world.clock, turnId: undefined, encoding: "ndjson" } as const;
+    return frameStream(subscribers, opening, options);
   }
 
   /** Ends when the connection does. */
