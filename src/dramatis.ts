@@ -13,6 +13,7 @@ import { allowAll, type Gate } from "./agents/conversation/planning/gate.ts";
 import { type ExecutorService, serviceExecutor } from "./agents/executor/client.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { D1Directory } from "./directory/d1-directory.ts";
+import { D1DeadLetters, type DeadLetterDirectory } from "./directory/dead-letters.ts";
 import type { Directory } from "./directory/directory.ts";
 import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { type Authorize, type LocalEnv, localAuthorize } from "./http/authorize.ts";
@@ -63,10 +64,13 @@ export function dramatis(options: DramatisOptions) {
   const registry = new CodeRegistry(options.libraries);
   const directory = (env: DramatisEnv): Directory | null =>
     env.DB === undefined ? null : new D1Directory(env.DB);
+  const deadLetters = (env: DramatisEnv): DeadLetterDirectory | null =>
+    env.DB === undefined ? null : new D1DeadLetters(env.DB);
   const http = createHttpApp<DramatisEnv>({
     authorize: options.authorize ?? localAuthorize,
     actors: durableActors,
     directory: (env) => directory(env) ?? unavailable(),
+    deadLetters: (env) => deadLetters(env) ?? unavailable(),
     async seed(env) {
       await checkExecutor(env);
       await seed(env, options.agents ?? []);
@@ -78,6 +82,7 @@ export function dramatis(options: DramatisOptions) {
       executor: (env) => serviceExecutor(env.Executor),
       actors: durableActors,
       directory,
+      deadLetters,
       adapters: adapterFor,
       gate: options.gate ?? allowAll,
     }),
@@ -85,6 +90,7 @@ export function dramatis(options: DramatisOptions) {
       registry,
       defaultProfile: (env) => options.models?.default ?? defaultModelProfile(env, env.AI !== undefined),
       directory,
+      deadLetters,
     }),
     Executor: createExecutorClass(registry, systemClock),
     handler: { fetch: http.fetch } satisfies HttpApp<DramatisEnv>,

@@ -1,11 +1,13 @@
 /** The HTTP entrances of a runtime, put together. Everything they need comes in as ports. */
 import { Hono } from "hono";
+import type { DeadLetterDirectory } from "../directory/dead-letters.ts";
 import type { Directory } from "../directory/directory.ts";
 import type { ActorDirectory } from "../ports/actor-directory.ts";
 import { agentRoutes } from "./agents.ts";
 import type { Authorize } from "./authorize.ts";
 import type { HttpEnv } from "./context.ts";
 import { conversationRoutes } from "./conversations.ts";
+import { deadLetterRoutes } from "./dead-letters.ts";
 import { eventRoutes } from "./events.ts";
 import { healthRoutes } from "./health.ts";
 import { problemOf } from "./problem.ts";
@@ -20,6 +22,8 @@ export interface HttpDependencies<Env extends object> {
   actors(env: Env): ActorDirectory;
   /** Asked only by what lists; throws `UNAVAILABLE` where there is none. */
   directory(env: Env): Directory;
+  /** As `directory`. */
+  deadLetters(env: Env): DeadLetterDirectory;
   /** Creates what every fresh runtime has. Doing it twice is doing it once. */
   seed(env: Env): Promise<void>;
 }
@@ -40,6 +44,7 @@ export function createHttpApp<Env extends object>(dependencies: HttpDependencies
     const env = context.env as Env;
     context.set("actors", dependencies.actors(env));
     context.set("directory", () => dependencies.directory(env));
+    context.set("deadLetters", () => dependencies.deadLetters(env));
     context.set("seed", () => seededOf(env));
     await next();
   });
@@ -56,6 +61,7 @@ export function createHttpApp<Env extends object>(dependencies: HttpDependencies
   conversationRoutes(app);
   turnRoutes(app);
   eventRoutes(app);
+  deadLetterRoutes(app);
   socketRoutes(app);
 
   return { fetch: async (request, env, context) => app.fetch(request, env, context) };

@@ -46,7 +46,9 @@ export class AgentStore {
     return identity;
   }
 
+  /** Twice is once. Throws `NOT_FOUND` before the agent was created. */
   addConversation(id: string, now: number): void {
+    this.identity();
     this.database.run(ADD, id, now);
   }
 

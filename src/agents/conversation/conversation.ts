@@ -5,6 +5,7 @@
 import type { Connection, ConnectionContext, WSMessage } from "agents";
 import type { AdapterLookup, ModelGateway } from "../../adapters/types.ts";
 import type { Frame } from "../../client/protocol.ts";
+import type { DeadLetterDirectory } from "../../directory/dead-letters.ts";
 import type { Directory } from "../../directory/directory.ts";
 import { readEntrance } from "../../http/sockets.ts";
 import { EventStore } from "../../memory/event-store.ts";
@@ -20,7 +21,7 @@ import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
-import type { AgentApi } from "../agent/api.ts";
+import { CONVERSATION_OPENED } from "../agent/envelopes.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
 import type { TaskExecutor, ToolStateApi, ToolStateEntry } from "../executor/types.ts";
 import { SessionAgent } from "../session-agent.ts";
@@ -43,6 +44,7 @@ import { ConversationRuntime } from "./runtime.ts";
 import { startTurnSchema, subscribeSchema } from "./schemas.ts";
 import { ConversationSessions, refused } from "./sessions.ts";
 import { normaliseSignal } from "./signals.ts";
+import type { ConversationRecord } from "./state.ts";
 import { ConversationStore } from "./store/conversation-store.ts";
 import { frameStream, type Listener, type OpeningSlice, Subscribers } from "./subscribers.ts";
 import { conversationView } from "./views.ts";
@@ -54,6 +56,7 @@ export interface ConversationServices<Env> {
   actors(env: Env): Pick<ActorDirectory, "agent">;
   /** `null` where there is no directory: then nothing is listed. */
   directory(env: Env): Directory | null;
+  deadLetters(env: Env): DeadLetterDirectory | null;
   adapters: AdapterLookup;
   gate: Gate;
 }
@@ -78,7 +81,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         return this.#runtime.busy ? HEARTBEAT_MS : null;
       },
       registration: () => {
-        this.ctx.waitUntil(this.#registerAgain());
+        this.ctx.waitUntil(this.#register());
         return null;
       },
     });
@@ -127,6 +130,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return { db, sessions: new ConversationSessions(store), events, clock: systemClock, ids: systemIds };
     }
 
+    protected override deadLetterDirectory() {
+      return services.deadLetters(this.env);
+    }
+
     override async onStart(): Promise<void> {
       await this.#runtime.wake();
     }
@@ -137,8 +144,12 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const agent = await services.actors(this.env).agent(principal.tenant, checked.agentId);
         const part = unwrap(await agent.persona());
         const record = conversationRecord(principal, checked, part, systemClock.now());
-        this.#runtime.create(record);
-        await this.#register(agent);
+        let armed: Promise<void> | undefined;
+        this.#runtime.create(record, () => {
+          armed = this.#tellAgent(record);
+        });
+        await armed;
+        await this.#register();
         return conversationView(record, 0);
       });
     }
@@ -292,26 +303,23 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return openingSlices({ runtime: this.#runtime, queries: this.#queries, clock: systemClock }, from);
     }
 
-    /** Tells the agent and the directory of this conversation; what does not answer is told again later. */
-    async #register(agent: AgentApi): Promise<void> {
-      const { record } = this.#runtime.state;
-      const told = await Promise.allSettled([
-        agent.addConversation(record.id).then(unwrap),
-        services.directory(this.env)?.putConversation(record.tenant, conversationView(record, 0)),
-      ]);
-      const failures = told.filter((outcome) => outcome.status === "rejected");
-      if (failures.length === 0) return;
-      for (const failure of failures)
-        console.error("The conversation could not be registered:", failure.reason);
-      await this.#wakeups.arm("registration", REGISTRATION_RETRY_MS);
+    /** The agent's index learns of this conversation; call it in the transaction that creates it. */
+    #tellAgent({ tenant, agentId }: ConversationRecord): Promise<void> {
+      return this.mailbox.send({
+        operationId: `op_${systemIds.ulid()}`,
+        to: { kind: "agent", tenant, id: agentId },
+        type: CONVERSATION_OPENED,
+        body: {},
+      });
     }
 
-    async #registerAgain(): Promise<void> {
-      const { tenant, agentId } = this.#runtime.state.record;
+    /** Tells the directory of this conversation; if it does not answer, again later. */
+    async #register(): Promise<void> {
+      const { record } = this.#runtime.state;
       try {
-        await this.#register(await services.actors(this.env).agent(tenant, agentId));
+        await services.directory(this.env)?.putConversation(record.tenant, conversationView(record, 0));
       } catch (error) {
-        console.error("The agent could not be reached:", error);
+        console.error("The conversation could not be registered:", error);
         await this.#wakeups.arm("registration", REGISTRATION_RETRY_MS);
       }
     }

@@ -83,8 +83,9 @@ export class ConversationRuntime {
     return this.#state !== null;
   }
 
-  create(record: ConversationRecord): void {
-    this.#state = this.store.create(record);
+  /** Creates the conversation; `beside` runs in the same transaction. */
+  create(record: ConversationRecord, beside?: () => void): void {
+    this.#state = this.store.create(record, beside);
   }
 
   /** Takes up what a crash interrupted. Call once, when the actor wakes. */
