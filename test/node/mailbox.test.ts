@@ -4,6 +4,25 @@
  */
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import type { Envelope, NewEnvelope } from "../../src/agents/mailbox/envelope.ts";
+import {
+  ACT_WITHIN_MS,
+  delayAfter,
+  MAX_ATTEMPTS,
+  RECEIPT_KEPT_MS,
+  REDELIVER_WITHIN_MS,
+  SEND_WITHIN_MS,
+} from "../../src/agents/mailbox/limits.ts";
+import { Mailbox } from "../../src/agents/mailbox/mailbox.ts";
+import { newEntry, type OutboxInput, stepOutbox } from "../../src/agents/mailbox/outbox-entry.ts";
+import type { MailboxPorts } from "../../src/agents/mailbox/ports.ts";
+import { decideReceipt } from "../../src/agents/mailbox/receipt.ts";
+import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { seededIds } from "../../src/ports/node/seeded-ids.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import type { ErrorData } from "../../src/shared/errors.ts";
 import {
   type Behaviour,
   type Fate,
@@ -158,5 +177,376 @@ describe("a hostile network, crashes and faults", () => {
     );
     for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(0);
     console.info(seen);
+  });
+});
+
+const NOW = Date.UTC(2026, 0, 1);
+const DAY = 86_400_000;
+const ERROR: ErrorData = { code: "X", message: "x", retriable: false };
+const address = (id: string) => ({ kind: "tester", tenant: "t", id });
+const envelope: Envelope = {
+  operationId: operationIdAt(NOW, "1"),
+  from: address("a"),
+  to: address("b"),
+  type: "work",
+  body: null,
+  sentAt: NOW,
+};
+
+describe("an entry", () => {
+  const answer: fc.Arbitrary<OutboxInput> = fc.constantFrom<OutboxInput>(
+    { type: "answered", answer: { type: "busy", error: ERROR } },
+    { type: "answered", answer: { type: "busy", error: ERROR, retryAfterMs: 60_000 } },
+    { type: "unanswered", error: ERROR },
+    { type: "woken" },
+  );
+  const end: fc.Arbitrary<OutboxInput> = fc.constantFrom<OutboxInput>(
+    { type: "answered", answer: { type: "done", result: 1 } },
+    { type: "answered", answer: { type: "refused", error: ERROR, recorded: false } },
+    { type: "answered", answer: { type: "refused", error: ERROR, recorded: true } },
+  );
+
+  test("MAIL-3 MAIL-4 MAIL-5 comes to one outcome after ten attempts at most, and never fails what is not ruled out", () => {
+    fc.assert(
+      fc.property(
+        fc.array(answer, { minLength: 10, maxLength: 10 }),
+        fc.nat(10),
+        end,
+        (answers, when, last) => {
+          let entry = newEntry(envelope);
+          let now = NOW;
+          let unanswered = false;
+          const numbers = [entry.attempt];
+          for (const [index, input] of [...answers.slice(0, when), last].entries()) {
+            const isSilent = input.type === "unanswered" || input.type === "woken";
+            const step = stepOutbox(entry, input, now);
+            if (step.type === "settle") {
+              const { status } = step.outcome;
+              const refusal =
+                input.type === "answered" && input.answer.type === "refused" ? input.answer : null;
+              if (status === "failed")
+                expect(refusal?.recorded === true || !(unanswered || isSilent)).toBe(true);
+              if (status === "unknown") expect(unanswered || isSilent).toBe(true);
+              if (refusal === null && status !== "delivered") expect(index).toBe(9);
+              return;
+            }
+            unanswered ||= isSilent;
+            now = step.entry.dueAt ?? now;
+            entry = stepOutbox(step.entry, { type: "begin" }, now).entry;
+            numbers.push(entry.attempt);
+            expect(numbers).toEqual(numbers.map((_, position) => position + 1));
+          }
+          throw new Error("no outcome");
+        },
+      ),
+    );
+  });
+
+  test("MAIL-5 what a crash may have interrupted counts as made and unanswered; what was waiting waits on", () => {
+    const fresh = newEntry(envelope);
+    const woken = stepOutbox(fresh, { type: "woken" }, NOW + 5);
+    expect(woken).toEqual({ type: "wait", entry: { ...fresh, unanswered: true, dueAt: NOW + 5 } });
+    expect(stepOutbox({ ...fresh, dueAt: NOW + 9 }, { type: "woken" }, NOW + 5)).toEqual({
+      type: "wait",
+      entry: { ...fresh, dueAt: NOW + 9 },
+    });
+    expect(stepOutbox({ ...fresh, attempt: 10 }, { type: "woken" }, NOW)).toMatchObject({
+      type: "settle",
+      outcome: { status: "unknown" },
+    });
+  });
+
+  test("attempts are spread over about 66 minutes, and no sooner than a busy receiver asks", () => {
+    const delays = Array.from({ length: MAX_ATTEMPTS - 1 }, (_, index) => delayAfter(index + 1) / 1_000);
+    expect(delays).toEqual([1, 4, 16, 64, 256, 900, 900, 900, 900]);
+    const busy = (retryAfterMs: number): OutboxInput => ({
+      type: "answered",
+      answer: { type: "busy", error: ERROR, retryAfterMs },
+    });
+    const entry = newEntry(envelope);
+    expect(stepOutbox(entry, busy(10), NOW).entry.dueAt).toBe(NOW + 1_000);
+    expect(stepOutbox(entry, busy(7_000), NOW).entry.dueAt).toBe(NOW + 7_000);
+    expect(stepOutbox(entry, busy(DAY), NOW).entry.dueAt).toBe(NOW + 900_000);
+  });
+});
+
+describe("a receipt", () => {
+  const id = envelope.operationId;
+
+  test("MAIL-6 what was done is answered again, at any age", () => {
+    for (const age of [0, 31 * DAY, 400 * DAY]) {
+      expect(decideReceipt(id, 7, { type: "done", result: 1 }, NOW + age)).toEqual({
+        type: "answer",
+        answer: { type: "done", result: 1 },
+      });
+    }
+  });
+
+  test("MAIL-7 a refusal holds for its attempt and those before it", () => {
+    const receipt = { type: "refused", attempt: 3, error: ERROR } as const;
+    for (const attempt of [1, 2, 3]) {
+      expect(decideReceipt(id, attempt, receipt, NOW)).toMatchObject({
+        answer: { type: "refused", recorded: true },
+      });
+    }
+    expect(decideReceipt(id, 4, receipt, NOW)).toEqual({ type: "act" });
+  });
+
+  test("MAIL-8 what may be forgotten is refused, whatever attempt it is", () => {
+    expect(decideReceipt(id, 1, undefined, NOW + 32 * DAY)).toEqual({ type: "act" });
+    for (const now of [NOW + 32 * DAY + 1, NOW + 36 * DAY, NOW - 2 * DAY]) {
+      expect(decideReceipt(id, 1, undefined, now)).toMatchObject({ answer: { type: "refused" } });
+    }
+    expect(SEND_WITHIN_MS).toBeLessThan(REDELIVER_WITHIN_MS);
+    expect(REDELIVER_WITHIN_MS).toBeLessThan(ACT_WITHIN_MS);
+    expect(ACT_WITHIN_MS).toBeLessThan(RECEIPT_KEPT_MS);
+  });
+});
+
+describe("a mailbox", () => {
+  const silent = () => new Promise<never>(() => undefined);
+
+  function open(deliver: MailboxPorts["deliver"] = silent) {
+    const database = new NodeSqlDatabase();
+    const clock = new VirtualClock(NOW);
+    const ports: MailboxPorts = {
+      database,
+      keyValue: new NodeKeyValue(database),
+      clock,
+      self: () => address("a"),
+      deliver,
+      arm: () => Promise.resolve(),
+      directory: () => null,
+    };
+    const mailbox = new Mailbox(ports);
+    const ids = seededIds(1, clock);
+    const send = (more: Partial<NewEnvelope> = {}) =>
+      mailbox.send({ operationId: `op_${ids.ulid()}`, to: address("b"), type: "work", body: null, ...more });
+    const entries = () => ports.keyValue.list("mailbox:out:", 2_000).length;
+    return { mailbox, ports, database, clock, ids, send, entries };
+  }
+
+  const errorOf = (body: () => unknown): unknown => {
+    try {
+      body();
+    } catch (error) {
+      return error;
+    }
+    throw new Error("Nothing was thrown.");
+  };
+
+  test("MAIL-1 MAIL-2 refuses to send what no mailbox would take", () => {
+    const { send, entries } = open();
+    const bad: [Partial<NewEnvelope>, string][] = [
+      [{ operationId: "op_1" }, "INVALID_INPUT"],
+      [{ operationId: operationIdAt(NOW - 15 * DAY, "1") }, "INVALID_INPUT"],
+      [{ operationId: operationIdAt(NOW + 2 * DAY, "1") }, "INVALID_INPUT"],
+      [{ to: { ...address("b"), tenant: "other" } }, "INVALID_INPUT"],
+      [{ to: { ...address("b"), id: "x:y" } }, "INVALID_INPUT"],
+      [{ type: "No Type" }, "INVALID_INPUT"],
+      [{ body: undefined as never }, "INVALID_INPUT"],
+      [{ body: { at: new Date() } as never }, "INVALID_INPUT"],
+      [{ body: "x".repeat(768 * 1024) }, "TOO_LARGE"],
+    ];
+    for (const [fields, code] of bad) expect(errorOf(() => send(fields))).toMatchObject({ code });
+    expect(entries()).toBe(0);
+  });
+
+  test("MAIL-1 an operation id names one envelope: again it is sent once, another under it is refused", () => {
+    const { send, entries, ids } = open();
+    const operationId = `op_${ids.ulid()}`;
+    send({ operationId, body: { a: 1, b: 2 } });
+    send({ operationId, body: { b: 2, a: 1 } });
+    expect(errorOf(() => send({ operationId, body: { a: 2 } }))).toMatchObject({
+      code: "IDEMPOTENCY_CONFLICT",
+    });
+    expect(entries()).toBe(1);
+  });
+
+  test("MAIL-13 the outbox is bounded in number and bytes, and what overflows takes the decision back", async () => {
+    const { send, entries, ports, database } = open();
+    for (let n = 0; n < 999; n++) send();
+    const decision = () =>
+      database.transaction(() => {
+        ports.keyValue.put("fact", 1);
+        send();
+        send();
+        return null;
+      });
+    expect(errorOf(decision)).toMatchObject({ code: "QUEUE_OVERFLOW", retriable: true });
+    expect(ports.keyValue.get("fact")).toBeUndefined();
+    expect(entries()).toBe(999);
+    send();
+    expect(errorOf(() => send())).toMatchObject({ code: "QUEUE_OVERFLOW" });
+    const large = open();
+    for (let n = 0; n < 11; n++) large.send({ body: "x".repeat(760_000) });
+    expect(errorOf(() => large.send({ body: "x".repeat(760_000) }))).toMatchObject({
+      code: "QUEUE_OVERFLOW",
+    });
+  });
+
+  test("MAIL-12 first attempts to one destination are made one by one in the order of sending; others do not wait", async () => {
+    const carried: string[] = [];
+    const pending: (() => void)[] = [];
+    const { send, clock, ids } = open(({ operationId, to }) => {
+      carried.push(`${to.id} ${operationId}`);
+      return new Promise((resolve) => {
+        pending.push(() => resolve({ type: "done", result: null }));
+      });
+    });
+    const [first, second, third] = [`op_${ids.ulid()}`, `op_${ids.ulid()}`, `op_${ids.ulid()}`];
+    send({ operationId: third });
+    send({ operationId: first });
+    send({ operationId: second, to: address("c") });
+    await clock.advance(0);
+    expect(carried).toEqual([`b ${third}`, `c ${second}`]);
+    pending[0]?.();
+    await clock.advance(0);
+    expect(carried).toEqual([`b ${third}`, `c ${second}`, `b ${first}`]);
+  });
+
+  test("MAIL-12 one that failed is overtaken; an attempt without an answer ends after 30 seconds", async () => {
+    const carried: string[] = [];
+    const { send, clock, mailbox, ids } = open(async ({ operationId }) => {
+      carried.push(operationId);
+      return carried.length === 1 ? silent() : { type: "done", result: null };
+    });
+    const [first, second] = [`op_${ids.ulid()}`, `op_${ids.ulid()}`];
+    send({ operationId: first });
+    send({ operationId: second });
+    await clock.advance(29_999);
+    expect(carried).toEqual([first]);
+    await clock.advance(1);
+    expect(carried).toEqual([first, second]);
+    await clock.advance(1_000);
+    expect(mailbox.wake()).toBe(30_000);
+    await clock.advance(0);
+    expect(carried).toEqual([first, second, first]);
+    expect(mailbox.wake()).toBeNull();
+  });
+
+  test("MAIL-11 a handler that cannot take an outcome is given up after a further series, and the letter stays", async () => {
+    const { send, clock, mailbox, entries } = open(async () => ({ type: "done", result: null }));
+    let tries = 0;
+    mailbox.told("work", () => {
+      tries += 1;
+      throw new Error("a defect");
+    });
+    send();
+    await clock.advance(0);
+    for (let step = 0; step < 30 && entries() > 0; step++) {
+      await clock.advance(900_000);
+      mailbox.wake();
+      await clock.advance(0);
+    }
+    expect(tries).toBe(20);
+    expect(mailbox.deadLetters().items).toMatchObject([
+      { status: "unknown", error: { code: "INTERNAL_ERROR" } },
+    ]);
+  });
+
+  test("MAIL-8 receipts are trimmed when their operations would be refused anyway", async () => {
+    const { mailbox, database, clock } = open();
+    mailbox.receives("work", z.null(), () => null);
+    const take = (n: number) =>
+      mailbox.receive(
+        {
+          ...envelope,
+          to: address("a"),
+          from: address("b"),
+          operationId: operationIdAt(clock.now(), String(n)),
+        },
+        { number: 1, last: false },
+      );
+    const kept = () => database.all("SELECT operation_id FROM mailbox_inbox").length;
+    for (let n = 0; n < 120; n++) await take(n);
+    expect(kept()).toBe(120);
+    await clock.advance(34 * DAY);
+    for (let n = 0; n < 60; n++) await take(n);
+    expect(kept()).toBe(180);
+    await clock.advance(2 * DAY);
+    for (let n = 0; n < 110; n++) await take(n);
+    expect(kept()).toBe(170);
+  });
+
+  test("MAIL-16 a dead letter older than 30 days is not delivered again, and pages are bounded", async () => {
+    const { send, clock, mailbox, ids } = open(async () => ({
+      type: "refused",
+      error: ERROR,
+      recorded: true,
+    }));
+    const operationId = `op_${ids.ulid()}`;
+    send({ operationId });
+    await clock.advance(0);
+    expect(mailbox.deadLetters().items).toMatchObject([{ id: operationId, status: "failed" }]);
+    await expect(mailbox.redeliver("op_nonsense")).rejects.toMatchObject({ code: "NOT_FOUND" });
+    await expect(mailbox.redeliver(`op_${ids.ulid()}`)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    await clock.advance(31 * DAY);
+    await expect(mailbox.redeliver(operationId)).rejects.toMatchObject({ code: "CONFLICT" });
+    for (const page of [{ limit: 0 }, { limit: 201 }, { cursor: "x" }, { order: "up" as never }]) {
+      expect(errorOf(() => mailbox.deadLetters(page))).toMatchObject({ code: "INVALID_INPUT" });
+    }
+  });
+
+  test("dead letters are bounded: the oldest operation leaves", async () => {
+    const { send, clock, mailbox, ids } = open(async () => ({
+      type: "refused",
+      error: ERROR,
+      recorded: true,
+    }));
+    const all = Array.from({ length: 1_003 }, () => `op_${ids.ulid()}`);
+    for (const operationId of all) {
+      send({ operationId });
+      if (Number(operationId.at(-1)) % 2 === 0) await clock.advance(0);
+    }
+    await clock.advance(0);
+    expect(mailbox.deadLetters({ limit: 2 }).items.map(({ id }) => id)).toEqual(all.slice(3, 5));
+    expect(mailbox.deadLetters({ limit: 1, order: "desc" }).items.map(({ id }) => id)).toEqual(all.slice(-1));
+  });
+
+  test("DEAD-1 what is shown has no secrets, and no more than 16 KiB of body", async () => {
+    const { send, clock, mailbox } = open(async () => ({ type: "refused", error: ERROR, recorded: true }));
+    send({ body: { apiKey: "k", nested: [{ Authorization: { a: 1 }, note: "use sk-abcdefghijkl" }] } });
+    send({ body: "x".repeat(17_000) });
+    await clock.advance(0);
+    expect(mailbox.deadLetters().items.map(({ body }) => body)).toEqual([
+      { apiKey: "[redacted]", nested: [{ Authorization: "[redacted]", note: "use [redacted]" }] },
+      null,
+    ]);
+  });
+
+  test("a late result reaches the handler, marked as late, and its dead letter shows it", async () => {
+    const { send, clock, mailbox, ids } = open(async () => ({
+      type: "refused",
+      error: ERROR,
+      recorded: true,
+    }));
+    const taken: unknown[] = [];
+    mailbox.receives("result", z.string(), (body, { late }) => {
+      taken.push([body, late]);
+      return null;
+    });
+    const operationId = `op_${ids.ulid()}`;
+    send({ operationId });
+    await clock.advance(0);
+    const reply = (body: string, inReplyTo: string) => ({
+      ...envelope,
+      operationId: `op_${ids.ulid()}`,
+      from: address("b"),
+      to: address("a"),
+      type: "result",
+      body,
+      inReplyTo,
+    });
+    const first = { number: 1, last: false };
+    expect(await mailbox.receive(reply("late", operationId), first)).toMatchObject({ type: "done" });
+    expect(await mailbox.receive(reply("in time", `op_${ids.ulid()}`), first)).toMatchObject({
+      type: "done",
+    });
+    expect(taken).toEqual([
+      ["late", true],
+      ["in time", false],
+    ]);
+    expect(mailbox.deadLetters().items).toMatchObject([{ repliedAt: new Date(clock.now()).toISOString() }]);
   });
 });

@@ -4,6 +4,8 @@ declare namespace Cloudflare {
     Conversation: DurableObjectNamespace;
     Agent: DurableObjectNamespace;
     PortHost: DurableObjectNamespace<import("./worker.ts").PortHost>;
+    Courier: DurableObjectNamespace<import("./worker.ts").Courier>;
+    DB: D1Database;
     PlainSessionAgent: DurableObjectNamespace<import("./worker.ts").PlainSessionAgent>;
     /** The scripted provider, for a model profile. */
     PROVIDER_URL: string;

@@ -6,7 +6,7 @@
  */
 import { deadLetterView } from "./dead-letter.ts";
 import { PUBLISH_RETRY_MS } from "./limits.ts";
-import type { MailboxPorts } from "./ports.ts";
+import type { DeadLetterPublication, MailboxPorts } from "./ports.ts";
 import type { MailboxStore } from "./store.ts";
 
 /** Operations that the directory is told of in one go. */
@@ -27,6 +27,7 @@ export class Publisher {
     if (this.ports.directory() === null) return;
     this.store.markUnpublished(operationId, `${this.ports.clock.now()}:${++this.#marks}`);
     this.#behind = true;
+    void this.ports.arm(PUBLISH_RETRY_MS);
   }
 
   /** Whether the directory is known, or suspected after a wake, to be behind. */
@@ -35,28 +36,31 @@ export class Publisher {
     return this.#behind;
   }
 
-  /** Tells the directory what it does not know yet; what does not work is tried again by a later wake-up. */
+  /** Tells the directory what it does not know yet. What does not work is left to a later wake-up; never rejects. */
   async publish(): Promise<void> {
-    const [directory, self] = [this.ports.directory(), this.ports.self()];
-    if (this.#running || directory === null || self === null || !this.behind) return;
+    if (this.#running) return;
     this.#running = true;
     try {
-      for (;;) {
-        const notes = this.store.unpublished(BATCH);
-        this.#behind = notes.length > 0;
-        if (!this.#behind) return;
-        for (const [operationId, mark] of notes) {
-          const letter = this.store.deadLetter(operationId);
-          if (letter === undefined) await directory.remove(self.tenant, operationId);
-          else await directory.put(self.tenant, deadLetterView(letter));
-          this.store.published(operationId, mark);
-        }
-      }
+      const [directory, self] = [this.ports.directory(), this.ports.self()];
+      if (directory !== null && self !== null && this.behind) await this.#publishTo(directory, self.tenant);
     } catch (error) {
       console.error("The directory could not be told of a dead letter:", error);
-      await this.ports.arm(PUBLISH_RETRY_MS);
     } finally {
       this.#running = false;
+    }
+  }
+
+  async #publishTo(directory: DeadLetterPublication, tenant: string): Promise<void> {
+    for (;;) {
+      const notes = this.store.unpublished(BATCH);
+      this.#behind = notes.length > 0;
+      if (!this.#behind) return;
+      for (const [operationId, mark] of notes) {
+        const letter = this.store.deadLetter(operationId);
+        if (letter === undefined) await directory.remove(tenant, operationId);
+        else await directory.put(tenant, deadLetterView(letter));
+        this.store.published(operationId, mark);
+      }
     }
   }
 }
