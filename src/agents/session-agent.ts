@@ -56,12 +56,16 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
     });
   }
 
+  /** The kind of this actor's address: its binding's name in kebab case, by default from the name of the class. */
+  protected get mailboxKind(): string {
+    return kindOf(this.constructor.name);
+  }
+
   /** Where this actor's mailbox is found; `null` unless its name is `{tenant}:{id}`. */
   protected get mailboxAddress(): ActorAddress | null {
     const split = this.name.lastIndexOf(":");
     if (split < 1) return null;
-    const kind = kindOf(this.constructor.name);
-    return { kind, tenant: this.name.slice(0, split), id: this.name.slice(split + 1) };
+    return { kind: this.mailboxKind, tenant: this.name.slice(0, split), id: this.name.slice(split + 1) };
   }
 
   /** Where dead letters are published for their tenant; by default nowhere. */

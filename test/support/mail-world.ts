@@ -29,7 +29,7 @@ export interface Fate {
   breaks: number | null;
 }
 
-export const GOOD: Fate = { requests: [1], answer: 1, breaks: null };
+const GOOD: Fate = { requests: [1], answer: 1, breaks: null };
 
 /** How the receiver's handler behaves when it looks at one envelope for the first time, the second time, … */
 export type Behaviour = ("accept" | "refuse" | "busy" | "defect")[];

@@ -14,6 +14,7 @@ import { MAX_ATTEMPTS } from "../../src/agents/mailbox/limits.ts";
 import { Mailbox } from "../../src/agents/mailbox/mailbox.ts";
 import type { OutboxEntry } from "../../src/agents/mailbox/outbox-entry.ts";
 import type { MailboxPorts } from "../../src/agents/mailbox/ports.ts";
+import { deadLetterListSchema, redeliveredSchema } from "../../src/http/dead-letters.ts";
 import type { MailboxActor } from "../../src/ports/actor-directory.ts";
 import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
@@ -117,12 +118,7 @@ async function deadLetter(): Promise<{ id: string; sender: TestCourier; receiver
   return { id, sender, receiver };
 }
 
-interface Letters {
-  deadLetters: { id: string; status: string; body: unknown }[];
-  nextCursor?: string;
-}
-
-const letters = ({ body }: Answer): Letters => body as never;
+const letters = ({ body }: Answer) => deadLetterListSchema.strict().parse(body);
 
 async function listed(principal = OPERATOR): Promise<string[]> {
   const answer = await get("/api/dead-letters?limit=200", principal);
@@ -308,7 +304,8 @@ describe("outcomes", () => {
     const { id, sender, receiver } = await deadLetter();
     await receiver.set("mood", "good");
     const answer = await redeliver(id);
-    expect(answer).toMatchObject({ status: 202, body: { id } });
+    expect(answer.status).toBe(202);
+    expect(redeliveredSchema.strict().parse(answer.body)).toEqual({ id });
     await sender.empty();
     expect(await receiver.record("acts")).toEqual(["unwanted"]);
     expect(await sender.record("told")).toMatchObject([

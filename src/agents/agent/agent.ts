@@ -74,6 +74,10 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       });
     }
 
+    protected override get mailboxKind() {
+      return "agent";
+    }
+
     protected override deadLetterDirectory() {
       return services.deadLetters(this.env);
     }

@@ -130,6 +130,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return { db, sessions: new ConversationSessions(store), events, clock: systemClock, ids: systemIds };
     }
 
+    protected override get mailboxKind() {
+      return "conversation";
+    }
+
     protected override deadLetterDirectory() {
       return services.deadLetters(this.env);
     }

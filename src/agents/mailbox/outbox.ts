@@ -184,10 +184,14 @@ export class Outbox {
   }
 
   #arm(milliseconds: number): Promise<void> {
-    this.#armed = this.ports.arm(milliseconds);
+    const armed = this.ports.arm(milliseconds);
+    this.#armed = armed;
     // Whoever needs to know awaits the promise; nobody has to.
-    this.#armed.catch((error: unknown) => console.error(error));
-    return this.#armed;
+    armed.catch((error: unknown) => {
+      console.error(error);
+      if (this.#armed === armed) this.#armed = Promise.resolve();
+    });
+    return armed;
   }
 
   /** Takes over what has committed, forgets what has not, and starts the attempts that are due. */
