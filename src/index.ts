@@ -21,6 +21,7 @@ export {
   type ToldOutcome,
 } from "./agents/mailbox/handlers.ts";
 export type { Mailbox } from "./agents/mailbox/mailbox.ts";
+export { newOperationId } from "./agents/mailbox/operation-id.ts";
 export type { Outcome } from "./agents/mailbox/outbox-entry.ts";
 export { SessionAgent } from "./agents/session-agent.ts";
 export { type DramatisEnv, type DramatisOptions, dramatis } from "./dramatis.ts";

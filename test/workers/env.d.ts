@@ -5,6 +5,8 @@ declare namespace Cloudflare {
     Agent: DurableObjectNamespace;
     PortHost: DurableObjectNamespace<import("./worker.ts").PortHost>;
     Courier: DurableObjectNamespace<import("./worker.ts").Courier>;
+    Orders: DurableObjectNamespace<import("./worker.ts").Orders>;
+    Stock: DurableObjectNamespace<import("./worker.ts").Stock>;
     DB: D1Database;
     PlainSessionAgent: DurableObjectNamespace<import("./worker.ts").PlainSessionAgent>;
     /** The scripted provider, for a model profile. */

@@ -262,6 +262,19 @@ describe("delivery", () => {
   });
 });
 
+describe("the example of docs/delivery.md", () => {
+  test("an order is taken, and its sender is told; one with nothing in it is refused", async () => {
+    const log = vi.spyOn(console, "log").mockReturnValue();
+    const orders = await getAgentByName(env.Orders, "acme:web");
+    const outcome = () => runInDurableObject(orders, (_, { storage }) => storage.kv.get("outcome"));
+    await orders.place("tea");
+    await expect.poll(outcome).toEqual({ status: "delivered", result: { taken: "tea" }, late: false });
+    expect(log).toHaveBeenCalledWith("taken:", "tea");
+    await orders.place("");
+    await expect.poll(outcome).toMatchObject({ status: "failed", error: { code: "CONFLICT" } });
+  });
+});
+
 describe("outcomes", () => {
   test("MAIL-4 refused for good: failed at once, and the handler's changes are taken back", async () => {
     const { id, sender, receiver } = await deadLetter();

@@ -5,6 +5,7 @@ import { workersAIAdapter } from "../../src/adapters/workers-ai.ts";
 import type { Answer, Attempt } from "../../src/agents/mailbox/answer.ts";
 import type { Envelope } from "../../src/agents/mailbox/envelope.ts";
 import { NotNow } from "../../src/agents/mailbox/handlers.ts";
+import { newOperationId } from "../../src/agents/mailbox/operation-id.ts";
 import { SessionAgent } from "../../src/agents/session-agent.ts";
 import { D1DeadLetters } from "../../src/directory/dead-letters.ts";
 import { dramatis } from "../../src/dramatis.ts";
@@ -109,6 +110,46 @@ export class Courier extends SessionAgent {
   #add(list: string, item: unknown): void {
     const { kv } = this.ctx.storage;
     kv.put(list, [...(kv.get<unknown[]>(list) ?? []), item]);
+  }
+}
+
+/** The example of docs/delivery.md, as it stands there. */
+export class Orders extends SessionAgent {
+  constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
+    super(ctx, env);
+    this.mailbox.told("order.placed", ({ outcome, late }) => {
+      ctx.storage.kv.put("outcome", { ...outcome, late });
+    });
+  }
+
+  async place(order: string): Promise<void> {
+    const { armed } = this.ctx.storage.transactionSync(() => {
+      this.ctx.storage.kv.put("order", order);
+      return {
+        armed: this.mailbox.send({
+          operationId: newOperationId(),
+          to: { kind: "stock", tenant: "acme", id: "main" },
+          type: "order.placed",
+          body: { order },
+        }),
+      };
+    });
+    await armed;
+  }
+}
+
+const placed = z.strictObject({ order: z.string() });
+
+/** As `Orders`. */
+export class Stock extends SessionAgent {
+  constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
+    super(ctx, env);
+    this.mailbox.receives("order.placed", placed, ({ order }, { afterCommit }) => {
+      if (order === "") throw new DramatisError("CONFLICT", "There is nothing in this order.");
+      ctx.storage.kv.put(`order:${order}`, true);
+      afterCommit(() => console.log("taken:", order));
+      return { taken: order };
+    });
   }
 }
 

@@ -24,6 +24,7 @@ import { validate } from "../../shared/validation.ts";
 import { CONVERSATION_OPENED } from "../agent/envelopes.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
 import type { TaskExecutor, ToolStateApi, ToolStateEntry } from "../executor/types.ts";
+import { newOperationId } from "../mailbox/operation-id.ts";
 import { SessionAgent } from "../session-agent.ts";
 import { Wakeups } from "../wakeups.ts";
 import { checkReader, checkSpeaker } from "./access.ts";
@@ -310,7 +311,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     /** The agent's index learns of this conversation; call it in the transaction that creates it. */
     #tellAgent({ tenant, agentId }: ConversationRecord): Promise<void> {
       return this.mailbox.send({
-        operationId: `op_${systemIds.ulid()}`,
+        operationId: newOperationId(),
         to: { kind: "agent", tenant, id: agentId },
         type: CONVERSATION_OPENED,
         body: {},
