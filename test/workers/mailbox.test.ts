@@ -8,7 +8,7 @@ import {
 import { env } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { ulid } from "ulid";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, type MockInstance, test, vi } from "vitest";
 import { z } from "zod";
 import { MAX_ATTEMPTS } from "../../src/agents/mailbox/limits.ts";
 import { Mailbox } from "../../src/agents/mailbox/mailbox.ts";
@@ -31,9 +31,14 @@ const MEMBER: Principal = { subject: "mel", tenant: TENANT, roles: ["member"] };
 const STRANGER: Principal = { subject: "op", tenant: "elsewhere", roles: ["operator"] };
 const ACTOR_ADMIN: Principal = { subject: "ada", tenant: TENANT, roles: ["admin"] };
 
+let errors: MockInstance<typeof console.error>;
+
+/** What was logged as an error so far. */
+const logged = () => errors.mock.calls.flat().join();
+
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["Date"] });
-  vi.spyOn(console, "error").mockReturnValue();
+  errors = vi.spyOn(console, "error").mockReturnValue();
 });
 
 afterEach(() => {
@@ -404,7 +409,7 @@ describe("dead letters over HTTP", () => {
     await receiver.set("mood", "refuse");
     await sender.send(receiver, id, "unseen");
     await sender.empty();
-    await expect.poll(() => vi.mocked(console.error).mock.calls.flat().join()).toContain("directory");
+    await expect.poll(logged).toContain("directory");
     expectProblem(await get("/api/dead-letters", OPERATOR), 503, "UNAVAILABLE");
     await env.DB.exec("ALTER TABLE away RENAME TO dead_letters");
     expect(await listed()).not.toContain(id);
@@ -439,7 +444,7 @@ describe("conversation.opened", () => {
       );
     await rename("conversations", "away");
     const id = await createConversation(agentId, ACTOR_ADMIN);
-    await expect.poll(() => vi.mocked(console.error).mock.calls.flat().join()).toContain("no such table");
+    await expect.poll(logged).toContain("no such table");
     await rename("away", "conversations");
     expect(await indexed(agentId)).toEqual([]);
     vi.setSystemTime(Date.now() + 60_000);
