@@ -167,9 +167,8 @@ export class Outbox {
   }
 
   #stage(entry: OutboxEntry, size: number): Promise<void> {
-    const pending = [...this.#held.values(), ...this.#staged];
-    const bytes = pending.reduce((sum, held) => sum + held.size, size);
-    if (pending.length >= MAX_OUTBOX_ENVELOPES || bytes > MAX_OUTBOX_BYTES) {
+    if (!this.#hasRoomFor(size)) this.#forgetRolledBack();
+    if (!this.#hasRoomFor(size)) {
       throw new DramatisError(
         "QUEUE_OVERFLOW",
         `An actor may have ${MAX_OUTBOX_ENVELOPES} envelopes of ${MAX_OUTBOX_BYTES} bytes under way: try again when some have arrived.`,
@@ -181,6 +180,17 @@ export class Outbox {
     if (this.#staged.length === 0) queueMicrotask(() => this.#flush());
     this.#staged.push({ key, entry, size, woken: false, running: false });
     return this.#arm(WAKE_AFTER_SEND_MS);
+  }
+
+  #hasRoomFor(size: number): boolean {
+    const pending = [...this.#held.values(), ...this.#staged];
+    const bytes = pending.reduce((sum, held) => sum + held.size, size);
+    return pending.length < MAX_OUTBOX_ENVELOPES && bytes <= MAX_OUTBOX_BYTES;
+  }
+
+  #forgetRolledBack(): void {
+    const present = this.#staged.filter(({ key }) => this.store.hasEntry(key));
+    this.#staged.splice(0, this.#staged.length, ...present);
   }
 
   #arm(milliseconds: number): Promise<void> {
