@@ -6,6 +6,9 @@ import { inputIssues } from "../../shared/validation.ts";
 import type { Envelope } from "./envelope.ts";
 import type { Outcome } from "./outbox-entry.ts";
 
+/** What waits for a commit. */
+export type Effect = () => void;
+
 /** An envelope on its way through a handler. */
 export interface Delivery {
   readonly envelope: Envelope;
@@ -15,7 +18,7 @@ export interface Delivery {
    */
   readonly late: boolean;
   /** Runs once what the handler did is committed, and not at all if that fails: for frames, effects, memory. */
-  afterCommit(effect: () => void): void;
+  afterCommit(effect: Effect): void;
 }
 
 /**
@@ -32,7 +35,7 @@ export interface ToldOutcome {
   /** Another outcome was told before; this one is a redelivery's. */
   readonly late: boolean;
   /** As in `Delivery`. */
-  afterCommit(effect: () => void): void;
+  afterCommit(effect: Effect): void;
 }
 
 export type OutcomeHandler = (told: ToldOutcome) => void;
@@ -84,5 +87,16 @@ export class Handlers {
 
   outcome(type: string): OutcomeHandler | undefined {
     return this.#outcomes.get(type);
+  }
+}
+
+/** Runs what was waiting for a commit. One effect that throws does not keep the others from running. */
+export function runEffects(effects: readonly Effect[]): void {
+  for (const effect of effects) {
+    try {
+      effect();
+    } catch (error) {
+      console.error(error);
+    }
   }
 }

@@ -18,6 +18,7 @@ import { Outbox } from "./outbox.ts";
 import { deadLetterPageSchema } from "./page.ts";
 import type { MailboxPorts } from "./ports.ts";
 import { Publisher } from "./publisher.ts";
+import { Settlement } from "./settlement.ts";
 import { MailboxStore } from "./store.ts";
 
 export class Mailbox {
@@ -30,7 +31,8 @@ export class Mailbox {
   constructor(private readonly ports: MailboxPorts) {
     this.#store = new MailboxStore(ports.database, ports.keyValue);
     this.#publisher = new Publisher(ports, this.#store);
-    this.#outbox = new Outbox(ports, this.#store, this.#handlers, this.#publisher);
+    const settlement = new Settlement(ports, this.#store, this.#handlers, this.#publisher);
+    this.#outbox = new Outbox(ports, this.#store, settlement);
     this.#inbox = new Inbox(ports, this.#store, this.#handlers, this.#outbox, this.#publisher);
   }
 

@@ -1,10 +1,8 @@
 /**
- * The sending side: entries that are committed with the decision that made them, attempts, and outcomes.
+ * The sending side: entries that are committed with the decision that made them, and attempts to deliver them.
  *
  * MAIL-10  What is sent in a transaction is sent if it commits, and not if it rolls back. The wake-up that delivers it
  *          after a crash is armed in the same transaction.
- * MAIL-11  An outcome is told in the transaction that takes the envelope out of the outbox (and makes it a dead letter
- *          unless it was delivered), so it is told once.
  * MAIL-12  To one destination there is one attempt at a time, first attempts in the order of sending. While none of them
  *          fails, envelopes are therefore acted upon in that order; one that has to be tried again is overtaken.
  * MAIL-13  An outbox is bounded in number and bytes; what does not fit is `QUEUE_OVERFLOW`, and takes the whole
@@ -12,43 +10,31 @@
  */
 import { redactSecrets } from "../../adapters/redact.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
-import { canonicalJson, type Json } from "../../shared/json.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import { validate } from "../../shared/validation.ts";
 import { answerSchema } from "./answer.ts";
 import type { DeadLetter } from "./dead-letter.ts";
-import {
-  type ActorAddress,
-  addressKey,
-  ageOf,
-  type Envelope,
-  envelopeSchema,
-  type NewEnvelope,
-} from "./envelope.ts";
-import type { Handlers } from "./handlers.ts";
+import { type ActorAddress, addressKey, type NewEnvelope } from "./envelope.ts";
+import { runEffects } from "./handlers.ts";
 import {
   ATTEMPT_TIMEOUT_MS,
-  MAX_ATTEMPTS,
-  MAX_CLOCK_AHEAD_MS,
-  MAX_ENVELOPE_BYTES,
   MAX_IN_FLIGHT,
   MAX_OUTBOX_BYTES,
   MAX_OUTBOX_ENVELOPES,
-  SEND_WITHIN_MS,
   WAKE_AFTER_SEND_MS,
 } from "./limits.ts";
+import { checkedEnvelope, sameContent } from "./new-envelope.ts";
 import {
   isLastAttempt,
   newEntry,
   type OutboxEntry,
   type OutboxInput,
   type OutboxStep,
-  type Outcome,
   redeliveredEntry,
   stepOutbox,
 } from "./outbox-entry.ts";
 import type { MailboxPorts } from "./ports.ts";
-import type { Publisher } from "./publisher.ts";
+import type { Settlement } from "./settlement.ts";
 import type { MailboxStore, StoredEntry } from "./store.ts";
 
 /** An entry in memory. */
@@ -72,8 +58,7 @@ export class Outbox {
   constructor(
     private readonly ports: MailboxPorts,
     private readonly store: MailboxStore,
-    private readonly handlers: Handlers,
-    private readonly publisher: Publisher,
+    private readonly settlement: Settlement,
   ) {}
 
   /** Resolves when the newest wake-up is armed. */
@@ -83,23 +68,7 @@ export class Outbox {
 
   send(fields: NewEnvelope): Promise<void> {
     const now = this.ports.clock.now();
-    const given = { ...fields, from: this.#self(), sentAt: now };
-    const envelope: Envelope = validate(envelopeSchema, given, "", "The envelope");
-    const age = ageOf(envelope.operationId, now);
-    if (age > SEND_WITHIN_MS || age < -MAX_CLOCK_AHEAD_MS) {
-      throw new DramatisError(
-        "INVALID_INPUT",
-        "The operation id is older than 14 days, or from the future: send under a new one.",
-      );
-    }
-    const text = JSON.stringify(envelope);
-    const size = utf8Length(text);
-    if (size > MAX_ENVELOPE_BYTES) {
-      throw new DramatisError(
-        "TOO_LARGE",
-        `An envelope may have ${MAX_ENVELOPE_BYTES} bytes, this one has ${size}: send a reference.`,
-      );
-    }
+    const { envelope, size } = checkedEnvelope(fields, this.#self(), now);
     this.#load();
     const known = this.#find(envelope.operationId);
     if (known === undefined) return this.#stage(newEntry(envelope), size);
@@ -301,99 +270,18 @@ export class Outbox {
   }
 
   #settle(held: Held, { entry, outcome }: Extract<OutboxStep, { type: "settle" }>): void {
-    const effects: (() => void)[] = [];
-    try {
-      this.ports.database.transaction(() => this.#commitOutcome(held.key, entry, outcome, effects));
-    } catch (error) {
-      console.error(error);
-      this.store.forgetTables();
-      if (!this.#isGone(held)) {
-        held.entry = stepOutbox(entry, { type: "unsettled" }, this.ports.clock.now()).entry;
-        this.#armFor(held.entry);
-        return;
-      }
+    const effects = this.settlement.settle(held.key, entry, outcome);
+    if (effects === null) {
+      held.entry = stepOutbox(entry, { type: "unsettled" }, this.ports.clock.now()).entry;
+      this.#armFor(held.entry);
+      return;
     }
     this.#held.delete(entry.envelope.operationId);
     runEffects(effects);
-    void this.publisher.publish();
-  }
-
-  #commitOutcome(key: string, entry: OutboxEntry, outcome: Outcome, effects: (() => void)[]): void {
-    this.store.deleteEntry(key);
-    const isTold = this.#tell(entry, outcome, effects);
-    if (outcome.status === "delivered" && isTold) return;
-    const letter = deadLetter(entry, outcome, this.ports.clock.now());
-    const displaced = this.store.bury(letter);
-    for (const operationId of [entry.envelope.operationId, ...displaced]) this.publisher.note(operationId);
-  }
-
-  /**
-   * Tells the sender's handler. If it throws, nothing is committed and the receiver is asked again; a handler that
-   * throws for a whole further series of attempts is given up, and the envelope kept as a dead letter.
-   */
-  #tell(entry: OutboxEntry, outcome: Outcome, effects: (() => void)[]): boolean {
-    const { envelope, late, attempt, lastAttempt } = entry;
-    const handler = this.handlers.outcome(envelope.type);
-    if (handler === undefined) return true;
-    const afterCommit = (effect: () => void) => void effects.push(effect);
-    try {
-      this.ports.database.transaction(() => handler({ envelope, outcome, late, afterCommit }));
-      return true;
-    } catch (error) {
-      if (attempt < lastAttempt + MAX_ATTEMPTS) throw error;
-      console.error(`The outcome of ${envelope.operationId} could not be told:`, error);
-      effects.length = 0;
-      return false;
-    }
-  }
-
-  /** Whether the transaction that threw has committed all the same. */
-  #isGone({ key }: Held): boolean {
-    try {
-      return !this.store.hasEntry(key);
-    } catch {
-      return false;
-    }
   }
 }
-
-/** Runs what was waiting for a commit. One effect that throws does not keep the others from running. */
-export function runEffects(effects: readonly (() => void)[]): void {
-  for (const effect of effects) {
-    try {
-      effect();
-    } catch (error) {
-      console.error(error);
-    }
-  }
-}
-
-function deadLetter(entry: OutboxEntry, outcome: Outcome, now: number): DeadLetter {
-  const { envelope, attempt, unanswered } = entry;
-  const { status, error } =
-    outcome.status === "delivered" ? { status: "unknown" as const, error: UNTOLD } : outcome;
-  return { envelope, status, error, attempt, unanswered, diedAt: now };
-}
-
-const UNTOLD: ErrorData = {
-  code: "INTERNAL_ERROR",
-  message: "It was delivered, but its sender's handler could not take note of it.",
-  retriable: false,
-};
 
 function noAnswer(error: unknown): ErrorData {
   const reason = redactSecrets(error instanceof Error ? error.message : String(error)).slice(0, 500);
   return { code: "UNAVAILABLE", message: `The receiver did not answer: ${reason}`, retriable: true };
-}
-
-/** Whether two envelopes under one operation id say the same. */
-function sameContent(one: Envelope, other: Envelope): boolean {
-  const content = ({ to, type, body, inReplyTo, context }: Envelope): Json => [
-    addressKey(to),
-    type,
-    body,
-    inReplyTo ?? null,
-    context ?? null,
-  ];
-  return canonicalJson(content(one)) === canonicalJson(content(other));
 }

@@ -27,7 +27,7 @@ export class Publisher {
     if (this.ports.directory() === null) return;
     this.store.markUnpublished(operationId, `${this.ports.clock.now()}:${++this.#marks}`);
     this.#behind = true;
-    void this.ports.arm(PUBLISH_RETRY_MS);
+    this.ports.arm(PUBLISH_RETRY_MS).catch((error: unknown) => console.error(error));
   }
 
   /** Whether the directory is known, or suspected after a wake, to be behind. */
