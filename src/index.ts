@@ -24,6 +24,7 @@ export type { Mailbox } from "./agents/mailbox/mailbox.ts";
 export { newOperationId } from "./agents/mailbox/operation-id.ts";
 export type { Outcome } from "./agents/mailbox/outbox-entry.ts";
 export { SessionAgent } from "./agents/session-agent.ts";
+export { D1DeadLetters } from "./directory/dead-letters.ts";
 export { type DramatisEnv, type DramatisOptions, dramatis } from "./dramatis.ts";
 export type { Authorize } from "./http/authorize.ts";
 export {

@@ -14,7 +14,7 @@ export type WakeupHandler = () => number | null;
 const ID_PREFIX = "dramatis:";
 
 export class Wakeups extends LifecycleCapability {
-  /** Names whose handler has run, so that its job is about to be deleted or given another time. */
+  /** Names whose handler was called: a job of theirs that is due may be about to be deleted or given another time. */
   readonly #handled = new Set<string>();
 
   /** `id` tells the wake-ups of several owners in one actor apart; names are unique over all of them. */
@@ -46,8 +46,8 @@ export class Wakeups extends LifecycleCapability {
   }
 
   onJob({ job }: LifecycleJobContext): LifecycleJobOutcome {
-    const again = this.#run(job.fn);
     this.#handled.add(job.fn);
+    const again = this.#run(job.fn);
     return again === null ? undefined : { rescheduleAt: Date.now() + again };
   }
 

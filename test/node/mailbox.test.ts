@@ -343,6 +343,7 @@ describe("a mailbox", () => {
       [{ operationId: operationIdAt(NOW + 2 * DAY, "1") }, "INVALID_INPUT"],
       [{ to: { ...address("b"), tenant: "other" } }, "INVALID_INPUT"],
       [{ to: { ...address("b"), id: "x:y" } }, "INVALID_INPUT"],
+      [{ to: address("a") }, "INVALID_INPUT"],
       [{ type: "No Type" }, "INVALID_INPUT"],
       [{ body: undefined as never }, "INVALID_INPUT"],
       [{ body: { at: new Date() } as never }, "INVALID_INPUT"],

@@ -10,6 +10,7 @@ import {
   type Envelope,
   envelopeSchema,
   type NewEnvelope,
+  sameAddress,
 } from "./envelope.ts";
 import { MAX_CLOCK_AHEAD_MS, MAX_ENVELOPE_BYTES, SEND_WITHIN_MS } from "./limits.ts";
 
@@ -21,6 +22,12 @@ export function checkedEnvelope(
 ): { envelope: Envelope; size: number } {
   const given = { ...fields, from, sentAt: now };
   const envelope: Envelope = validate(envelopeSchema, given, "", "The envelope");
+  if (sameAddress(from, envelope.to)) {
+    throw new DramatisError(
+      "INVALID_INPUT",
+      "An actor sends no envelope to itself: do it in the transaction at hand.",
+    );
+  }
   const age = ageOf(envelope.operationId, now);
   if (age > SEND_WITHIN_MS || age < -MAX_CLOCK_AHEAD_MS) {
     throw new DramatisError(
