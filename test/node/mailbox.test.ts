@@ -141,6 +141,45 @@ async function run({ decisions, fates, crashes, faults, redeliveries }: Scenario
 }
 
 describe("a hostile network, crashes and faults", () => {
+  test("MAIL-6 MAIL-10 MAIL-11 one crash or fault at every crossing of either side: delivered, and replied to, once", async () => {
+    const plain: Scenario = {
+      decisions: [{ from: "a", reply: true, rollBack: false, behaviour: [], after: 0 }],
+      fates: [],
+      crashes: [[], []],
+      faults: [[], []],
+      redeliveries: 0,
+    };
+    const golden = await run(plain);
+    let [runs, uncommitted] = [0, 0];
+    for (const [side, name] of ["a", "b"].entries()) {
+      const count = golden.world.actors.get(name)?.crossings.count ?? 0;
+      expect(count).toBeGreaterThan(20);
+      for (const kind of ["crashes", "faults"] as const) {
+        for (let point = 0; point < count; point++) {
+          const at: [number[], number[]] = side === 0 ? [[point], []] : [[], [point]];
+          const { first, idle } = await run({ ...plain, [kind]: at });
+          const [operation] = first;
+          const where = `${kind} of ${name} at ${point}`;
+          runs += 1;
+          expect(idle, where).toBe(true);
+          if (operation?.committed === true) {
+            expect(operation, where).toMatchObject({
+              acts: 1,
+              told: [{ status: "delivered", late: false }],
+              replies: [{ late: false }],
+            });
+          } else {
+            uncommitted += 1;
+            expect(operation, where).toMatchObject({ acts: 0, told: [], replies: [] });
+          }
+        }
+      }
+    }
+    expect(uncommitted).toBeGreaterThan(0);
+    expect(uncommitted).toBeLessThan(runs / 2);
+    console.info(`${runs} crashes and faults, ${uncommitted} of them before the commit`);
+  });
+
   test("MAIL-3 MAIL-4 MAIL-6 MAIL-10 MAIL-11 MAIL-16 acted on at most once, one true outcome, and rest", async () => {
     const seen = { delivered: 0, failed: 0, unknown: 0, late: 0, replies: 0, lateReplies: 0 };
     await fc.assert(
