@@ -212,11 +212,11 @@ describe("a hostile network, crashes and faults", () => {
           seen.lateReplies += replies.filter(({ late }) => late).length;
         }
       }),
-      { numRuns: 400 },
+      { numRuns: 250 },
     );
     for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(0);
     console.info(seen);
-  });
+  }, 120_000);
 });
 
 const NOW = Date.UTC(2026, 0, 1);

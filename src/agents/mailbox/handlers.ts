@@ -17,7 +17,10 @@ export interface Delivery {
    * come after all.
    */
   readonly late: boolean;
-  /** Runs once what the handler did is committed, and not at all if that fails: for frames, effects, memory. */
+  /**
+   * Runs once what the handler did is committed, and not at all if that fails: for frames, effects, memory. A crash in
+   * between loses it, so it must also follow from what was committed.
+   */
   afterCommit(effect: Effect): void;
 }
 
