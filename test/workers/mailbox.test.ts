@@ -172,6 +172,39 @@ describe("delivery", () => {
     expect(await sender.record("told")).toMatchObject([{ status: "delivered" }]);
   });
 
+  test("WAKE-1 what cannot arm its wake-up is not sent, and its decision is taken back", async () => {
+    const [sender, receiver] = pair();
+    await sender.send(receiver, newOperation(), "first");
+    await sender.empty();
+    await sender.wake();
+    await runInDurableObject(await sender.actor(), (_, { storage }) => {
+      storage.sql.exec(`CREATE TRIGGER full BEFORE INSERT ON cf_agents_jobs
+        BEGIN SELECT raise(ABORT, 'full'); END`);
+    });
+    await expect(sender.send(receiver, newOperation(), "second")).rejects.toThrow("could not be written");
+    expect(await sender.record("dispatched")).toEqual(["first"]);
+    expect(await sender.outbox()).toEqual([]);
+    expect(await receiver.record("acts")).toEqual(["first"]);
+  });
+
+  test("MAIL-10 a wake-up far ahead is brought forward for what is sent now", async () => {
+    const [sender, receiver] = pair();
+    const armed = async () =>
+      runInDurableObject(await sender.actor(), (_, { storage }) => {
+        const { time } = storage.sql
+          .exec<{ time: number }>("SELECT time FROM cf_agents_jobs WHERE id = 'dramatis:mailbox'")
+          .one();
+        return time - Date.now();
+      });
+    await receiver.set("mood", "busy");
+    await sender.send(receiver, newOperation(), "later");
+    await sender.rested();
+    await sender.wake(6_000);
+    expect(await armed()).toBeGreaterThan(6_000);
+    await sender.send(new TestCourier(), newOperation(), "now");
+    expect(await armed()).toBeLessThanOrEqual(5_000);
+  });
+
   test("MAIL-5 an evicted sender goes on where it was", async () => {
     const [sender, receiver] = pair();
     await receiver.set("trap", "throw");
