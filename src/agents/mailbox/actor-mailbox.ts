@@ -1,5 +1,5 @@
 /** The mailbox of a Durable Object: its storage, its job queue, and the other actors by name. */
-import type { Agent } from "agents";
+import type { LifecycleCapability } from "agents/lifecycle";
 import { durableMailboxes } from "../../ports/workers/actor-directory.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
@@ -15,7 +15,7 @@ const WAKEUP = "mailbox";
 /** What the mailbox asks of its actor; asked when needed, for the fields of a subclass come after the constructor. */
 export interface MailboxHost extends Pick<MailboxPorts, "self" | "directory"> {
   readonly storage: DurableObjectStorage;
-  readonly lifecycle: Pick<Agent["lifecycle"], "use">;
+  readonly lifecycle: { use(capability: LifecycleCapability): unknown };
   /** The bindings that other actors are found by. */
   readonly env: object;
 }
