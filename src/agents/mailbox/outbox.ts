@@ -208,6 +208,11 @@ export class Outbox {
   #start(held: Held): void {
     if (held.entry.dueAt !== null) {
       try {
+        // It is gone if its outcome has committed and only the news of that was lost.
+        if (!this.store.hasEntry(held.key)) {
+          this.#held.delete(held.entry.envelope.operationId);
+          return;
+        }
         const { entry } = stepOutbox(held.entry, { type: "begin" }, this.ports.clock.now());
         this.store.putEntry(held.key, entry);
         held.entry = entry;

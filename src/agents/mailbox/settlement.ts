@@ -22,8 +22,8 @@ export class Settlement {
   ) {}
 
   /**
-   * Commits the outcome of the entry under `key`, and answers what its handler wants done after that; `null` if it
-   * could not be committed, and has to be asked for again.
+   * Commits the outcome of the entry under `key`, and answers what its handler wants done after that; `null` where it
+   * is not known to have committed: if the entry is still there, the receiver has to be asked again.
    */
   settle(key: string, entry: OutboxEntry, outcome: Outcome): Effect[] | null {
     const effects: Effect[] = [];
@@ -32,14 +32,14 @@ export class Settlement {
     } catch (error) {
       console.error(error);
       this.store.forgetTables();
-      if (!this.#hasCommitted(key)) return null;
+      return null;
     }
     void this.publisher.publish();
     return effects;
   }
 
   #commit(key: string, entry: OutboxEntry, outcome: Outcome, effects: Effect[]): void {
-    this.store.deleteEntry(key);
+    if (!this.store.deleteEntry(key)) return;
     const isTold = this.#tell(entry, outcome, effects);
     if (outcome.status === "delivered" && isTold) return;
     const displaced = this.store.bury(deadLetter(entry, outcome, this.ports.clock.now()));
@@ -62,15 +62,6 @@ export class Settlement {
       if (attempt < lastAttempt + MAX_ATTEMPTS) throw error;
       console.error(`The outcome of ${envelope.operationId} could not be told:`, error);
       effects.length = 0;
-      return false;
-    }
-  }
-
-  /** Whether a transaction that threw has committed all the same. */
-  #hasCommitted(key: string): boolean {
-    try {
-      return !this.store.hasEntry(key);
-    } catch {
       return false;
     }
   }

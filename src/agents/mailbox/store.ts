@@ -90,8 +90,9 @@ export class MailboxStore {
     this.keyValue.put<EntryRow>(key, { ...entry, text });
   }
 
-  deleteEntry(key: string): void {
-    this.keyValue.delete(key);
+  /** Answers whether the entry was there. */
+  deleteEntry(key: string): boolean {
+    return this.keyValue.delete(key);
   }
 
   /** After a transaction that rolled back, what it created is not there. */
