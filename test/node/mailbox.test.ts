@@ -5,6 +5,7 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
+import type { Answer } from "../../src/agents/mailbox/answer.ts";
 import type { Envelope, NewEnvelope } from "../../src/agents/mailbox/envelope.ts";
 import {
   ACT_WITHIN_MS,
@@ -38,6 +39,19 @@ beforeEach(() => {
 afterEach(() => {
   vi.restoreAllMocks();
 });
+
+const NOW = Date.UTC(2026, 0, 1);
+const DAY = 86_400_000;
+const ERROR: ErrorData = { code: "X", message: "x", retriable: false };
+const address = (id: string) => ({ kind: "tester", tenant: "t", id });
+const envelope: Envelope = {
+  operationId: operationIdAt(NOW, "1"),
+  from: address("a"),
+  to: address("b"),
+  type: "work",
+  body: null,
+  sentAt: NOW,
+};
 
 /** From at once to beyond every timeout, and beyond the last attempt. */
 const delay = fc.oneof(
@@ -180,6 +194,37 @@ describe("a hostile network, crashes and faults", () => {
     console.info(`${runs} crashes and faults, ${uncommitted} of them before the commit`);
   });
 
+  test("MAIL-4 MAIL-7 what failed because every attempt was too early is not acted upon by copies that arrive later", async () => {
+    const late: Fate = { requests: [1, 20_000_000], answer: 1, breaks: null };
+    const world = new MailWorld({
+      fates: Array.from({ length: MAX_ATTEMPTS }, () => late),
+      behaviours: new Map([
+        [envelope.operationId, Array.from({ length: MAX_ATTEMPTS }, () => "busy" as const)],
+      ]),
+    });
+    const [a, b] = [world.add("a"), world.add("b")];
+    await a.decide(envelope.operationId, b.address, false, false);
+    await world.untilQuiet();
+    expect(world.carried.map(({ attempt }) => attempt.number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(a.told(envelope.operationId)).toEqual([{ status: "failed", late: false }]);
+    expect(b.acts(envelope.operationId)).toBe(0);
+  });
+
+  test("MAIL-11 an outcome whose commit is not known of is told once", async () => {
+    const lost: Fate = { requests: [], answer: null, breaks: null };
+    for (let point = 0; point < 60; point++) {
+      const { first } = await run({
+        decisions: [{ from: "a", reply: false, rollBack: false, behaviour: [], after: 0 }],
+        fates: [lost],
+        crashes: [[], []],
+        faults: [[point, point + 1], []],
+        redeliveries: 0,
+      });
+      const [operation] = first;
+      expect(operation?.told.length, `faults at ${point} and after`).toBe(operation?.committed ? 1 : 0);
+    }
+  });
+
   test("MAIL-3 MAIL-4 MAIL-6 MAIL-10 MAIL-11 MAIL-16 acted on at most once, one true outcome, and rest", async () => {
     const seen = { delivered: 0, failed: 0, unknown: 0, late: 0, replies: 0, lateReplies: 0 };
     await fc.assert(
@@ -218,19 +263,6 @@ describe("a hostile network, crashes and faults", () => {
     console.info(seen);
   }, 120_000);
 });
-
-const NOW = Date.UTC(2026, 0, 1);
-const DAY = 86_400_000;
-const ERROR: ErrorData = { code: "X", message: "x", retriable: false };
-const address = (id: string) => ({ kind: "tester", tenant: "t", id });
-const envelope: Envelope = {
-  operationId: operationIdAt(NOW, "1"),
-  from: address("a"),
-  to: address("b"),
-  type: "work",
-  body: null,
-  sentAt: NOW,
-};
 
 describe("an entry", () => {
   const answer: fc.Arbitrary<OutboxInput> = fc.constantFrom<OutboxInput>(
@@ -483,6 +515,30 @@ describe("a mailbox", () => {
     expect(mailbox.deadLetters().items).toMatchObject([
       { status: "unknown", error: { code: "INTERNAL_ERROR" } },
     ]);
+  });
+
+  test("MAIL-5 MAIL-16 no attempt's number is used twice, neither after a crash nor by a redelivery", async () => {
+    const numbers: number[] = [];
+    const answers: Answer[] = [{ type: "busy", error: ERROR }];
+    const first = open((_, { number }) => {
+      numbers.push(number);
+      const answer = answers.shift();
+      return answer === undefined ? silent() : Promise.resolve(answer);
+    });
+    const operationId = `op_${first.ids.ulid()}`;
+    first.send({ operationId });
+    await first.clock.advance(1_000);
+    first.mailbox.wake();
+    await first.clock.advance(0);
+    expect(numbers).toEqual([1, 2]);
+    const second = new Mailbox(first.ports);
+    answers.push({ type: "refused", error: ERROR, recorded: true });
+    second.wake();
+    await first.clock.advance(0);
+    expect(second.deadLetters().items).toMatchObject([{ id: operationId, status: "failed", attempts: 3 }]);
+    await second.redeliver(operationId);
+    await first.clock.advance(0);
+    expect(numbers).toEqual([1, 2, 3, 4]);
   });
 
   test("MAIL-8 receipts are trimmed when their operations would be refused anyway", async () => {
