@@ -13,6 +13,7 @@ import { allowAll, type Gate } from "./agents/conversation/planning/gate.ts";
 import { type ExecutorService, serviceExecutor } from "./agents/executor/client.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { D1Directory } from "./directory/d1-directory.ts";
+import { D1DeadLetters, type DeadLetterDirectory } from "./directory/dead-letters.ts";
 import type { Directory } from "./directory/directory.ts";
 import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { type Authorize, defaultAuthorize, type LocalEnv } from "./http/authorize.ts";
@@ -76,10 +77,13 @@ export function dramatis(options: DramatisOptions) {
   const directory = (env: DramatisEnv): Directory | null =>
     env.DB === undefined ? null : new D1Directory(env.DB);
   const limits = completeLimits(options.limits);
+  const deadLetters = (env: DramatisEnv): DeadLetterDirectory | null =>
+    env.DB === undefined ? null : new D1DeadLetters(env.DB);
   const http = createHttpApp<DramatisEnv>({
     authorize: options.authorize ?? defaultAuthorize,
     actors: durableActors,
     directory: (env) => directory(env) ?? unavailable(),
+    deadLetters: (env) => deadLetters(env) ?? unavailable(),
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
       await checkExecutor(env);
@@ -95,6 +99,7 @@ export function dramatis(options: DramatisOptions) {
       executor: (env) => serviceExecutor(env.Executor),
       actors: durableActors,
       directory,
+      deadLetters,
       adapters: adapterFor,
       gate: options.gate ?? allowAll,
       ...(limits.turns === false ? {} : { turnLimit: limits.turns }),
@@ -103,6 +108,7 @@ export function dramatis(options: DramatisOptions) {
       registry,
       defaultProfile: (env) => options.models?.default ?? defaultModelProfile(env, env.AI !== undefined),
       directory,
+      deadLetters,
     }),
     Executor: createExecutorClass(registry, systemClock),
     handler: { fetch: http.fetch } satisfies HttpApp<DramatisEnv>,

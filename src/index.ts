@@ -12,7 +12,19 @@ export type {
   TurnView,
 } from "./agents/conversation/api.ts";
 export type { Gate, GateContext } from "./agents/conversation/planning/gate.ts";
+export type { ActorAddress, Envelope, NewEnvelope } from "./agents/mailbox/envelope.ts";
+export {
+  type Delivery,
+  NotNow,
+  type OutcomeHandler,
+  type ReceiveHandler,
+  type ToldOutcome,
+} from "./agents/mailbox/handlers.ts";
+export type { Mailbox } from "./agents/mailbox/mailbox.ts";
+export { newOperationId } from "./agents/mailbox/operation-id.ts";
+export type { Outcome } from "./agents/mailbox/outbox-entry.ts";
 export { SessionAgent } from "./agents/session-agent.ts";
+export { D1DeadLetters } from "./directory/dead-letters.ts";
 export { type DramatisEnv, type DramatisOptions, dramatis } from "./dramatis.ts";
 export type { Authorize } from "./http/authorize.ts";
 export { bearerToken } from "./http/bearer.ts";

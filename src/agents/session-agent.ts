@@ -1,6 +1,6 @@
 /**
- * `SessionAgent`: an actor with sessions, each an ordered log of events in its own database. The base of every
- * addressable actor, and the only place that knows the SDK's `Agent` class.
+ * `SessionAgent`: an actor with sessions, each an ordered log of events in its own database, and a mailbox. The base of
+ * every addressable actor, and the only place that knows the SDK's `Agent` class.
  *
  * AGENT-1  The tables exist when the constructor has run, and are gone when the actor was destroyed.
  * AGENT-2  What arrives by RPC is checked before it is used, and what is answered is plain data.
@@ -21,11 +21,22 @@ import type {
   StoredSession,
 } from "../memory/types.ts";
 import { buildWorkingContext, type WorkingContext } from "../memory/working-context.ts";
+import { kindOf } from "../ports/workers/actor-directory.ts";
 import { DurableKeyValue } from "../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../ports/workers/durable-sql-database.ts";
 import { systemClock, systemIds } from "../ports/workers/system.ts";
 import { openOrRefuse } from "../shared/actor-schema.ts";
+import { asResult, type Result } from "../shared/errors.ts";
+import type { Page, PageOptions } from "../shared/page.ts";
+import type { Principal } from "../shared/principal.ts";
 import { validate } from "../shared/validation.ts";
+import { actorMailbox } from "./mailbox/actor-mailbox.ts";
+import type { Answer, Attempt, MailboxPeer } from "./mailbox/answer.ts";
+import { checkOperator, type DeadLetterApi } from "./mailbox/api.ts";
+import type { DeadLetterView } from "./mailbox/dead-letter.ts";
+import type { ActorAddress, Envelope } from "./mailbox/envelope.ts";
+import type { Mailbox } from "./mailbox/mailbox.ts";
+import type { DeadLetterPublication } from "./mailbox/ports.ts";
 
 /** A message takes at least four tokens, so this many events fill any context of the budget. */
 function eventsWithin(tokenBudget: number | undefined): number | undefined {
@@ -37,15 +48,41 @@ function eventsWithin(tokenBudget: number | undefined): number | undefined {
 /** Events that one context reads at most, if its caller names no limit. */
 const MAX_CONTEXT_EVENTS = 10_000;
 
-export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = unknown> extends Agent<
-  Env,
-  State
-> {
+export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = unknown>
+  extends Agent<Env, State>
+  implements MailboxPeer, DeadLetterApi
+{
+  /** Sends envelopes to other actors, and hands those that come to the handlers a subclass registers. */
+  protected readonly mailbox: Mailbox;
   private readonly openSessionStore: () => SessionStore;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.openSessionStore = openOrRefuse(() => new SessionStore(this.createSessionStorage()));
+    this.mailbox = actorMailbox({
+      storage: ctx.storage,
+      lifecycle: this.lifecycle,
+      env,
+      self: () => this.mailboxAddress,
+      directory: () => this.deadLetterDirectory(),
+    });
+  }
+
+  /** The kind of this actor's address: its binding's name in kebab case, by default from the name of the class. */
+  protected get mailboxKind(): string {
+    return kindOf(this.constructor.name);
+  }
+
+  /** Where this actor's mailbox is found; `null` unless its name is `{tenant}:{id}`. */
+  protected get mailboxAddress(): ActorAddress | null {
+    const split = this.name.lastIndexOf(":");
+    if (split < 1) return null;
+    return { kind: this.mailboxKind, tenant: this.name.slice(0, split), id: this.name.slice(split + 1) };
+  }
+
+  /** Where dead letters are published for their tenant; by default nowhere. */
+  protected deadLetterDirectory(): DeadLetterPublication | null {
+    return null;
   }
 
   private get sessionStore(): SessionStore {
@@ -150,6 +187,26 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
     const events = context.getNewMessages().map((message) => messageToEvent(sessionId, message));
     this.sessionStore.append(sessionId, validate(schemas.events, events, "/messages"));
     context.markPersisted();
+  }
+
+  /** Takes an envelope from another actor's mailbox: accepts, commits, answers. */
+  async receive(envelope: Envelope, attempt: Attempt): Promise<Answer> {
+    return this.mailbox.receive(envelope, attempt);
+  }
+
+  async deadLetters(principal: Principal, options?: PageOptions): Promise<Result<Page<DeadLetterView>>> {
+    return asResult(() => {
+      checkOperator(principal, this.mailboxAddress);
+      return this.mailbox.deadLetters(options);
+    });
+  }
+
+  async redeliver(principal: Principal, operationId: string): Promise<Result<null>> {
+    return asResult(async () => {
+      checkOperator(principal, this.mailboxAddress);
+      await this.mailbox.redeliver(operationId);
+      return null;
+    });
   }
 
   /** Sub-agents have no door here. */

@@ -1,7 +1,8 @@
 /**
  * Wake-ups of an actor on the SDK's durable job queue: one job per name, re-armed by its own handler.
  *
- * WAKE-1  A job that is pushed inside a transaction commits and rolls back with it.
+ * WAKE-1  A job that is pushed inside a transaction commits and rolls back with it; one that cannot be written throws
+ *         there, so nothing commits without its wake-up.
  * WAKE-2  A handler starts work without awaiting it and never throws: a long job would starve the others, and one that
  *         fails three times is dropped by the SDK.
  */
@@ -13,36 +14,41 @@ export type WakeupHandler = () => number | null;
 const ID_PREFIX = "dramatis:";
 
 export class Wakeups extends LifecycleCapability {
-  /** Names whose job may be deleted at any moment, because its handler has just ended it. */
-  readonly #ending = new Set<string>();
+  /** Names whose handler was called: a job of theirs that is due may be about to be deleted or given another time. */
+  readonly #handled = new Set<string>();
 
-  constructor(private readonly handlers: Readonly<Record<string, WakeupHandler>>) {
-    super("dramatis-wakeups");
+  /** `id` tells the wake-ups of several owners in one actor apart; names are unique over all of them. */
+  constructor(
+    private readonly handlers: Readonly<Record<string, WakeupHandler>>,
+    id = "dramatis-wakeups",
+  ) {
+    super(id);
   }
 
-  /** Arms the wake-up `name`, unless it is armed already. Resolves when the platform's alarm is set. */
-  async arm(name: string, milliseconds: number): Promise<void> {
+  /**
+   * Sees to it that the wake-up `name` comes in at most `milliseconds`: one that is armed for earlier stays as it is.
+   * Resolves when the platform's alarm is set; throws at once if the job cannot be written.
+   */
+  arm(name: string, milliseconds: number): Promise<void> {
     const { jobs } = this.lifecycle;
     const id = `${ID_PREFIX}${name}`;
-    if (!this.#ending.has(name) && jobs.get(id) !== undefined) return;
-    await jobs.push({ id, fn: name, time: Date.now() + milliseconds });
-  }
-
-  /** Arms the wake-up `name`, or brings it forward, so that it comes at `at` (since the epoch) or earlier. */
-  async armBy(name: string, at: number): Promise<void> {
-    const { jobs } = this.lifecycle;
-    const time = Math.min(at, Date.now() + MAX_AHEAD_MS);
-    const id = `${ID_PREFIX}${name}`;
-    const armed = this.#ending.has(name) ? undefined : jobs.get(id);
-    if (armed === undefined || armed.time > time) await jobs.push({ id, fn: name, time });
+    const job = jobs.get(id);
+    const now = Date.now();
+    const time = Math.floor(now + Math.min(milliseconds, MAX_AHEAD_MS));
+    // The queue has yet to take a handled job away: a push replaces it, and wins over what its handler asked for.
+    const isOver = job !== undefined && job.time <= now && this.#handled.has(name);
+    if (job !== undefined && !isOver && job.time <= time) return Promise.resolve();
+    const pushed = jobs.push({ id, fn: name, time }).then(() => undefined);
+    // The queue writes at once, and tells of a failure only later.
+    if (jobs.get(id)?.time === time) return pushed;
+    pushed.catch(() => undefined);
+    throw new Error(`The wake-up "${name}" could not be written.`);
   }
 
   onJob({ job }: LifecycleJobContext): LifecycleJobOutcome {
-    this.#ending.delete(job.fn);
+    this.#handled.add(job.fn);
     const again = this.#run(job.fn);
-    if (again !== null) return { rescheduleAt: Date.now() + Math.min(again, MAX_AHEAD_MS) };
-    this.#ending.add(job.fn);
-    return undefined;
+    return again === null ? undefined : { rescheduleAt: Date.now() + Math.min(again, MAX_AHEAD_MS) };
   }
 
   #run(name: string): number | null {

@@ -47,4 +47,15 @@ export const MIGRATIONS: readonly Migration[] = [
       ) STRICT, WITHOUT ROWID`,
     ],
   },
+  {
+    name: "0002_dead_letters",
+    statements: [
+      `CREATE TABLE dead_letters (
+        tenant TEXT NOT NULL,
+        operation_id TEXT NOT NULL,
+        letter TEXT NOT NULL,
+        PRIMARY KEY (tenant, operation_id)
+      ) STRICT, WITHOUT ROWID`,
+    ],
+  },
 ];

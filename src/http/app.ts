@@ -1,5 +1,6 @@
 /** The HTTP entrances of a runtime, put together. Everything they need comes in as ports. */
 import { Hono } from "hono";
+import type { DeadLetterDirectory } from "../directory/dead-letters.ts";
 import type { Directory } from "../directory/directory.ts";
 import type { ActorDirectory } from "../ports/actor-directory.ts";
 import { systemClock } from "../ports/workers/system.ts";
@@ -10,6 +11,7 @@ import { legibleRefusal } from "./bearer.ts";
 import type { HttpEnv, HttpRoutes } from "./context.ts";
 import { conversationRoutes } from "./conversations.ts";
 import { allowOrigins, type CorsOptions, guardUpgrades } from "./cors.ts";
+import { deadLetterRoutes } from "./dead-letters.ts";
 import { eventRoutes } from "./events.ts";
 import { healthRoutes } from "./health.ts";
 import { OPERATIONS } from "./openapi/operations.ts";
@@ -27,6 +29,8 @@ export interface HttpDependencies<Env extends object> {
   actors(env: Env): ActorDirectory;
   /** Asked only by what lists; throws `UNAVAILABLE` where there is none. */
   directory(env: Env): Directory;
+  /** As `directory`. */
+  deadLetters(env: Env): DeadLetterDirectory;
   /** Creates what every fresh runtime has. Doing it twice is doing it once. */
   seed(env: Env): Promise<void>;
   limits?: Limits;
@@ -60,6 +64,7 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
     const env = context.env as Env;
     context.set("actors", dependencies.actors(env));
     context.set("directory", () => dependencies.directory(env));
+    context.set("deadLetters", () => dependencies.deadLetters(env));
     context.set("seed", () => seededOf(env));
     context.set("maxBodyBytes", limits.bodyBytes);
     await next();
@@ -85,6 +90,7 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
   conversationRoutes(app);
   turnRoutes(app);
   eventRoutes(app);
+  deadLetterRoutes(app);
   socketRoutes(app);
   descriptionRoutes(app, () => OPERATIONS);
 

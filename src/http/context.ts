@@ -1,5 +1,6 @@
 /** What handlers are given: the ports of one request, and who is asking. */
 import type { Hono } from "hono";
+import type { DeadLetterDirectory } from "../directory/dead-letters.ts";
 import type { Directory } from "../directory/directory.ts";
 import type { ActorDirectory } from "../ports/actor-directory.ts";
 import type { Principal } from "../shared/principal.ts";
@@ -9,6 +10,8 @@ export interface Services {
   actors: ActorDirectory;
   /** Throws `UNAVAILABLE` where there is none. */
   directory(): Directory;
+  /** As `directory`. */
+  deadLetters(): DeadLetterDirectory;
   /** Creates what every fresh runtime has; does nothing once that is done. */
   seed(): Promise<void>;
   /** The most bytes that a body may have. */

@@ -23,3 +23,21 @@ export function jsonDepth(value: Json, limit: number): number {
   const members = Array.isArray(value) ? value : Object.values(value);
   return 1 + members.reduce<number>((deepest, member) => Math.max(deepest, jsonDepth(member, limit - 1)), 0);
 }
+
+/** Containers within containers that a JSON value of ours may have. */
+const MAX_DEPTH = 64;
+
+/** Whether a value is JSON as it stands: plain objects, arrays, finite numbers; nested at most 64 deep. */
+export function isJson(value: unknown): value is Json {
+  return isJsonAt(value, 0);
+}
+
+function isJsonAt(value: unknown, depth: number): boolean {
+  if (value === null || typeof value === "string" || typeof value === "boolean") return true;
+  if (typeof value === "number") return Number.isFinite(value);
+  if (typeof value !== "object" || depth >= MAX_DEPTH) return false;
+  if (Array.isArray(value)) return value.every((item) => isJsonAt(item, depth + 1));
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) return false;
+  return Object.values(value).every((member) => isJsonAt(member, depth + 1));
+}

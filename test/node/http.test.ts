@@ -393,7 +393,8 @@ describe("who may enter", () => {
     };
     const app = createHttpApp<{ DRAMATIS_LOCAL?: string }>({
       authorize: localAuthorize,
-      actors: () => ({ agent: untouched, conversation: untouched }),
+      actors: () => ({ agent: untouched, conversation: untouched, mailbox: untouched }),
+      deadLetters: untouched,
       directory: () => ({
         putAgent: untouched,
         putConversation: untouched,

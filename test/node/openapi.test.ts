@@ -37,6 +37,7 @@ describe("the OpenAPI document", () => {
       authorize: unused,
       actors: unused,
       directory: unused,
+      deadLetters: unused,
       seed: unused,
     });
     const routed = new Set(

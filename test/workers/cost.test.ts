@@ -8,10 +8,12 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { createModelGateway } from "../../src/adapters/gateway.ts";
 import { adapterFor } from "../../src/adapters/lookup.ts";
+import { CONVERSATION_OPENED } from "../../src/agents/agent/envelopes.ts";
 import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { turnEvents } from "../../src/agents/conversation/turn-events.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
+import { Mailbox } from "../../src/agents/mailbox/mailbox.ts";
 import type { Frame } from "../../src/client/protocol.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
@@ -64,20 +66,43 @@ class CountedConversation {
     this.runtime = this.#open();
   }
 
-  /** What creating the conversation costs. */
-  create(): Cost {
+  /** What creating the conversation costs; with `beside` in the same transaction. */
+  create(beside?: () => void): Cost {
     return this.#costOf(() => {
       expect(this.runtime.exists).toBe(false);
-      this.runtime.create({
-        id: "conv_cost",
-        tenant: "test",
-        title: null,
-        agentId: "assistant",
-        projectId: "default",
-        participants: [{ type: "user", id: "ada" }],
-        chain: this.chain,
-        createdAt: systemClock.now(),
-      });
+      this.runtime.create(
+        {
+          id: "conv_cost",
+          tenant: "test",
+          title: null,
+          agentId: "assistant",
+          projectId: "default",
+          participants: [{ type: "user", id: "ada" }],
+          chain: this.chain,
+          createdAt: systemClock.now(),
+        },
+        beside,
+      );
+    });
+  }
+
+  /** Sends the envelope that tells the agent; it stays under way. */
+  tellAgent(): void {
+    const counted = countingStorage(this.storage, this.counter);
+    const mailbox = new Mailbox({
+      database: new DurableSqlDatabase(counted),
+      keyValue: new DurableKeyValue(counted),
+      clock: systemClock,
+      self: () => ({ kind: "conversation", tenant: "test", id: "conv_cost" }),
+      deliver: () => new Promise(() => undefined),
+      arm: () => Promise.resolve(),
+      directory: () => null,
+    });
+    void mailbox.send({
+      operationId: `op_${systemIds.ulid()}`,
+      to: { kind: "agent", tenant: "test", id: "assistant" },
+      type: CONVERSATION_OPENED,
+      body: {},
     });
   }
 
@@ -187,6 +212,14 @@ describe("H5 constant cost", () => {
     const cost = await inFreshConversation(async (conversation) => conversation.create());
     expect(cost.statements).toBeLessThanOrEqual(8);
     expect(cost.rowsWritten).toBe(8);
+  });
+
+  test("H5 first use with the envelope that tells the agent: 2 statements and 1 row more", async () => {
+    const cost = await inFreshConversation(async (conversation) =>
+      conversation.create(() => conversation.tellAgent()),
+    );
+    expect(cost.statements).toBeLessThanOrEqual(10);
+    expect(cost.rowsWritten).toBe(10);
   });
 
   test("H5 a plain turn in an open conversation: at most 8 statements and 8 rows", async () => {

@@ -14,6 +14,10 @@ declare namespace Cloudflare {
     LimitedConversation: DurableObjectNamespace;
     FIVE_A_MINUTE: RateLimit;
     PortHost: DurableObjectNamespace<import("./worker.ts").PortHost>;
+    Courier: DurableObjectNamespace<import("./worker.ts").Courier>;
+    Orders: DurableObjectNamespace<import("./worker.ts").Orders>;
+    Stock: DurableObjectNamespace<import("./worker.ts").Stock>;
+    DB: D1Database;
     PlainSessionAgent: DurableObjectNamespace<import("./worker.ts").PlainSessionAgent>;
     /** The scripted provider, for a model profile. */
     PROVIDER_URL: string;

@@ -1,9 +1,14 @@
 /** What the API says of itself, held against what it does: every answer here is checked with the served document. */
+
+import { env } from "cloudflare:workers";
 import { type Schema, Validator } from "@cfworker/json-schema";
+import { getAgentByName } from "agents";
+import { ulid } from "ulid";
 import { beforeAll, describe, expect, test } from "vitest";
 import { OPERATIONS } from "../../src/http/openapi/operations.ts";
 import { ADMIN, get, MEMBER, send } from "./http-client.ts";
 import { Play } from "./provider.ts";
+import type { Courier } from "./worker.ts";
 
 interface ServedResponse {
   description: string;
@@ -146,6 +151,20 @@ describe("API-1 answers fit the document", () => {
     await ask("connect", `/conversations/${conversation}`, { headers: { upgrade: "websocket" } });
     await ask("connectSdk", `/agents/conversation/${conversation}`, { headers: { upgrade: "websocket" } });
     await waiting.open("go");
+  });
+
+  test("of dead letters", async () => {
+    const { tenant } = ADMIN;
+    const receiver = await getAgentByName<Cloudflare.Env, Courier>(env.Courier, `${tenant}:refuses`);
+    await receiver.set("mood", "refuse");
+    const sender = await getAgentByName<Cloudflare.Env, Courier>(env.Courier, `${tenant}:sends`);
+    const id = `op_${ulid()}`;
+    await sender.dispatch("refuses", id, "unwanted");
+    const listed = async () => JSON.stringify(await ask("listDeadLetters", "/api/dead-letters"));
+    await expect.poll(listed).toContain(id);
+    await ask("redeliver", `/api/dead-letters/${id}/redeliver`);
+    await ask("redeliver", "/api/dead-letters/op_absent/redeliver");
+    await ask("listDeadLetters", "/api/dead-letters", {}, MEMBER);
   });
 
   test("of the runtime", async () => {

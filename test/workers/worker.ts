@@ -1,9 +1,16 @@
 /** Entry of the Worker that the tests on workerd run in: the application, and actors that exist only to be tested. */
 import { DurableObject } from "cloudflare:workers";
+import { z } from "zod";
 import { workersAIAdapter } from "../../src/adapters/workers-ai.ts";
+import type { Answer, Attempt } from "../../src/agents/mailbox/answer.ts";
+import type { Envelope } from "../../src/agents/mailbox/envelope.ts";
+import { NotNow } from "../../src/agents/mailbox/handlers.ts";
+import { newOperationId } from "../../src/agents/mailbox/operation-id.ts";
 import { SessionAgent } from "../../src/agents/session-agent.ts";
+import { D1DeadLetters } from "../../src/directory/dead-letters.ts";
 import { dramatis } from "../../src/dramatis.ts";
 import { localAuthorize } from "../../src/http/authorize.ts";
+import { DramatisError } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { releaseLibrary } from "../support/releases/library.ts";
 import { testLibrary } from "./library.ts";
@@ -46,6 +53,113 @@ export class PlainSessionAgent extends SessionAgent {
     context.addMessage({ role: "assistant", content: response });
     this.persistWorkingContext(sessionId, context);
     return response;
+  }
+}
+
+/** What a `Courier` does with an envelope when it arrives; each but `none` happens to one attempt only, `down` to all. */
+export type Trap = "none" | "hang" | "throw" | "crash before" | "crash after" | "down";
+
+/** An actor that sends work to others of its class, and keeps a record of what it did and was told. */
+export class Courier extends SessionAgent {
+  constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
+    super(ctx, env);
+    const { kv } = ctx.storage;
+    this.mailbox.receives("work", z.strictObject({ note: z.string() }), ({ note }, delivery) => {
+      this.#add("acts", note);
+      delivery.afterCommit(() => this.#add("effects", note));
+      const mood = kv.get("mood");
+      if (mood === "refuse") throw new DramatisError("CONFLICT", "Not with me.");
+      if (mood === "busy") throw new NotNow("Too much to do.", 20_000);
+      return { done: note };
+    });
+    this.mailbox.told("work", ({ envelope, outcome, late }) => {
+      this.#add("told", { operationId: envelope.operationId, ...outcome, late });
+    });
+  }
+
+  protected override deadLetterDirectory() {
+    return new D1DeadLetters(this.env.DB);
+  }
+
+  /** Sends in a transaction with a fact of its own, which `rollBack` takes back. */
+  async dispatch(to: string, operationId: string, note: string, rollBack = false): Promise<void> {
+    const address = { kind: "courier", tenant: this.name.split(":")[0] ?? "", id: to };
+    const { armed } = this.ctx.storage.transactionSync(() => {
+      this.#add("dispatched", note);
+      const sent = this.mailbox.send({ operationId, to: address, type: "work", body: { note } });
+      if (rollBack) throw new Error("rolled back");
+      return { armed: sent };
+    });
+    await armed;
+  }
+
+  async record(list: "acts" | "effects" | "told" | "dispatched" | "attempts"): Promise<unknown[]> {
+    return this.ctx.storage.kv.get<unknown[]>(list) ?? [];
+  }
+
+  async set(what: "trap" | "mood", value: string): Promise<void> {
+    this.ctx.storage.kv.put(what, value);
+  }
+
+  override async receive(envelope: Envelope, attempt: Attempt): Promise<Answer> {
+    const { kv } = this.ctx.storage;
+    this.#add("attempts", attempt.number);
+    const trap = kv.get<Trap>("trap") ?? "none";
+    if (trap === "down") throw new Error("unreachable");
+    kv.put("trap", "none");
+    await this.ctx.storage.sync();
+    if (trap === "hang") return new Promise(() => undefined);
+    if (trap === "throw") throw new Error("once");
+    if (trap === "crash before") this.ctx.abort("crash before");
+    const answer = await super.receive(envelope, attempt);
+    if (trap !== "crash after") return answer;
+    await this.ctx.storage.sync();
+    return this.ctx.abort("crash after") as never;
+  }
+
+  #add(list: string, item: unknown): void {
+    const { kv } = this.ctx.storage;
+    kv.put(list, [...(kv.get<unknown[]>(list) ?? []), item]);
+  }
+}
+
+/** The example of docs/delivery.md, as it stands there. */
+export class Orders extends SessionAgent {
+  constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
+    super(ctx, env);
+    this.mailbox.told("order.placed", ({ outcome, late }) => {
+      ctx.storage.kv.put("outcome", { ...outcome, late });
+    });
+  }
+
+  async place(order: string): Promise<void> {
+    const { armed } = this.ctx.storage.transactionSync(() => {
+      this.ctx.storage.kv.put("order", order);
+      return {
+        armed: this.mailbox.send({
+          operationId: newOperationId(),
+          to: { kind: "stock", tenant: "acme", id: "main" },
+          type: "order.placed",
+          body: { order },
+        }),
+      };
+    });
+    await armed;
+  }
+}
+
+const placed = z.strictObject({ order: z.string() });
+
+/** As `Orders`. */
+export class Stock extends SessionAgent {
+  constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
+    super(ctx, env);
+    this.mailbox.receives("order.placed", placed, ({ order }, { afterCommit }) => {
+      if (order === "") throw new DramatisError("CONFLICT", "There is nothing in this order.");
+      ctx.storage.kv.put(`order:${order}`, true);
+      afterCommit(() => console.log("taken:", order));
+      return { taken: order };
+    });
   }
 }
 

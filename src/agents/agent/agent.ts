@@ -6,6 +6,7 @@
  */
 import { z } from "zod";
 import type { ModelProfile } from "../../adapters/types.ts";
+import type { DeadLetterDirectory } from "../../directory/dead-letters.ts";
 import type { Directory } from "../../directory/directory.ts";
 import { parseReference } from "../../library/reference.ts";
 import type { Registry } from "../../library/registry.ts";
@@ -15,13 +16,14 @@ import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
 import { systemClock } from "../../ports/workers/system.ts";
 import { asResult, DramatisError } from "../../shared/errors.ts";
-import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../shared/identifiers.ts";
+import { CHOSEN_ID_RULE, isChosenId } from "../../shared/identifiers.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import { SessionAgent } from "../session-agent.ts";
 import { Wakeups } from "../wakeups.ts";
 import type { AgentApi, AgentIdentity, CreateAgent } from "./api.ts";
+import { CONVERSATION_OPENED, conversationOpenedSchema, openedConversation } from "./envelopes.ts";
 import { AgentStore } from "./store.ts";
 
 /** What an application gives its agents. */
@@ -30,6 +32,7 @@ export interface AgentServices<Env> {
   defaultProfile(env: Env): ModelProfile;
   /** `null` where there is no directory. */
   directory(env: Env): Directory | null;
+  deadLetters(env: Env): DeadLetterDirectory | null;
 }
 
 const DIRECTORY_RETRY_MS = 15_000;
@@ -65,6 +68,18 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
       this.lifecycle.use(this.#wakeups);
+      this.mailbox.receives(CONVERSATION_OPENED, conversationOpenedSchema, (_, { envelope }) => {
+        this.#store.addConversation(openedConversation(envelope), systemClock.now());
+        return null;
+      });
+    }
+
+    protected override get mailboxKind() {
+      return "agent";
+    }
+
+    protected override deadLetterDirectory() {
+      return services.deadLetters(this.env);
     }
 
     async create(principal: Principal, input: CreateAgent) {
@@ -117,15 +132,6 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         const { persona, projectIds } = this.#store.identity();
         const source = version !== undefined && "library" in persona ? { ...persona, version } : persona;
         return { chain: await this.#resolve(source), projectIds };
-      });
-    }
-
-    async addConversation(conversationId: string) {
-      return asResult(() => {
-        if (!isConversationId(conversationId))
-          throw new DramatisError("INVALID_INPUT", "Give a conversation id.");
-        this.#store.addConversation(conversationId, systemClock.now());
-        return null;
       });
     }
 

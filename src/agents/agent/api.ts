@@ -34,8 +34,6 @@ export interface AgentApi {
   ): Promise<Result<AgentIdentity>>;
   /** The resolved chain a new conversation pins. `version` asks for another version of the persona. */
   persona(version?: number): Promise<Result<{ chain: VersionChain; projectIds: string[] }>>;
-  /** Adds a conversation to the agent's index; twice is once. */
-  addConversation(conversationId: string): Promise<Result<null>>;
   /** Ids of the agent's conversations, ascending by creation. */
   conversations(options?: PageOptions): Promise<Result<Page<{ id: string; addedAt: string }>>>;
 }

@@ -53,7 +53,7 @@ export class AgentStore {
     return identity;
   }
 
-  /** Throws as `identity` does. */
+  /** Twice is once. Throws `NOT_FOUND` before the agent was created. */
   addConversation(id: string, now: number): void {
     this.identity();
     this.database.run(ADD, id, now);

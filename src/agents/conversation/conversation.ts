@@ -5,6 +5,7 @@
 import type { Connection, ConnectionContext, WSMessage } from "agents";
 import type { AdapterLookup, ModelGateway } from "../../adapters/types.ts";
 import { type Frame, UNAUTHORIZED_CLOSE } from "../../client/protocol.ts";
+import type { DeadLetterDirectory } from "../../directory/dead-letters.ts";
 import type { Directory } from "../../directory/directory.ts";
 import { readEntrance } from "../../http/sockets.ts";
 import { EventStore } from "../../memory/event-store.ts";
@@ -22,9 +23,10 @@ import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
 import { validate } from "../../shared/validation.ts";
-import type { AgentApi } from "../agent/api.ts";
+import { CONVERSATION_OPENED } from "../agent/envelopes.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
 import type { TaskExecutor, ToolStateApi, ToolStateEntry } from "../executor/types.ts";
+import { newOperationId } from "../mailbox/operation-id.ts";
 import { SessionAgent } from "../session-agent.ts";
 import { Wakeups } from "../wakeups.ts";
 import { checkReader, checkSpeaker } from "./access.ts";
@@ -51,6 +53,7 @@ import { ConversationRuntime } from "./runtime.ts";
 import { startTurnSchema, subscribeSchema } from "./schemas.ts";
 import { ConversationSessions, refused } from "./sessions.ts";
 import { normaliseSignal } from "./signals.ts";
+import type { ConversationRecord } from "./state.ts";
 import { ConversationStore } from "./store/conversation-store.ts";
 import { frameStream, type Listener, type OpeningSlice, Subscribers } from "./subscribers.ts";
 import { conversationView } from "./views.ts";
@@ -62,6 +65,7 @@ export interface ConversationServices<Env> {
   actors(env: Env): Pick<ActorDirectory, "agent">;
   /** `null` where there is no directory: then nothing is listed. */
   directory(env: Env): Directory | null;
+  deadLetters(env: Env): DeadLetterDirectory | null;
   adapters: AdapterLookup;
   gate: Gate;
   /** Turns that one conversation accepts; absent = as many as come. */
@@ -88,7 +92,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         return this.#runtime.busy ? HEARTBEAT_MS : null;
       },
       registration: () => {
-        this.ctx.waitUntil(this.#registerAgain());
+        this.ctx.waitUntil(this.#register());
         return null;
       },
       expiry: () => {
@@ -103,7 +107,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       admit: (client, message) => admit(this.#connectionHost, client, message),
       receive: (client, message) => receiveFrame(this.#connectionHost, client, message),
     });
-    readonly #subscribers = new Subscribers((at) => this.ctx.waitUntil(this.#wakeups.armBy("expiry", at)));
+    readonly #subscribers = new Subscribers((at) => this.ctx.waitUntil(this.#expireAt(at)));
     readonly #runtime = new ConversationRuntime({
       database: new DurableSqlDatabase(this.ctx.storage),
       keyValue: new DurableKeyValue(this.ctx.storage),
@@ -151,6 +155,14 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return { db, sessions: new ConversationSessions(store), events, clock: systemClock, ids: systemIds };
     }
 
+    protected override get mailboxKind() {
+      return "conversation";
+    }
+
+    protected override deadLetterDirectory() {
+      return services.deadLetters(this.env);
+    }
+
     override async onStart(): Promise<void> {
       try {
         await this.#runtime.wake();
@@ -167,8 +179,12 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const agent = await services.actors(this.env).agent(principal.tenant, checked.agentId);
         const part = unwrap(await agent.persona());
         const record = conversationRecord(principal, checked, part, systemClock.now());
-        this.#runtime.create(record);
-        await this.#register(agent);
+        let armed: Promise<void> | undefined;
+        this.#runtime.create(record, () => {
+          armed = this.#tellAgent(record);
+        });
+        await armed;
+        await this.#register();
         return conversationView(record, 0);
       });
     }
@@ -295,8 +311,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       const position = from === null ? undefined : Number(from);
       openConnection(this.#connectionHost, connection, principal, position);
       const { expiresAt } = principal;
-      if (expiresAt !== undefined && connection.state !== null)
-        await this.#wakeups.armBy("expiry", expiresAt);
+      if (expiresAt !== undefined && connection.state !== null) await this.#expireAt(expiresAt);
     }
 
     override async onMessage(connection: Client, message: WSMessage): Promise<void> {
@@ -305,6 +320,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     override onRequest(): Response {
       return new Response("Not found", { status: 404 });
+    }
+
+    /** Wakes the actor when the authority of one who watches ends. */
+    async #expireAt(time: number): Promise<void> {
+      await this.#wakeups.arm("expiry", Math.max(0, time - systemClock.now()));
     }
 
     #clients(): Iterable<Client> {
@@ -351,26 +371,23 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return openingSlices({ runtime: this.#runtime, queries: this.#queries, clock: systemClock }, from);
     }
 
-    /** Tells the agent and the directory of this conversation; what does not answer is told again later. */
-    async #register(agent: AgentApi): Promise<void> {
-      const { record } = this.#runtime.state;
-      const told = await Promise.allSettled([
-        agent.addConversation(record.id).then(unwrap),
-        services.directory(this.env)?.putConversation(record.tenant, conversationView(record, 0)),
-      ]);
-      const failures = told.filter((outcome) => outcome.status === "rejected");
-      if (failures.length === 0) return;
-      for (const failure of failures)
-        console.error("The conversation could not be registered:", failure.reason);
-      await this.#wakeups.arm("registration", REGISTRATION_RETRY_MS);
+    /** The agent's index learns of this conversation; call it in the transaction that creates it. */
+    #tellAgent({ tenant, agentId }: ConversationRecord): Promise<void> {
+      return this.mailbox.send({
+        operationId: newOperationId(),
+        to: { kind: "agent", tenant, id: agentId },
+        type: CONVERSATION_OPENED,
+        body: {},
+      });
     }
 
-    async #registerAgain(): Promise<void> {
-      const { tenant, agentId } = this.#runtime.state.record;
+    /** Tells the directory of this conversation; if it does not answer, again later. */
+    async #register(): Promise<void> {
+      const { record } = this.#runtime.state;
       try {
-        await this.#register(await services.actors(this.env).agent(tenant, agentId));
+        await services.directory(this.env)?.putConversation(record.tenant, conversationView(record, 0));
       } catch (error) {
-        console.error("The agent could not be reached:", error);
+        console.error("The conversation could not be registered:", error);
         await this.#wakeups.arm("registration", REGISTRATION_RETRY_MS);
       }
     }

@@ -41,8 +41,8 @@ import { ToolStateStore } from "./store/tool-state.ts";
 /** Keeps the actor alive, and brings it back, while turns are active. */
 export interface ActiveWindow {
   /**
-   * Called inside the transaction that makes the first turn active. What it writes commits with it; the promise
-   * resolves when the wake-up is armed.
+   * Called inside the transaction that makes the first turn active. What it writes commits with it, and what cannot be
+   * written throws there; the promise resolves when the wake-up is armed.
    */
   open(): Promise<void>;
 }
@@ -105,8 +105,9 @@ export class ConversationRuntime {
     return this.#toolState;
   }
 
-  create(record: ConversationRecord): void {
-    this.#state = this.store.create(record);
+  /** Creates the conversation; `beside` runs in the same transaction. */
+  create(record: ConversationRecord, beside?: () => void): void {
+    this.#state = this.store.create(record, beside);
   }
 
   /** Takes up what a crash interrupted. Call once, when the actor wakes. */
@@ -213,15 +214,28 @@ export class ConversationRuntime {
   }
 
   #arm(): Promise<void> {
-    const armed = this.ports.window.open();
+    const armed = this.#openWindow();
     this.#armed = armed;
     armed.catch((error: unknown) => {
       console.error(error);
       if (this.#armed !== armed) return;
       this.#armed = null;
-      this.ports.clock.timer(ARM_RETRY_MS, () => void this.#whenArmed().catch(() => undefined));
+      this.#armLater();
     });
     return armed;
+  }
+
+  #openWindow(): Promise<void> {
+    try {
+      return this.ports.window.open();
+    } catch (error) {
+      this.#armLater();
+      throw error;
+    }
+  }
+
+  #armLater(): void {
+    this.ports.clock.timer(ARM_RETRY_MS, () => void this.#whenArmed().catch(() => undefined));
   }
 
   /**

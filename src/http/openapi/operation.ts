@@ -8,6 +8,7 @@ export const TAGS = {
   conversations: "Conversations, their messages and their journal.",
   turns: "Saying something, and reading what came of it.",
   events: "Following a conversation live, as server-sent events or over a WebSocket.",
+  delivery: "What could not be delivered between actors; for operators and administrators.",
   runtime: "The runtime itself.",
 } as const;
 

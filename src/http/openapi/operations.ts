@@ -1,6 +1,7 @@
 /** All operations, in the order in which they are shown. */
 import { agentOperations } from "../agents.ts";
 import { conversationOperations } from "../conversations.ts";
+import { deadLetterOperations } from "../dead-letters.ts";
 import { eventOperations } from "../events.ts";
 import { healthOperations } from "../health.ts";
 import { socketOperations } from "../sockets.ts";
@@ -14,6 +15,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...turnOperations,
   ...eventOperations,
   ...socketOperations,
+  ...deadLetterOperations,
   ...healthOperations,
   ...descriptionOperations,
 ];

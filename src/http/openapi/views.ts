@@ -7,6 +7,7 @@ import { z } from "zod";
 import type { AgentIdentity } from "../../agents/agent/api.ts";
 import type { JournalEntryView, TurnView } from "../../agents/conversation/api.ts";
 import { ENTRY_TYPES } from "../../agents/conversation/journal-entry.ts";
+import type { DeadLetterView } from "../../agents/mailbox/dead-letter.ts";
 import {
   type ConversationSummary,
   type ConversationView,
@@ -236,6 +237,36 @@ export const problemDocument: z.ZodType<Problem> = z
   });
 
 /** A list as it is answered. */
+const address = z.strictObject({ kind: z.string(), tenant: z.string(), id: z.string() });
+
+export const letterId = z
+  .string()
+  .meta({ description: "Id of an operation.", example: "op_01JD0000000000000000000000" });
+export const deadLetter: z.ZodType<DeadLetterView> = z
+  .strictObject({
+    id: letterId,
+    status: z
+      .enum(["failed", "unknown"])
+      .meta({ description: "`failed`: it was not acted upon. `unknown`: nobody can say." }),
+    type: z.string(),
+    from: address,
+    to: address,
+    inReplyTo: z.exactOptional(operationId),
+    error: z.strictObject({
+      code: z.string(),
+      message: z.string(),
+      retriable: z.boolean(),
+      retryAfter: z.exactOptional(count),
+      errors: z.exactOptional(z.array(z.strictObject({ path: z.string(), message: z.string() }))),
+    }),
+    attempts: count,
+    body: json,
+    sentAt: time,
+    diedAt: time,
+    repliedAt: z.exactOptional(time),
+  })
+  .meta({ id: "DeadLetter", description: "An envelope between actors that was not delivered." });
+
 export function listOf(resource: string, item: z.ZodType): z.ZodObject {
   return z.strictObject({
     [resource]: z.array(item),

@@ -59,8 +59,8 @@ export class ConversationStore {
     return { record, seq: lastSeq(row), turns: head.turns, sessions: head.sessions, active };
   }
 
-  /** Creates the tables and the record. Throws `CONFLICT` if the conversation exists. */
-  create(record: ConversationRecord): ConversationState {
+  /** Creates the tables and the record, `beside` in the same transaction. Throws `CONFLICT` if the conversation exists. */
+  create(record: ConversationRecord, beside: () => void = () => undefined): ConversationState {
     return this.database.transaction(() => {
       if (this.#record.get() !== undefined) {
         throw new DramatisError("CONFLICT", "This conversation exists already.");
@@ -71,6 +71,7 @@ export class ConversationStore {
       this.#record.put(record);
       const row: JournalRow = { seq: 1, at: record.createdAt, entries: [{ type: "conversation.started" }] };
       this.journal.append(row, { turns: 0, sessions: {}, active: [] });
+      beside();
       return { record, seq: lastSeq(row), turns: 0, sessions: {}, active: new Map() };
     });
   }

@@ -1,0 +1,147 @@
+/**
+ * The receiving side: accept, commit, return.
+ *
+ * MAIL-14  A handler's changes and the receipt are committed in one transaction, and the answer is given after it. A
+ *          handler that throws has changed nothing.
+ * MAIL-15  What is not for this actor, of another tenant, malformed, of an unknown type or with an invalid body is
+ *          refused, and nothing is recorded of it (a last attempt apart, whose refusal has to hold).
+ */
+
+import { encodeTime } from "ulid";
+import { DramatisError, type ErrorData, toErrorData } from "../../shared/errors.ts";
+import { isJson, type Json } from "../../shared/json.ts";
+import { fitsUtf8 } from "../../shared/utf8.ts";
+import { inputIssues } from "../../shared/validation.ts";
+import { type Answer, type Attempt, attemptSchema } from "./answer.ts";
+import { type Envelope, envelopeSchema, sameAddress } from "./envelope.ts";
+import { type Delivery, type Effect, type Handlers, NotNow, runEffects } from "./handlers.ts";
+import { MAX_ENVELOPE_BYTES, MAX_RESULT_BYTES, RECEIPT_KEPT_MS, TRIM_EVERY } from "./limits.ts";
+import type { Outbox } from "./outbox.ts";
+import type { MailboxPorts } from "./ports.ts";
+import type { Publisher } from "./publisher.ts";
+import { decideReceipt, type Receipt } from "./receipt.ts";
+import type { MailboxStore } from "./store.ts";
+
+/** Characters of a ULID that encode its time. */
+const TIME_LENGTH = 10;
+
+export class Inbox {
+  #untilTrim = 0;
+
+  constructor(
+    private readonly ports: MailboxPorts,
+    private readonly store: MailboxStore,
+    private readonly handlers: Handlers,
+    private readonly outbox: Outbox,
+    private readonly publisher: Publisher,
+  ) {}
+
+  async receive(input: unknown, attemptInput: unknown): Promise<Answer> {
+    const parsed = envelopeSchema.safeParse(input);
+    if (!parsed.success)
+      return refused("INVALID_INPUT", "The envelope is not valid.", inputIssues(parsed.error));
+    const attempt = attemptSchema.safeParse(attemptInput);
+    if (!attempt.success) return refused("INVALID_INPUT", "The attempt is not valid.");
+    const envelope: Envelope = parsed.data;
+    const self = this.ports.self();
+    if (self === null || !sameAddress(envelope.to, self)) {
+      return refused("NOT_FOUND", "The envelope is not for this actor.");
+    }
+    if (!fitsUtf8(JSON.stringify(envelope), MAX_ENVELOPE_BYTES)) {
+      return refused("TOO_LARGE", `An envelope may have ${MAX_ENVELOPE_BYTES} bytes.`);
+    }
+    const effects: Effect[] = [];
+    const answer = this.#commit(envelope, attempt.data, effects);
+    runEffects(effects);
+    void this.publisher.publish();
+    await this.outbox.armed;
+    return answer;
+  }
+
+  /** Throws when the transaction does: whether it committed is then for the next attempt to find out. */
+  #commit(envelope: Envelope, attempt: Attempt, effects: Effect[]): Answer {
+    try {
+      return this.ports.database.transaction(() => this.#take(envelope, attempt, effects));
+    } catch (error) {
+      this.store.forgetTables();
+      throw error;
+    }
+  }
+
+  #take(envelope: Envelope, attempt: Attempt, effects: Effect[]): Answer {
+    const { operationId } = envelope;
+    const now = this.ports.clock.now();
+    const decision = decideReceipt(operationId, attempt.number, this.store.receipt(operationId), now);
+    if (decision.type === "answer") return decision.answer;
+    const handled = this.#handle(envelope, effects);
+    if (handled.type === "done") {
+      this.#record(operationId, handled, now);
+      return handled;
+    }
+    effects.length = 0;
+    const { error, isDoor, retryAfterMs } = handled;
+    if (error.retriable && !attempt.last) {
+      return { type: "busy", error, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+    }
+    if (isDoor && !attempt.last) return { type: "refused", error, recorded: false };
+    this.#record(operationId, { type: "refused", attempt: attempt.number, error }, now);
+    return { type: "refused", error, recorded: true };
+  }
+
+  #handle(envelope: Envelope, effects: Effect[]): Handled {
+    let run: (delivery: Delivery) => Json;
+    try {
+      run = this.handlers.prepare(envelope);
+    } catch (error) {
+      return { type: "threw", error: toErrorData(error), isDoor: true };
+    }
+    try {
+      // A transaction of its own, so that what a handler wrote before it threw is taken back.
+      const result = this.ports.database.transaction(() => {
+        const late = this.#isLateReply(envelope);
+        const afterCommit = (effect: Effect) => void effects.push(effect);
+        return checkedResult(run({ envelope, late, afterCommit }));
+      });
+      return { type: "done", result };
+    } catch (error) {
+      if (!(error instanceof DramatisError)) console.error(error);
+      const retryAfterMs = error instanceof NotNow ? error.retryAfterMs : undefined;
+      return { type: "threw", error: toErrorData(error), isDoor: false, retryAfterMs };
+    }
+  }
+
+  /** Whether this replies to an operation whose outcome was told before; a dead letter then shows that it was answered. */
+  #isLateReply({ inReplyTo }: Envelope): boolean {
+    if (inReplyTo === undefined) return false;
+    const letter = this.store.deadLetter(inReplyTo);
+    if (letter === undefined) return this.outbox.isRedelivered(inReplyTo);
+    this.store.bury({ ...letter, repliedAt: this.ports.clock.now() });
+    this.publisher.note(inReplyTo);
+    return true;
+  }
+
+  #record(operationId: string, receipt: Receipt, now: number): void {
+    this.store.putReceipt(operationId, receipt);
+    if (this.#untilTrim-- > 0) return;
+    this.#untilTrim = TRIM_EVERY;
+    this.store.trimReceipts(`op_${encodeTime(now - RECEIPT_KEPT_MS, TIME_LENGTH)}`);
+  }
+}
+
+type Handled =
+  | { type: "done"; result: Json }
+  | { type: "threw"; error: ErrorData; isDoor: boolean; retryAfterMs?: number | undefined };
+
+function checkedResult(result: Json): Json {
+  if (isJson(result) && fitsUtf8(JSON.stringify(result), MAX_RESULT_BYTES)) return result;
+  throw new Error(`A handler must answer JSON of at most ${MAX_RESULT_BYTES} bytes.`);
+}
+
+function refused(
+  code: "INVALID_INPUT" | "NOT_FOUND" | "TOO_LARGE",
+  message: string,
+  errors?: ErrorData["errors"],
+): Answer {
+  const error = { code, message, retriable: false, ...(errors === undefined ? {} : { errors }) };
+  return { type: "refused", error, recorded: false };
+}

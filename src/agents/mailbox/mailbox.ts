@@ -1,0 +1,118 @@
+/**
+ * The mailbox of an actor: envelopes out, envelopes in, and what became of them. See docs/delivery.md.
+ *
+ * MAIL-16  Only a dead letter is delivered again, under its own operation id and within 30 days of it; its outcome is
+ *          told as a late one.
+ */
+import type { z } from "zod";
+import { DramatisError } from "../../shared/errors.ts";
+import type { Page, PageOptions } from "../../shared/page.ts";
+import { validate } from "../../shared/validation.ts";
+import type { Answer } from "./answer.ts";
+import { type DeadLetterView, deadLetterView } from "./dead-letter.ts";
+import { ageOf, isOperationId, type NewEnvelope } from "./envelope.ts";
+import { Handlers, type OutcomeHandler, type ReceiveHandler } from "./handlers.ts";
+import { Inbox } from "./inbox.ts";
+import { PUBLISH_RETRY_MS, REDELIVER_WITHIN_MS } from "./limits.ts";
+import { Outbox } from "./outbox.ts";
+import { deadLetterPageSchema } from "./page.ts";
+import type { MailboxPorts } from "./ports.ts";
+import { Publisher } from "./publisher.ts";
+import { Settlement } from "./settlement.ts";
+import { MailboxStore } from "./store.ts";
+
+export class Mailbox {
+  readonly #handlers = new Handlers();
+  readonly #store: MailboxStore;
+  readonly #publisher: Publisher;
+  readonly #outbox: Outbox;
+  readonly #inbox: Inbox;
+
+  constructor(private readonly ports: MailboxPorts) {
+    this.#store = new MailboxStore(ports.database, ports.keyValue);
+    this.#publisher = new Publisher(ports, this.#store);
+    const settlement = new Settlement(ports, this.#store, this.#handlers, this.#publisher);
+    this.#outbox = new Outbox(ports, this.#store, settlement);
+    this.#inbox = new Inbox(ports, this.#store, this.#handlers, this.#outbox, this.#publisher);
+  }
+
+  /**
+   * Registers what envelopes of a type do here. Call it in the actor's constructor.
+   *
+   * @example
+   * mailbox.receives("task.result", z.strictObject({ text: z.string() }), ({ text }, { envelope, late }) => {
+   *   results.put(envelope.inReplyTo, text, late);
+   *   return null;
+   * });
+   */
+  receives<Body>(type: string, body: z.ZodType<Body>, handler: ReceiveHandler<Body>): void {
+    this.#handlers.receives(type, body, handler);
+  }
+
+  /** Registers who is told what became of the envelopes of a type that this actor sends. Call it in the constructor. */
+  told(type: string, handler: OutcomeHandler): void {
+    this.#handlers.told(type, handler);
+  }
+
+  /**
+   * Sends an envelope with the transaction it is called in; delivery begins when that has committed. The same envelope
+   * again, while it is under way, is sent once. Resolves when the wake-up is armed: await that before you acknowledge
+   * what the envelope belongs to. Throws `INVALID_INPUT`, `TOO_LARGE`, `QUEUE_OVERFLOW`, `IDEMPOTENCY_CONFLICT`.
+   */
+  send(envelope: NewEnvelope): Promise<void> {
+    return this.ports.database.transaction(() => ({ armed: this.#outbox.send(envelope) })).armed;
+  }
+
+  /** Takes an envelope from another actor's mailbox. Rejects only where it cannot be known whether it was acted upon. */
+  receive(envelope: unknown, attempt: unknown): Promise<Answer> {
+    return this.#inbox.receive(envelope, attempt);
+  }
+
+  /** Does what is due. Answers after how many milliseconds to be called again; `null` when nothing is under way. */
+  wake(): number | null {
+    const next = this.#outbox.wake();
+    if (!this.#publisher.behind) return next;
+    void this.#publisher.publish();
+    return Math.min(next ?? PUBLISH_RETRY_MS, PUBLISH_RETRY_MS);
+  }
+
+  /** The dead letters, ascending by the age of their operation. Throws `INVALID_INPUT`. */
+  deadLetters(options: PageOptions = {}): Page<DeadLetterView> {
+    const { limit, ...range } = validate(deadLetterPageSchema, options, "/page");
+    const letters = this.#store.deadLetters(limit + 1, range);
+    const items = letters.slice(0, limit).map(deadLetterView);
+    const last = items.at(-1);
+    return { items, ...(letters.length > limit && last !== undefined ? { nextCursor: last.id } : {}) };
+  }
+
+  /**
+   * Delivers a dead letter again. One that is being delivered again already stays as it is. Throws `NOT_FOUND`,
+   * `CONFLICT` when it is too old, `QUEUE_OVERFLOW`.
+   */
+  async redeliver(operationId: string): Promise<void> {
+    if (!isOperationId(operationId)) throw noSuchLetter(operationId);
+    const { armed } = this.ports.database.transaction(() => {
+      const letter = this.#store.deadLetter(operationId);
+      if (letter === undefined) {
+        if (this.#outbox.isRedelivered(operationId)) return { armed: this.#outbox.armed };
+        throw noSuchLetter(operationId);
+      }
+      if (this.#outbox.isUnderWay(operationId)) return { armed: this.#outbox.armed };
+      if (ageOf(operationId, this.ports.clock.now()) > REDELIVER_WITHIN_MS) {
+        throw new DramatisError(
+          "CONFLICT",
+          "This dead letter is older than 30 days; its receiver may have forgotten it. Start the operation anew.",
+        );
+      }
+      this.#store.removeDeadLetter(operationId);
+      this.#publisher.note(operationId);
+      return { armed: this.#outbox.resend(letter) };
+    });
+    await armed;
+    void this.#publisher.publish();
+  }
+}
+
+function noSuchLetter(operationId: string): DramatisError {
+  return new DramatisError("NOT_FOUND", `There is no dead letter "${operationId}".`);
+}

@@ -1,0 +1,648 @@
+/**
+ * The mailbox in Node: its pure core, and mailboxes on a hostile network with crashes and faults at every crossing, on a
+ * virtual clock.
+ */
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import type { Answer } from "../../src/agents/mailbox/answer.ts";
+import type { Envelope, NewEnvelope } from "../../src/agents/mailbox/envelope.ts";
+import {
+  ACT_WITHIN_MS,
+  delayAfter,
+  MAX_ATTEMPTS,
+  RECEIPT_KEPT_MS,
+  REDELIVER_WITHIN_MS,
+  SEND_WITHIN_MS,
+} from "../../src/agents/mailbox/limits.ts";
+import { Mailbox } from "../../src/agents/mailbox/mailbox.ts";
+import { newEntry, type OutboxInput, stepOutbox } from "../../src/agents/mailbox/outbox-entry.ts";
+import type { MailboxPorts } from "../../src/agents/mailbox/ports.ts";
+import { decideReceipt } from "../../src/agents/mailbox/receipt.ts";
+import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { seededIds } from "../../src/ports/node/seeded-ids.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import type { ErrorData } from "../../src/shared/errors.ts";
+import {
+  type Behaviour,
+  type Fate,
+  MailWorld,
+  operationIdAt,
+  type SimulatedActor,
+} from "../support/mail-world.ts";
+
+beforeEach(() => {
+  vi.spyOn(console, "error").mockReturnValue();
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const NOW = Date.UTC(2026, 0, 1);
+const DAY = 86_400_000;
+const ERROR: ErrorData = { code: "X", message: "x", retriable: false };
+const address = (id: string) => ({ kind: "tester", tenant: "t", id });
+const envelope: Envelope = {
+  operationId: operationIdAt(NOW, "1"),
+  from: address("a"),
+  to: address("b"),
+  type: "work",
+  body: null,
+  sentAt: NOW,
+};
+
+/** From at once to beyond every timeout, and beyond the last attempt. */
+const delay = fc.oneof(
+  { weight: 5, arbitrary: fc.integer({ min: 0, max: 50 }) },
+  { weight: 2, arbitrary: fc.integer({ min: 1_000, max: 60_000 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 3_600_000, max: 20_000_000 }) },
+);
+
+const fate: fc.Arbitrary<Fate> = fc.record({
+  requests: fc.array(delay, { maxLength: 3 }),
+  answer: fc.option(delay, { freq: 2 }),
+  breaks: fc.option(delay, { freq: 2 }),
+});
+
+const behaviour: fc.Arbitrary<Behaviour> = fc.array(
+  fc.constantFrom("accept", "refuse", "busy", "busy", "busy", "defect"),
+  { maxLength: 12 },
+);
+
+interface Decision {
+  from: "a" | "b";
+  reply: boolean;
+  rollBack: boolean;
+  behaviour: Behaviour;
+  /** Time that passes before it. */
+  after: number;
+}
+
+const decision: fc.Arbitrary<Decision> = fc.record({
+  from: fc.constantFrom("a", "b"),
+  reply: fc.boolean(),
+  rollBack: fc.oneof(
+    { weight: 4, arbitrary: fc.constant(false) },
+    { weight: 1, arbitrary: fc.constant(true) },
+  ),
+  behaviour,
+  after: fc.integer({ min: 0, max: 5_000 }),
+});
+
+const points = fc.array(fc.integer({ min: 0, max: 150 }), { maxLength: 6 });
+
+const scenario = fc.record({
+  decisions: fc.array(decision, { minLength: 1, maxLength: 6 }),
+  fates: fc.array(fate, { maxLength: 60 }),
+  crashes: fc.tuple(points, points),
+  faults: fc.tuple(points, points),
+  redeliveries: fc.integer({ min: 0, max: 2 }),
+});
+
+interface Scenario {
+  decisions: Decision[];
+  fates: Fate[];
+  crashes: [a: number[], b: number[]];
+  faults: [a: number[], b: number[]];
+  redeliveries: number;
+}
+
+interface Operation {
+  id: string;
+  sender: SimulatedActor;
+  receiver: SimulatedActor;
+  reply: boolean;
+  rollBack: boolean;
+}
+
+const sorted = (numbers: number[]) => [...new Set(numbers)].sort((a, b) => a - b);
+
+/** Runs a scenario to its end; what became of each decision, before redeliveries and after. */
+async function run({ decisions, fates, crashes, faults, redeliveries }: Scenario) {
+  const behaviours = new Map<string, Behaviour>();
+  const world = new MailWorld({ fates, behaviours });
+  const a = world.add("a", sorted(crashes[0]), sorted(faults[0]));
+  const b = world.add("b", sorted(crashes[1]), sorted(faults[1]));
+  const operations: Operation[] = [];
+  for (const [index, { from, reply, rollBack, behaviour, after }] of decisions.entries()) {
+    await world.clock.advance(after);
+    const id = operationIdAt(world.clock.now(), String(index));
+    behaviours.set(id, [...behaviour]);
+    const [sender, receiver] = from === "a" ? [a, b] : [b, a];
+    operations.push({ id, sender, receiver, reply, rollBack });
+    await sender.decide(id, receiver.address, reply, rollBack);
+  }
+  await world.untilQuiet();
+  const outcomes = () =>
+    operations.map(({ id, sender, receiver, reply, rollBack }) => ({
+      reply,
+      rollBack,
+      committed: sender.committed(id),
+      acts: receiver.acts(id),
+      told: sender.told(id),
+      replies: sender.repliesTo(id),
+      dead: sender.deadLetters().some((letter) => letter.id === id),
+    }));
+  const first = outcomes();
+  for (let round = 0; round < redeliveries; round++) {
+    await a.redeliverAll();
+    await b.redeliverAll();
+    await world.untilQuiet();
+  }
+  return { world, first, last: outcomes(), idle: a.isIdle && b.isIdle };
+}
+
+describe("a hostile network, crashes and faults", () => {
+  test("MAIL-6 MAIL-10 MAIL-11 one crash or fault at every crossing of either side: delivered, and replied to, once", async () => {
+    const plain: Scenario = {
+      decisions: [{ from: "a", reply: true, rollBack: false, behaviour: [], after: 0 }],
+      fates: [],
+      crashes: [[], []],
+      faults: [[], []],
+      redeliveries: 0,
+    };
+    const golden = await run(plain);
+    let [runs, uncommitted] = [0, 0];
+    for (const [side, name] of ["a", "b"].entries()) {
+      const count = golden.world.actors.get(name)?.crossings.count ?? 0;
+      expect(count).toBeGreaterThan(20);
+      for (const kind of ["crashes", "faults"] as const) {
+        for (let point = 0; point < count; point++) {
+          const at: [number[], number[]] = side === 0 ? [[point], []] : [[], [point]];
+          const { first, idle } = await run({ ...plain, [kind]: at });
+          const [operation] = first;
+          const where = `${kind} of ${name} at ${point}`;
+          runs += 1;
+          expect(idle, where).toBe(true);
+          if (operation?.committed === true) {
+            expect(operation, where).toMatchObject({
+              acts: 1,
+              told: [{ status: "delivered", late: false }],
+              replies: [{ late: false }],
+            });
+          } else {
+            uncommitted += 1;
+            expect(operation, where).toMatchObject({ acts: 0, told: [], replies: [] });
+          }
+        }
+      }
+    }
+    expect(uncommitted).toBeGreaterThan(0);
+    expect(uncommitted).toBeLessThan(runs / 2);
+    console.info(`${runs} crashes and faults, ${uncommitted} of them before the commit`);
+  });
+
+  test("MAIL-4 MAIL-7 what failed because every attempt was too early is not acted upon by copies that arrive later", async () => {
+    const late: Fate = { requests: [1, 20_000_000], answer: 1, breaks: null };
+    const world = new MailWorld({
+      fates: Array.from({ length: MAX_ATTEMPTS }, () => late),
+      behaviours: new Map([
+        [envelope.operationId, Array.from({ length: MAX_ATTEMPTS }, () => "busy" as const)],
+      ]),
+    });
+    const [a, b] = [world.add("a"), world.add("b")];
+    await a.decide(envelope.operationId, b.address, false, false);
+    await world.untilQuiet();
+    expect(world.carried.map(({ attempt }) => attempt.number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(a.told(envelope.operationId)).toEqual([{ status: "failed", late: false }]);
+    expect(b.acts(envelope.operationId)).toBe(0);
+  });
+
+  test("MAIL-11 an outcome whose commit is not known of is told once", async () => {
+    const lost: Fate = { requests: [], answer: null, breaks: null };
+    for (let point = 0; point < 60; point++) {
+      const { first } = await run({
+        decisions: [{ from: "a", reply: false, rollBack: false, behaviour: [], after: 0 }],
+        fates: [lost],
+        crashes: [[], []],
+        faults: [[point, point + 1], []],
+        redeliveries: 0,
+      });
+      const [operation] = first;
+      expect(operation?.told.length, `faults at ${point} and after`).toBe(operation?.committed ? 1 : 0);
+    }
+  });
+
+  test("MAIL-3 MAIL-4 MAIL-6 MAIL-10 MAIL-11 MAIL-16 acted on at most once, one true outcome, and rest", async () => {
+    const seen = { delivered: 0, failed: 0, unknown: 0, late: 0, replies: 0, lateReplies: 0 };
+    await fc.assert(
+      fc.asyncProperty(scenario, async (given) => {
+        const { first, last, idle } = await run(given);
+        expect(idle, "nothing is under way").toBe(true);
+        for (const { committed, rollBack, acts, told, dead, reply, replies } of first) {
+          if (rollBack) expect(committed).toBe(false);
+          expect(acts, "acts").toBeLessThanOrEqual(committed ? 1 : 0);
+          expect(told.length, "outcomes").toBe(committed ? 1 : 0);
+          for (const { status, late } of told) {
+            seen[status] += 1;
+            expect(late).toBe(false);
+            expect(dead, "a dead letter unless delivered").toBe(status !== "delivered");
+            if (status === "failed") expect(acts, "acts of what failed").toBe(0);
+            if (status === "delivered") expect(acts, "acts of what was delivered").toBe(1);
+          }
+          expect(replies.length).toBeLessThanOrEqual(reply ? acts : 0);
+        }
+        for (const { committed, acts, told, replies } of last) {
+          expect(acts, "acts after redelivery").toBeLessThanOrEqual(1);
+          expect(
+            told.slice(1).every(({ late }) => late),
+            "later outcomes are late",
+          ).toBe(true);
+          if (told.some(({ status }) => status === "delivered")) expect(acts).toBe(1);
+          if (!committed) expect(told).toEqual([]);
+          seen.late += told.length > 1 ? 1 : 0;
+          seen.replies += replies.length;
+          seen.lateReplies += replies.filter(({ late }) => late).length;
+        }
+      }),
+      { numRuns: 250 },
+    );
+    for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(0);
+    console.info(seen);
+  }, 120_000);
+});
+
+describe("an entry", () => {
+  const answer: fc.Arbitrary<OutboxInput> = fc.constantFrom<OutboxInput>(
+    { type: "answered", answer: { type: "busy", error: ERROR } },
+    { type: "answered", answer: { type: "busy", error: ERROR, retryAfterMs: 60_000 } },
+    { type: "unanswered", error: ERROR },
+    { type: "woken" },
+  );
+  const end: fc.Arbitrary<OutboxInput> = fc.constantFrom<OutboxInput>(
+    { type: "answered", answer: { type: "done", result: 1 } },
+    { type: "answered", answer: { type: "refused", error: ERROR, recorded: false } },
+    { type: "answered", answer: { type: "refused", error: ERROR, recorded: true } },
+  );
+
+  test("MAIL-3 MAIL-4 MAIL-5 comes to one outcome after ten attempts at most, and never fails what is not ruled out", () => {
+    fc.assert(
+      fc.property(
+        fc.array(answer, { minLength: 10, maxLength: 10 }),
+        fc.nat(10),
+        end,
+        (answers, when, last) => {
+          let entry = newEntry(envelope);
+          let now = NOW;
+          let unanswered = false;
+          const numbers = [entry.attempt];
+          for (const [index, input] of [...answers.slice(0, when), last].entries()) {
+            const isSilent = input.type === "unanswered" || input.type === "woken";
+            const step = stepOutbox(entry, input, now);
+            if (step.type === "settle") {
+              const { status } = step.outcome;
+              const refusal =
+                input.type === "answered" && input.answer.type === "refused" ? input.answer : null;
+              if (status === "failed")
+                expect(refusal?.recorded === true || !(unanswered || isSilent)).toBe(true);
+              if (status === "unknown") expect(unanswered || isSilent).toBe(true);
+              if (refusal === null && status !== "delivered") expect(index).toBe(9);
+              return;
+            }
+            unanswered ||= isSilent;
+            now = step.entry.dueAt ?? now;
+            entry = stepOutbox(step.entry, { type: "begin" }, now).entry;
+            numbers.push(entry.attempt);
+            expect(numbers).toEqual(numbers.map((_, position) => position + 1));
+          }
+          throw new Error("no outcome");
+        },
+      ),
+    );
+  });
+
+  test("MAIL-5 what a crash may have interrupted counts as made and unanswered; what was waiting waits on", () => {
+    const fresh = newEntry(envelope);
+    const woken = stepOutbox(fresh, { type: "woken" }, NOW + 5);
+    expect(woken).toEqual({ type: "wait", entry: { ...fresh, unanswered: true, dueAt: NOW + 5 } });
+    expect(stepOutbox({ ...fresh, dueAt: NOW + 9 }, { type: "woken" }, NOW + 5)).toEqual({
+      type: "wait",
+      entry: { ...fresh, dueAt: NOW + 9 },
+    });
+    expect(stepOutbox({ ...fresh, attempt: 10 }, { type: "woken" }, NOW)).toMatchObject({
+      type: "settle",
+      outcome: { status: "unknown" },
+    });
+  });
+
+  test("attempts are spread over about 66 minutes, and no sooner than a busy receiver asks", () => {
+    const delays = Array.from({ length: MAX_ATTEMPTS - 1 }, (_, index) => delayAfter(index + 1) / 1_000);
+    expect(delays).toEqual([1, 4, 16, 64, 256, 900, 900, 900, 900]);
+    const busy = (retryAfterMs: number): OutboxInput => ({
+      type: "answered",
+      answer: { type: "busy", error: ERROR, retryAfterMs },
+    });
+    const entry = newEntry(envelope);
+    expect(stepOutbox(entry, busy(10), NOW).entry.dueAt).toBe(NOW + 1_000);
+    expect(stepOutbox(entry, busy(7_000), NOW).entry.dueAt).toBe(NOW + 7_000);
+    expect(stepOutbox(entry, busy(DAY), NOW).entry.dueAt).toBe(NOW + 900_000);
+  });
+});
+
+describe("a receipt", () => {
+  const id = envelope.operationId;
+
+  test("MAIL-6 what was done is answered again, at any age", () => {
+    for (const age of [0, 31 * DAY, 400 * DAY]) {
+      expect(decideReceipt(id, 7, { type: "done", result: 1 }, NOW + age)).toEqual({
+        type: "answer",
+        answer: { type: "done", result: 1 },
+      });
+    }
+  });
+
+  test("MAIL-7 a refusal holds for its attempt and those before it", () => {
+    const receipt = { type: "refused", attempt: 3, error: ERROR } as const;
+    for (const attempt of [1, 2, 3]) {
+      expect(decideReceipt(id, attempt, receipt, NOW)).toMatchObject({
+        answer: { type: "refused", recorded: true },
+      });
+    }
+    expect(decideReceipt(id, 4, receipt, NOW)).toEqual({ type: "act" });
+  });
+
+  test("MAIL-8 what may be forgotten is refused, whatever attempt it is", () => {
+    expect(decideReceipt(id, 1, undefined, NOW + 32 * DAY)).toEqual({ type: "act" });
+    for (const now of [NOW + 32 * DAY + 1, NOW + 36 * DAY, NOW - 2 * DAY]) {
+      expect(decideReceipt(id, 1, undefined, now)).toMatchObject({ answer: { type: "refused" } });
+    }
+    expect(SEND_WITHIN_MS).toBeLessThan(REDELIVER_WITHIN_MS);
+    expect(REDELIVER_WITHIN_MS).toBeLessThan(ACT_WITHIN_MS);
+    expect(ACT_WITHIN_MS).toBeLessThan(RECEIPT_KEPT_MS);
+  });
+});
+
+describe("a mailbox", () => {
+  const silent = () => new Promise<never>(() => undefined);
+
+  function open(deliver: MailboxPorts["deliver"] = silent) {
+    const database = new NodeSqlDatabase();
+    const clock = new VirtualClock(NOW);
+    const ports: MailboxPorts = {
+      database,
+      keyValue: new NodeKeyValue(database),
+      clock,
+      self: () => address("a"),
+      deliver,
+      arm: () => Promise.resolve(),
+      directory: () => null,
+    };
+    const mailbox = new Mailbox(ports);
+    const ids = seededIds(1, clock);
+    const send = (more: Partial<NewEnvelope> = {}) =>
+      mailbox.send({ operationId: `op_${ids.ulid()}`, to: address("b"), type: "work", body: null, ...more });
+    const entries = () => ports.keyValue.list("mailbox:out:", 2_000).length;
+    return { mailbox, ports, database, clock, ids, send, entries };
+  }
+
+  const errorOf = (body: () => unknown): unknown => {
+    try {
+      body();
+    } catch (error) {
+      return error;
+    }
+    throw new Error("Nothing was thrown.");
+  };
+
+  test("MAIL-1 MAIL-2 refuses to send what no mailbox would take", () => {
+    const { send, entries } = open();
+    const bad: [Partial<NewEnvelope>, string][] = [
+      [{ operationId: "op_1" }, "INVALID_INPUT"],
+      [{ operationId: operationIdAt(NOW - 15 * DAY, "1") }, "INVALID_INPUT"],
+      [{ operationId: operationIdAt(NOW + 2 * DAY, "1") }, "INVALID_INPUT"],
+      [{ to: { ...address("b"), tenant: "other" } }, "INVALID_INPUT"],
+      [{ to: { ...address("b"), id: "x:y" } }, "INVALID_INPUT"],
+      [{ to: address("a") }, "INVALID_INPUT"],
+      [{ type: "No Type" }, "INVALID_INPUT"],
+      [{ body: undefined as never }, "INVALID_INPUT"],
+      [{ body: { at: new Date() } as never }, "INVALID_INPUT"],
+      [{ body: "x".repeat(768 * 1024) }, "TOO_LARGE"],
+    ];
+    for (const [fields, code] of bad) expect(errorOf(() => send(fields))).toMatchObject({ code });
+    expect(entries()).toBe(0);
+  });
+
+  test("MAIL-1 an operation id names one envelope: again it is sent once, another under it is refused", () => {
+    const { send, entries, ids } = open();
+    const operationId = `op_${ids.ulid()}`;
+    send({ operationId, body: { a: 1, b: 2 } });
+    send({ operationId, body: { b: 2, a: 1 } });
+    expect(errorOf(() => send({ operationId, body: { a: 2 } }))).toMatchObject({
+      code: "IDEMPOTENCY_CONFLICT",
+    });
+    expect(entries()).toBe(1);
+  });
+
+  test("MAIL-13 the outbox is bounded in number and bytes, and what overflows takes the decision back", async () => {
+    const { send, entries, ports, database } = open();
+    for (let n = 0; n < 999; n++) send();
+    const decision = () =>
+      database.transaction(() => {
+        ports.keyValue.put("fact", 1);
+        send();
+        send();
+        return null;
+      });
+    expect(errorOf(decision)).toMatchObject({ code: "QUEUE_OVERFLOW", retriable: true });
+    expect(ports.keyValue.get("fact")).toBeUndefined();
+    expect(entries()).toBe(999);
+    send();
+    expect(errorOf(() => send())).toMatchObject({ code: "QUEUE_OVERFLOW" });
+    const large = open();
+    for (let n = 0; n < 11; n++) large.send({ body: "x".repeat(760_000) });
+    expect(errorOf(() => large.send({ body: "x".repeat(760_000) }))).toMatchObject({
+      code: "QUEUE_OVERFLOW",
+    });
+  });
+
+  test("MAIL-12 first attempts to one destination are made one by one in the order of sending; others do not wait", async () => {
+    const carried: string[] = [];
+    const pending: (() => void)[] = [];
+    const { send, clock, ids } = open(({ operationId, to }) => {
+      carried.push(`${to.id} ${operationId}`);
+      return new Promise((resolve) => {
+        pending.push(() => resolve({ type: "done", result: null }));
+      });
+    });
+    const [first, second, third] = [`op_${ids.ulid()}`, `op_${ids.ulid()}`, `op_${ids.ulid()}`];
+    send({ operationId: third });
+    send({ operationId: first });
+    send({ operationId: second, to: address("c") });
+    await clock.advance(0);
+    expect(carried).toEqual([`b ${third}`, `c ${second}`]);
+    pending[0]?.();
+    await clock.advance(0);
+    expect(carried).toEqual([`b ${third}`, `c ${second}`, `b ${first}`]);
+  });
+
+  test("MAIL-12 one that failed is overtaken; an attempt without an answer ends after 30 seconds", async () => {
+    const carried: string[] = [];
+    const { send, clock, mailbox, ids } = open(async ({ operationId }) => {
+      carried.push(operationId);
+      return carried.length === 1 ? silent() : { type: "done", result: null };
+    });
+    const [first, second] = [`op_${ids.ulid()}`, `op_${ids.ulid()}`];
+    send({ operationId: first });
+    send({ operationId: second });
+    await clock.advance(29_999);
+    expect(carried).toEqual([first]);
+    await clock.advance(1);
+    expect(carried).toEqual([first, second]);
+    await clock.advance(1_000);
+    expect(mailbox.wake()).toBe(30_000);
+    await clock.advance(0);
+    expect(carried).toEqual([first, second, first]);
+    expect(mailbox.wake()).toBeNull();
+  });
+
+  test("MAIL-11 a handler that cannot take an outcome is given up after a further series, and the letter stays", async () => {
+    const { send, clock, mailbox, entries } = open(async () => ({ type: "done", result: null }));
+    let tries = 0;
+    mailbox.told("work", () => {
+      tries += 1;
+      throw new Error("a defect");
+    });
+    send();
+    await clock.advance(0);
+    for (let step = 0; step < 30 && entries() > 0; step++) {
+      await clock.advance(900_000);
+      mailbox.wake();
+      await clock.advance(0);
+    }
+    expect(tries).toBe(20);
+    expect(mailbox.deadLetters().items).toMatchObject([
+      { status: "unknown", error: { code: "INTERNAL_ERROR" } },
+    ]);
+  });
+
+  test("MAIL-5 MAIL-16 no attempt's number is used twice, neither after a crash nor by a redelivery", async () => {
+    const numbers: number[] = [];
+    const answers: Answer[] = [{ type: "busy", error: ERROR }];
+    const first = open((_, { number }) => {
+      numbers.push(number);
+      const answer = answers.shift();
+      return answer === undefined ? silent() : Promise.resolve(answer);
+    });
+    const operationId = `op_${first.ids.ulid()}`;
+    first.send({ operationId });
+    await first.clock.advance(1_000);
+    first.mailbox.wake();
+    await first.clock.advance(0);
+    expect(numbers).toEqual([1, 2]);
+    const second = new Mailbox(first.ports);
+    answers.push({ type: "refused", error: ERROR, recorded: true });
+    second.wake();
+    await first.clock.advance(0);
+    expect(second.deadLetters().items).toMatchObject([{ id: operationId, status: "failed", attempts: 3 }]);
+    await second.redeliver(operationId);
+    await first.clock.advance(0);
+    expect(numbers).toEqual([1, 2, 3, 4]);
+  });
+
+  test("MAIL-8 receipts are trimmed when their operations would be refused anyway", async () => {
+    const { mailbox, database, clock } = open();
+    mailbox.receives("work", z.null(), () => null);
+    const take = (n: number) =>
+      mailbox.receive(
+        {
+          ...envelope,
+          to: address("a"),
+          from: address("b"),
+          operationId: operationIdAt(clock.now(), String(n)),
+        },
+        { number: 1, last: false },
+      );
+    const kept = () => database.all("SELECT operation_id FROM mailbox_inbox").length;
+    for (let n = 0; n < 120; n++) await take(n);
+    expect(kept()).toBe(120);
+    await clock.advance(34 * DAY);
+    for (let n = 0; n < 60; n++) await take(n);
+    expect(kept()).toBe(180);
+    await clock.advance(2 * DAY);
+    for (let n = 0; n < 110; n++) await take(n);
+    expect(kept()).toBe(170);
+  });
+
+  test("MAIL-16 a dead letter older than 30 days is not delivered again, and pages are bounded", async () => {
+    const { send, clock, mailbox, ids } = open(async () => ({
+      type: "refused",
+      error: ERROR,
+      recorded: true,
+    }));
+    const operationId = `op_${ids.ulid()}`;
+    send({ operationId });
+    await clock.advance(0);
+    expect(mailbox.deadLetters().items).toMatchObject([{ id: operationId, status: "failed" }]);
+    await expect(mailbox.redeliver("op_nonsense")).rejects.toMatchObject({ code: "NOT_FOUND" });
+    await expect(mailbox.redeliver(`op_${ids.ulid()}`)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    await clock.advance(31 * DAY);
+    await expect(mailbox.redeliver(operationId)).rejects.toMatchObject({ code: "CONFLICT" });
+    for (const page of [{ limit: 0 }, { limit: 201 }, { cursor: "x" }, { order: "up" as never }]) {
+      expect(errorOf(() => mailbox.deadLetters(page))).toMatchObject({ code: "INVALID_INPUT" });
+    }
+  });
+
+  test("dead letters are bounded: the oldest operation leaves", async () => {
+    const { send, clock, mailbox, ids } = open(async () => ({
+      type: "refused",
+      error: ERROR,
+      recorded: true,
+    }));
+    const all = Array.from({ length: 1_003 }, () => `op_${ids.ulid()}`);
+    for (const operationId of all) {
+      send({ operationId });
+      if (Number(operationId.at(-1)) % 2 === 0) await clock.advance(0);
+    }
+    await clock.advance(0);
+    expect(mailbox.deadLetters({ limit: 2 }).items.map(({ id }) => id)).toEqual(all.slice(3, 5));
+    expect(mailbox.deadLetters({ limit: 1, order: "desc" }).items.map(({ id }) => id)).toEqual(all.slice(-1));
+  });
+
+  test("DEAD-1 what is shown has no secrets, and no more than 16 KiB of body", async () => {
+    const { send, clock, mailbox } = open(async () => ({ type: "refused", error: ERROR, recorded: true }));
+    send({ body: { apiKey: "k", nested: [{ Authorization: { a: 1 }, note: "use sk-abcdefghijkl" }] } });
+    send({ body: "x".repeat(17_000) });
+    await clock.advance(0);
+    expect(mailbox.deadLetters().items.map(({ body }) => body)).toEqual([
+      { apiKey: "[redacted]", nested: [{ Authorization: "[redacted]", note: "use [redacted]" }] },
+      null,
+    ]);
+  });
+
+  test("a late result reaches the handler, marked as late, and its dead letter shows it", async () => {
+    const { send, clock, mailbox, ids } = open(async () => ({
+      type: "refused",
+      error: ERROR,
+      recorded: true,
+    }));
+    const taken: unknown[] = [];
+    mailbox.receives("result", z.string(), (body, { late }) => {
+      taken.push([body, late]);
+      return null;
+    });
+    const operationId = `op_${ids.ulid()}`;
+    send({ operationId });
+    await clock.advance(0);
+    const reply = (body: string, inReplyTo: string) => ({
+      ...envelope,
+      operationId: `op_${ids.ulid()}`,
+      from: address("b"),
+      to: address("a"),
+      type: "result",
+      body,
+      inReplyTo,
+    });
+    const first = { number: 1, last: false };
+    expect(await mailbox.receive(reply("late", operationId), first)).toMatchObject({ type: "done" });
+    expect(await mailbox.receive(reply("in time", `op_${ids.ulid()}`), first)).toMatchObject({
+      type: "done",
+    });
+    expect(taken).toEqual([
+      ["late", true],
+      ["in time", false],
+    ]);
+    expect(mailbox.deadLetters().items).toMatchObject([{ repliedAt: new Date(clock.now()).toISOString() }]);
+  });
+});
