@@ -219,7 +219,7 @@ describe("H5 constant cost", () => {
       conversation.create(() => conversation.tellAgent()),
     );
     expect(cost.statements).toBeLessThanOrEqual(10);
-    expect(cost.rowsWritten).toBe(10);
+    expect(cost.rowsWritten).toBe(9);
   });
 
   test("H5 a plain turn in an open conversation: at most 8 statements and 8 rows", async () => {

@@ -59,6 +59,9 @@ describe("expiry", () => {
     "CONN-3, SUB-3 who is idle is cut off when their token ends, with one wake-up for the earliest; hibernated: %s",
     async (hibernated) => {
       const wait = stopClock();
+      // The wake-up of what the new conversation has sent.
+      wait(6);
+      await runDurableObjectAlarm(actorOf(id));
       const [soon, late] = [seconds() + 60, seconds() + 600];
       const clients = await Promise.all([
         opened("/conversations/", late),
