@@ -12,7 +12,7 @@ const DEFAULT_MAX_MOVES = 16;
 /** The most model replies per turn that a persona may ask for: the ids of a turn have room for their calls. */
 export const MAX_MOVES = 100;
 
-/** Turns of a conversation that the model sees at most. */
+/** Turns of a conversation that the model sees, as far as they fit its context. */
 export function recentTurnsLimit(persona: Persona): number {
   return persona.memory?.recentTurnsLimit ?? DEFAULT_RECENT_TURNS;
 }

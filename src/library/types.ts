@@ -20,10 +20,7 @@ export interface Persona {
     modelProfileId?: DefinitionReference;
   };
   memory?: {
-    /**
-     * Turns of this conversation that the model sees at most; 20 when absent. Beyond that it sees at least half as many:
-     * the window moves in steps, so that a provider finds its prompt cache again.
-     */
+    /** Turns of this conversation that the model sees, as far as they fit its context; 20 when absent. */
     recentTurnsLimit?: number;
   };
   tools?: {

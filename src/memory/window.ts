@@ -64,8 +64,6 @@ export function measuring(options: MeasureOptions): Measure {
 export interface WindowOptions {
   /** Tokens that the messages may take together. */
   tokenBudget: number;
-  /** How many turns it may hold; any number when absent. */
-  maxTurns?: number;
   /**
    * Whether events before the given ones were not read. Then the first turn, which may be a part of one, only serves to
    * place the others, unless it is the only one.
@@ -86,8 +84,8 @@ export function budgetedWindow(
     pairedParts(events, measure),
     ({ event }) => event.action === EventAction.USER_MESSAGE,
   );
-  const { isCutOff = false, maxTurns = Number.POSITIVE_INFINITY, tokenBudget } = options;
-  const start = stableStart(turns, { tokenBudget, maxGroups: maxTurns, isCutOff });
+  const { isCutOff = false, tokenBudget } = options;
+  const start = stableStart(turns, { tokenBudget, isCutOff });
   const chosen = turns.slice(start).flat();
   if (tokensOf(chosen) <= tokenBudget) return messagesOf(chosen);
   return messagesOf(cutTurn(turns.at(-1) ?? [], tokenBudget));
@@ -109,22 +107,17 @@ export function pairedParts(events: readonly SessionEvent[], measure: Measure): 
 function cutTurn(turn: readonly Part[], tokenBudget: number): Part[] {
   const head = turn.slice(0, turn[0]?.event.action === EventAction.USER_MESSAGE ? 1 : 0);
   const moves = grouped(turn.slice(head.length), ({ message }) => message.role !== "tool");
-  const start = stableStart(moves, {
-    tokenBudget: tokenBudget - tokensOf(head),
-    maxGroups: Number.POSITIVE_INFINITY,
-    isCutOff: false,
-  });
+  const start = stableStart(moves, { tokenBudget: tokenBudget - tokensOf(head), isCutOff: false });
   return [...head, ...moves.slice(start).flat()];
 }
 
 interface StartOptions {
   tokenBudget: number;
-  maxGroups: number;
   isCutOff: boolean;
 }
 
 /** The index of the group that a window begins with (TOKEN-5); the newest where none fits. */
-function stableStart(groups: readonly Part[][], { tokenBudget, maxGroups, isCutOff }: StartOptions): number {
+function stableStart(groups: readonly Part[][], { tokenBudget, isCutOff }: StartOptions): number {
   const newest = Math.max(0, groups.length - 1);
   const first = isCutOff && newest > 0 ? 1 : 0;
   let best = newest;
@@ -132,10 +125,9 @@ function stableStart(groups: readonly Part[][], { tokenBudget, maxGroups, isCutO
   let tokens = 0;
   for (let index = newest; index >= first; index--) {
     tokens += tokensOf(groups[index] ?? []);
-    const count = newest - index + 1;
-    if (tokens > tokenBudget || count > maxGroups) break;
+    if (tokens > tokenBudget) break;
     if (index === 0) return 0;
-    const isEnough = tokens >= tokenBudget / 2 || count >= maxGroups / 2;
+    const isEnough = tokens >= tokenBudget / 2;
     const rank = isEnough ? rankOf(groups[index - 1], groups[index]) : -1;
     if (rank >= bestRank) {
       best = index;

@@ -49,8 +49,10 @@ export class SessionWindow {
     const window = isCurrent ? kept : this.#read(turn, maxTurns);
     if (!isCurrent) this.#keep({ ...window, sessionId: turn.agentId, upTo: turn.snapshot });
     this.#budget ??= historyBudget(chain);
-    const options = { tokenBudget: this.#budget, maxTurns, known: this.#known };
-    const messages = historyMessages(window, options);
+    const messages = historyMessages(wholeTurns(window, maxTurns), {
+      tokenBudget: this.#budget,
+      known: this.#known,
+    });
     this.#forgetAllBut(window.events);
     this.#cycles.set(turn.n, messages);
     return messages;
@@ -67,15 +69,14 @@ export class SessionWindow {
       return;
     }
     const events = [...kept.events, ...turnEvents(turn)];
-    const turns = recentTurnsLimit(chain.persona.definition) + 1;
+    const turns = recentTurnsLimit(chain.persona.definition);
     this.#keep({ ...kept, ...lastTurns({ ...kept, events }, turns), upTo: from + count });
   }
 
-  /** One turn more than a model sees: it places the others (`WindowOptions.isCutOff`). */
   #read(turn: Turn, maxTurns: number): EventWindow {
     return this.events.loadWindow(turn.agentId, {
       before: turn.snapshot,
-      userMessages: maxTurns + 1,
+      userMessages: maxTurns,
       limit: MAX_READ_EVENTS,
       maxBytes: MAX_READ_BYTES,
     });
@@ -90,6 +91,12 @@ export class SessionWindow {
     const present = new Set(events.map(({ id }) => id));
     for (const id of this.#known.keys()) if (!present.has(id)) this.#known.delete(id);
   }
+}
+
+/** A window that ends where it has all the turns a model sees begins with a whole one, whatever lies before. */
+function wholeTurns({ events, isCutOff }: EventWindow, maxTurns: number): EventWindow {
+  const turns = events.filter(({ action }) => action === EventAction.USER_MESSAGE).length;
+  return { events, isCutOff: isCutOff && turns < maxTurns };
 }
 
 /** The events of the last `turns` turns, and the newest compaction. */

@@ -69,7 +69,7 @@ export function historyBudget(chain: VersionChain): number {
  */
 export function historyMessages(
   { events, isCutOff }: EventWindow,
-  options: { tokenBudget: number; maxTurns: number; known: KnownEvents },
+  options: { tokenBudget: number; known: KnownEvents },
 ): ContextMessage[] {
   const measure = measuring({ maxResultTokens: MAX_PAST_RESULT_TOKENS, known: options.known });
   return windowMessages(events, measure, { ...options, isCutOff });
