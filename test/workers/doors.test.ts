@@ -54,14 +54,21 @@ async function stream(until: number, path = "/events", init: RequestInit = {}): 
 const journal = async () =>
   (await server.call<{ entries: unknown[] }>(token, "GET", `/api/conversations/${id}/journal`, 200)).entries;
 
+/** Lets the wake-up of what the new conversation told its agent pass. */
+async function letterDelivered(): Promise<void> {
+  const sent = () =>
+    runInDurableObject(actorOf(id), (_, { storage }) => [...storage.kv.list({ prefix: "mailbox:out:" })]);
+  await expect.poll(sent).toEqual([]);
+  vi.setSystemTime(Date.now() + 6_000);
+  await runDurableObjectAlarm(actorOf(id));
+}
+
 describe("expiry", () => {
   test.each([false, true])(
     "CONN-3, SUB-3 who is idle is cut off when their token ends, with one wake-up for the earliest; hibernated: %s",
     async (hibernated) => {
       const wait = stopClock();
-      // The wake-up of what the new conversation has sent.
-      wait(6);
-      await runDurableObjectAlarm(actorOf(id));
+      await letterDelivered();
       const [soon, late] = [seconds() + 60, seconds() + 600];
       const clients = await Promise.all([
         opened("/conversations/", late),
