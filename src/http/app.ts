@@ -74,12 +74,8 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
   app.use(async (context, next) => {
     // SAFETY: as above.
     const env = context.env as Env;
-    counts.checkAddress(context.req.raw);
     const answer = await dependencies.authorize(context.req.raw, env);
-    if (answer instanceof Response) {
-      counts.countRefusal(context.req.raw);
-      return legibleRefusal(context.req.raw, answer);
-    }
+    if (answer instanceof Response) return legibleRefusal(context.req.raw, answer);
     await counts.countRequest(answer, dependencies.rateLimiter?.(env));
     context.set("principal", answer);
     await next();

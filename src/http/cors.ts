@@ -10,6 +10,7 @@
 import type { MiddlewareHandler } from "hono";
 import { cors } from "hono/cors";
 import { DramatisError } from "../shared/errors.ts";
+import { isUpgrade } from "./bearer.ts";
 import { problem } from "./problem.ts";
 
 export interface CorsOptions {
@@ -45,10 +46,6 @@ export function guardUpgrades({ origins }: CorsOptions): MiddlewareHandler {
     if (origin === ownOrigin(req.raw)) return next();
     return problem("FORBIDDEN", "Pages of this origin may not connect. Name it in `cors.origins`.");
   };
-}
-
-function isUpgrade(request: Request): boolean {
-  return request.headers.get("upgrade")?.toLowerCase() === "websocket";
 }
 
 function ownOrigin(request: Request): string {

@@ -5,9 +5,11 @@
  *        signatures. So there are no unsigned tokens, and no public key is ever taken for a secret.
  * JWT-2  A configuration that cannot be used lets nobody in, and says at `/health` what to change.
  * JWT-3  A token counts until its `exp`, and no token is without one.
- * JWT-4  Keys that could not be fetched are the server's failure (503), not the token's.
+ * JWT-4  Keys that could not be fetched are the server's failure (503), not the token's; those fetched before are taken for
+ *        an hour longer.
  */
 import {
+  createLocalJWKSet,
   createRemoteJWKSet,
   customFetch,
   errors,
@@ -53,6 +55,8 @@ const CLOCK_TOLERANCE_S = 30;
 const MIN_SECRET_BYTES = 32;
 /** After a failed fetch of the keys, milliseconds until the next. */
 const KEYS_RETRY_MS = 5_000;
+/** While no newer keys can be had, those that were fetched are taken for so many milliseconds. */
+const KEYS_GRACE_MS = 3_600_000;
 /** The last second that dates can write with four digits of a year. */
 const MAX_TIME_S = 253_402_300_799;
 
@@ -193,28 +197,38 @@ function remoteKeys(address: string): JWTVerifyGetKey {
     throw misconfigured("AUTH_JWKS_URL must be an https address (http on a loopback address only).");
   }
   let retryAt = 0;
+  let goodAt = Number.NEGATIVE_INFINITY;
   const keys = createRemoteJWKSet(url, {
-    // A flood of tokens must not become a flood of requests to a server that is down.
+    // A flood of tokens must not become a flood of requests to a server that is in trouble.
     [customFetch]: async (input, init) => {
       if (Date.now() < retryAt) throw new Error("The keys could not be fetched a moment ago.");
-      const response = await fetch(input, init).catch(() => null);
-      if (response?.ok) return response;
-      retryAt = Date.now() + KEYS_RETRY_MS;
-      throw new Error(response === null ? "No answer came." : `The answer was ${response.status}.`);
+      return fetch(input, init);
     },
   });
   return async (header, token) => {
     try {
-      return await keys(header, token);
+      const key = await keys(header, token);
+      if (keys.fresh) goodAt = Date.now();
+      return key;
     } catch (cause) {
-      if (cause instanceof errors.JWKSNoMatchingKey || cause instanceof errors.JWKSMultipleMatchingKeys)
-        throw cause;
-      console.error(`The keys at ${url.origin} could not be used:`, cause);
+      if (isOfToken(cause)) throw cause;
+      if (Date.now() >= retryAt) {
+        retryAt = Date.now() + KEYS_RETRY_MS;
+        console.error(`The keys at ${url.origin} could not be fetched:`, cause);
+      }
+      const known = Date.now() - goodAt < KEYS_GRACE_MS ? keys.jwks() : undefined;
+      const key = known && (await createLocalJWKSet(known)(header, token).catch(() => null));
+      if (key) return key;
       throw new DramatisError("UNAVAILABLE", "The keys that tokens are checked with could not be fetched.", {
         cause,
       });
     }
   };
+}
+
+/** Whether the keys are well, and it is the token that names none of them. */
+function isOfToken(error: unknown): boolean {
+  return error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys;
 }
 
 function isTrustworthy({ protocol, hostname }: URL): boolean {

@@ -7,8 +7,6 @@ import { validate } from "./validation.ts";
 export interface Limits {
   /** Requests of one principal, whatever the route: 1200 a minute, 600 at once. */
   requests?: RateLimit | false;
-  /** Requests of one client address that `authorize` refused: 30 a minute, 60 at once. */
-  refusals?: RateLimit | false;
   /** Turns that one conversation accepts, whoever starts them: 600 a minute, 200 at once. */
   turns?: RateLimit | false;
   /** Bytes that the body of a request may have: 2 MiB. */
@@ -26,7 +24,6 @@ const rateLimitOr = (otherwise: RateLimit) => z.union([z.literal(false), rateLim
 
 const limitsSchema = z.strictObject({
   requests: rateLimitOr({ perMinute: 1_200, burst: 600 }),
-  refusals: rateLimitOr({ perMinute: 30, burst: 60 }),
   turns: rateLimitOr({ perMinute: 600, burst: 200 }),
   bodyBytes: z
     .int()

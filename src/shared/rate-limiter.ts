@@ -18,24 +18,14 @@ export class RateLimiter {
 
   /** Takes a token of the key; answers the milliseconds to wait, 0 where it was given. */
   take(key: string, now: number): number {
-    const taken = this.#try(key, now);
+    const taken = takeToken(this.#buckets.get(key) ?? tokenBucket(this.limit), 1, now);
     this.#keep(key, taken.bucket, now);
-    return taken.allowed ? 0 : taken.retryAfter;
-  }
-
-  /** What `take` would answer. */
-  wait(key: string, now: number): number {
-    const taken = this.#try(key, now);
     return taken.allowed ? 0 : taken.retryAfter;
   }
 
   /** How many keys are remembered. */
   get size(): number {
     return this.#buckets.size;
-  }
-
-  #try(key: string, now: number) {
-    return takeToken(this.#buckets.get(key) ?? tokenBucket(this.limit), 1, now);
   }
 
   #keep(key: string, bucket: TokenBucket, now: number): void {

@@ -28,7 +28,7 @@ test("FLOOD-1 whatever comes when, no more gets through than the burst and what 
         through.frames += 1;
         through.length += Math.min(length, FLOOD.length.burst);
         for (const kind of ["frames", "length"] as const) {
-          const most = FLOOD[kind].burst + (flowed / 1000) * FLOOD[kind].perSecond;
+          const most = FLOOD[kind].burst + (flowed / 60_000) * FLOOD[kind].perMinute;
           expect(through[kind]).toBeLessThanOrEqual(most + 1e-6 * most);
         }
       }

@@ -303,11 +303,26 @@ describe("key sets", () => {
         const problem = await server.call(await by(one), "GET", "/api/agents", 503);
         expect(JSON.stringify(problem)).not.toContain(document.url);
       }
-      if (broken === null) expect((await document.reads()) - before).toBe(1);
+      expect((await document.reads()) - before).toBe(1);
       vi.setSystemTime(Date.now() + 6_000);
     }
     await document.set({ keys: [one.jwk] });
     await server.call(await by(one), "GET", "/api/agents", 200);
+    quiet.mockRestore();
+  });
+
+  test("JWT-4 keys that were fetched are good for an hour while no newer ones can be had", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const [one, unknown] = [await signer("ES256", "one"), await signer("ES256", "unknown")];
+    const { document, server } = await issuer([one]);
+    await server.call(await by(one), "GET", "/api/agents", 200);
+    await document.set(null);
+    vi.setSystemTime(Date.now() + 30 * 60_000);
+    await server.call(await by(one), "GET", "/api/agents", 200);
+    await server.call(await by(unknown), "GET", "/api/agents", 503);
+    vi.setSystemTime(Date.now() + 60 * 60_000);
+    await server.call(await by(one), "GET", "/api/agents", 503);
     quiet.mockRestore();
   });
 });

@@ -32,12 +32,12 @@ export const NOTICES = {
 /** A frame from a client has at most this many UTF-16 units. */
 export const MAX_FRAME_LENGTH = 2 * 1024 * 1024;
 /**
- * What one connection may send: so many frames and UTF-16 units at once, and so many more each second. Both fill up
- * within the ten idle seconds that must pass before an actor hibernates.
+ * What one connection may send: so many frames and UTF-16 units. Both fill up within the ten idle seconds that must pass
+ * before an actor hibernates.
  */
 export const FLOOD = {
-  frames: { burst: 60, perSecond: 10 },
-  length: { burst: 8 * 1024 * 1024, perSecond: 1024 * 1024 },
+  frames: { burst: 60, perMinute: 600 },
+  length: { burst: 8 * 1024 * 1024, perMinute: 60 * 1024 * 1024 },
 } as const;
 /** WebSockets that a conversation keeps open at once, and streams of server-sent events. */
 export const MAX_WATCHERS = 256;
