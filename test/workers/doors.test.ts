@@ -29,6 +29,10 @@ beforeEach(async () => {
 
 afterEach(() => void vi.useRealTimers());
 
+/** How many letters of the conversation are not yet answered. */
+const underWay = () =>
+  runInDurableObject(actorOf(id), (_, { storage }) => [...storage.kv.list({ prefix: "mailbox:out:" })].length);
+
 /** Stops the clock; what it answers moves it on. */
 function stopClock(): (seconds: number) => void {
   vi.useFakeTimers({ toFake: ["Date"] });
@@ -58,8 +62,9 @@ describe("expiry", () => {
   test.each([false, true])(
     "CONN-3, SUB-3 who is idle is cut off when their token ends, with one wake-up for the earliest; hibernated: %s",
     async (hibernated) => {
+      // The letter of the new conversation to its agent, and the wake-up that it leaves.
+      await vi.waitFor(async () => expect(await underWay()).toBe(0));
       const wait = stopClock();
-      // The wake-up of what the new conversation has sent.
       wait(6);
       await runDurableObjectAlarm(actorOf(id));
       const [soon, late] = [seconds() + 60, seconds() + 600];
