@@ -31,7 +31,10 @@ afterEach(() => void vi.useRealTimers());
 
 /** How many letters of the conversation are not yet answered. */
 const underWay = () =>
-  runInDurableObject(actorOf(id), (_, { storage }) => [...storage.kv.list({ prefix: "mailbox:out:" })].length);
+  runInDurableObject(
+    actorOf(id),
+    (_, { storage }) => [...storage.kv.list({ prefix: "mailbox:out:" })].length,
+  );
 
 /** Stops the clock; what it answers moves it on. */
 function stopClock(): (seconds: number) => void {
