@@ -9,6 +9,7 @@ import { parseArgs } from "node:util";
 import { Worker } from "node:worker_threads";
 import { rolldown } from "rolldown";
 import type { Answer, Job } from "../test/simulation/worker.ts";
+import { Failure } from "./failure.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const BATCH = 50;
@@ -113,8 +114,16 @@ async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<b
   return failing.length === 0 && missing.length === 0;
 }
 
+function readPlan(file: string) {
+  try {
+    return JSON.parse(readFileSync(file, "utf8"));
+  } catch (cause) {
+    throw new Failure(`The plan cannot be read: ${cause instanceof Error ? cause.message : cause}`);
+  }
+}
+
 async function simulatePlan(pool: Pool, file: string, milliseconds: number): Promise<boolean> {
-  const content = JSON.parse(readFileSync(file, "utf8"));
+  const content = readPlan(file);
   let isClean = true;
   await pool.run([{ type: "explain", plan: content.plan ?? content, milliseconds }], (answer) => {
     if (answer.type !== "explain") return;
@@ -124,24 +133,57 @@ async function simulatePlan(pool: Pool, file: string, milliseconds: number): Pro
   return isClean;
 }
 
-const { values } = parseArgs({
-  options: {
-    seeds: { type: "string", default: "1000" },
-    from: { type: "string", default: "1" },
-    workers: { type: "string", default: String(Math.min(2, availableParallelism())) },
-    plan: { type: "string" },
-    shrink: { type: "boolean", default: false },
-  },
-});
-const directory = mkdtempSync(join(tmpdir(), "dramatis-simulation-"));
+const USAGE = "Usage: npm run simulate -- [--seeds N] [--from SEED] [--workers N] [--plan FILE [--shrink]]";
+
+function readOptions() {
+  const values = parseOptions();
+  const count = (name: "seeds" | "from" | "workers"): number => {
+    const value = values[name];
+    if (!/^[1-9]\d{0,8}$/.test(value)) {
+      throw new Failure(`--${name} must be a whole number from 1, not "${value}".\n${USAGE}`);
+    }
+    return Number(value);
+  };
+  return { ...values, seeds: count("seeds"), from: count("from"), workers: count("workers") };
+}
+
+function parseOptions() {
+  try {
+    return parseArgs({
+      options: {
+        seeds: { type: "string", default: "1000" },
+        from: { type: "string", default: "1" },
+        workers: { type: "string", default: String(Math.min(2, availableParallelism())) },
+        plan: { type: "string" },
+        shrink: { type: "boolean", default: false },
+      },
+    }).values;
+  } catch (cause) {
+    throw new Failure(cause instanceof Error ? `${cause.message}\n${USAGE}` : USAGE);
+  }
+}
+
+/** Whether nothing failed. */
+async function main(): Promise<boolean> {
+  const { seeds, from, workers, plan, shrink } = readOptions();
+  const directory = mkdtempSync(join(tmpdir(), "dramatis-simulation-"));
+  try {
+    const pool = new Pool(await bundle(directory), plan === undefined ? workers : 1);
+    try {
+      return await (plan === undefined
+        ? simulateSeeds(pool, from, seeds)
+        : simulatePlan(pool, plan, shrink ? SHRINK_MS : 0));
+    } finally {
+      await pool.end();
+    }
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
 try {
-  const pool = new Pool(await bundle(directory), values.plan === undefined ? Number(values.workers) : 1);
-  const isClean =
-    values.plan === undefined
-      ? await simulateSeeds(pool, Number(values.from), Number(values.seeds))
-      : await simulatePlan(pool, values.plan, values.shrink ? SHRINK_MS : 0);
-  await pool.end();
-  process.exitCode = isClean ? 0 : 1;
-} finally {
-  rmSync(directory, { recursive: true, force: true });
+  process.exitCode = (await main()) ? 0 : 1;
+} catch (error) {
+  console.error(error instanceof Failure ? error.message : error);
+  process.exitCode = 1;
 }

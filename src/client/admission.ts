@@ -16,10 +16,14 @@ export type Token = string | (() => string | Promise<string>);
 const FLOOD_PAUSE_MS = 5_000;
 
 export class Admission {
+  token: Token | undefined;
   #refusals = 0;
   #notBefore = 0;
 
-  constructor(public token: Token | undefined) {}
+  // No parameter property: programs of this repository import the client as it is, and Node only strips types.
+  constructor(token: Token | undefined) {
+    this.token = token;
+  }
 
   /** The subprotocols of the next attempt; resolves when it may be made. */
   readonly protocols = async (): Promise<string[]> => {

@@ -4,10 +4,10 @@
  * BEARER-1  A token comes in `Authorization: Bearer`, or, because a browser cannot set that on a WebSocket, as the
  *           subprotocol `bearer.<token>` beside `dramatis.v1` on an upgrade. It is never read from a URL.
  * BEARER-2  The answer to an upgrade names `dramatis.v1` where it was offered, and never the token.
- * BEARER-3  A WebSocket client that offers `dramatis.v1` and is not let in gets the close code 4401: of an HTTP status
- *           a browser tells a page nothing.
+ * BEARER-3  A WebSocket client that offers `dramatis.v1` and is not let in gets the close code 4401, or 4404 where no
+ *           conversation can be: of an HTTP status a browser tells a page nothing.
  */
-import { BEARER_PREFIX, SUBPROTOCOL, UNAUTHORIZED_CLOSE } from "../client/protocol.ts";
+import { BEARER_PREFIX, NOT_FOUND_CLOSE, SUBPROTOCOL, UNAUTHORIZED_CLOSE } from "../client/protocol.ts";
 
 /** The token of a request as it was sent; `null` where there is none, also under another scheme. */
 export function bearerToken(request: Request): string | null {
@@ -30,13 +30,20 @@ export function withProtocol(request: Request, response: Response): Response {
   return new Response(null, { status: 101, webSocket, headers: { "sec-websocket-protocol": SUBPROTOCOL } });
 }
 
-/** A refusal as its asker can read it: a 401 becomes a WebSocket that closes with 4401 where it can be nothing else. */
+/** The close codes, and their reasons, that stand for a status. */
+const CLOSES = new Map<number, readonly [code: number, reason: string]>([
+  [401, [UNAUTHORIZED_CLOSE, "UNAUTHENTICATED"]],
+  [404, [NOT_FOUND_CLOSE, "NOT_FOUND"]],
+]);
+
+/** A refusal as its asker can read it: a 401 or 404 becomes a WebSocket that closes with its code where it can be nothing else. */
 export function legibleRefusal(request: Request, response: Response): Response {
   const readsCodes = isUpgrade(request) && offeredProtocols(request).includes(SUBPROTOCOL);
-  if (response.status !== 401 || !readsCodes) return response;
+  const close = CLOSES.get(response.status);
+  if (close === undefined || !readsCodes) return response;
   const { 0: client, 1: server } = new WebSocketPair();
   server.accept();
-  server.close(UNAUTHORIZED_CLOSE, "UNAUTHENTICATED");
+  server.close(...close);
   return withProtocol(request, new Response(null, { status: 101, webSocket: client }));
 }
 

@@ -11,7 +11,7 @@ import type { Context } from "hono";
 import { z } from "zod";
 import { isConversationId } from "../shared/identifiers.ts";
 import type { Principal } from "../shared/principal.ts";
-import { isUpgrade, withProtocol } from "./bearer.ts";
+import { isUpgrade, legibleRefusal, withProtocol } from "./bearer.ts";
 import type { HttpEnv, HttpRoutes } from "./context.ts";
 import type { Operation } from "./openapi/operation.ts";
 import { conversationId } from "./openapi/views.ts";
@@ -57,7 +57,7 @@ export function socketRoutes(app: HttpRoutes): void {
 
 async function connect(context: Context<HttpEnv>, id: string, entrance: Entrance): Promise<Response> {
   const { req, var: services } = context;
-  if (!isConversationId(id)) return notFound();
+  if (!isConversationId(id)) return legibleRefusal(req.raw, notFound());
   if (!isUpgrade(req.raw)) {
     return problem("UPGRADE_REQUIRED", "Connect here with a WebSocket.", {
       headers: { upgrade: "websocket", connection: "upgrade" },

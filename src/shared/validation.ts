@@ -23,10 +23,15 @@ export function validate<Schema extends z.ZodType>(
   base = "",
   name = "The input",
 ): z.output<Schema> {
-  const parsed = schema.safeParse(value);
+  const parsed = schema.safeParse(value, { error: missing });
   if (parsed.success) return parsed.data;
   const errors = inputIssues(parsed.error, base);
   throw new DramatisError("INVALID_INPUT", `${name} is not valid: ${issuesText(errors)}`, { errors });
+}
+
+/** What is wrong with nothing at all: zod would speak of types, and of its own names for them. */
+function missing({ input }: { readonly input?: unknown }): string | undefined {
+  return input === undefined ? "Is required." : undefined;
 }
 
 /** A failed parse as issues; the empty path means the value itself. */

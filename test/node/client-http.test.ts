@@ -1,6 +1,8 @@
 /** The HTTP client against a server on the loopback: requests as sent, answers, problem documents, streams. */
+import { execFile } from "node:child_process";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   createClient,
@@ -312,4 +314,11 @@ describe("streamTurn", () => {
     };
     expect(await collect(createClient({ baseUrl }).streamTurn("c", { content: "Hi" }))).toEqual(frames);
   });
+});
+
+it("is imported by Node as it is, which strips types and transforms nothing", async () => {
+  const url = new URL("../../src/client/index.ts", import.meta.url);
+  const script = `import(${JSON.stringify(url)}).then(({ createClient }) => console.log(typeof createClient))`;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--eval", script]);
+  expect(stdout.trim()).toBe("function");
 });

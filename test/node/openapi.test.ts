@@ -111,6 +111,11 @@ describe("the docs page", () => {
     expect((await docsPage(document)).styleHash).toBe(`sha256-${Buffer.from(digest).toString("base64")}`);
   });
 
+  it("says what each parameter means", () => {
+    expect(text).toContain("In the query. How many a page has at most, from 1 to 200; 50 when absent.");
+    expect(text).not.toMatch(/In the query\.\s*</);
+  });
+
   it("shows every operation, and every link leads somewhere", () => {
     for (const { id, summary } of OPERATIONS) {
       expect(text.includes(`<article id="${id}">`), id).toBe(true);

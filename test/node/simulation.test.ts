@@ -2,8 +2,10 @@
  * Whole conversations under seeded faults (H1, A72, A73): a batch in every run, the plans of defects that were found this
  * way, and the proof that the harness finds what is planted. `npm run simulate` runs as many seeds as one likes.
  */
+import { execFile } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { generatePlan } from "../simulation/generate.ts";
 import type { Variant } from "../simulation/life.ts";
@@ -249,3 +251,16 @@ test("H1 SHRINK-1 what is returned fails still, and no step makes it smaller", a
     expect(shrunk.plan.faults[0]).toMatchObject({ kind: "crash", nth: 2 });
   }
 });
+
+test.each([["--seeds=x"], ["--from=0"], ["--foo"], ["--plan=there-is-no-plan.json"]])(
+  "npm run simulate refuses %s, rather than find nothing wrong with nothing",
+  async (option) => {
+    const script = join(import.meta.dirname, "../../scripts/simulate.ts");
+    const run = promisify(execFile)(process.execPath, [script, option]);
+    await expect(run).rejects.toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.not.stringContaining("    at "),
+    });
+  },
+);

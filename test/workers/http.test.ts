@@ -108,6 +108,15 @@ describe("who may enter", () => {
       expectProblem(await answer(await send(`/${door}/nothing`, { headers })), 404, "NOT_FOUND");
     }
   });
+
+  test("BEARER-3 a client of our protocol that asks for what no conversation can be is closed with 4404", async () => {
+    const headers = { upgrade: "websocket", "sec-websocket-protocol": "dramatis.v1" };
+    const { webSocket } = await send("/conversations/nothing", { headers });
+    if (webSocket === null) throw new Error("The door did not open.");
+    const closed = new Promise<CloseEvent>((resolve) => webSocket.addEventListener("close", resolve));
+    webSocket.accept();
+    expect(await closed).toMatchObject({ code: 4404, reason: "NOT_FOUND" });
+  });
 });
 
 describe("agents", () => {

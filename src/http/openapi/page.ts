@@ -112,7 +112,8 @@ ${Object.entries(responses).map(([status, response]) => responseBlock(status, re
 function parameterField(parameter: oas31.ParameterObject | oas31.ReferenceObject): Html | string {
   if (!("name" in parameter)) return "";
   const { name, schema = {}, required = false, description, in: place } = parameter;
-  const said = [place === "path" ? undefined : `In the ${place}.`, description].filter(
+  const meaning = description ?? ("description" in schema ? schema.description : undefined);
+  const said = [place === "path" ? undefined : `In the ${place}.`, meaning].filter(
     (text) => text !== undefined,
   );
   return field(name, schema, required, said.join(" ") || undefined);
