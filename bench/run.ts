@@ -1,4 +1,7 @@
-/** `npm run bench [-- CASE [OPTIONS]]`: runs the case on plain workerd, prints and stores its results. */
+/**
+ * `npm run bench [-- CASE [OPTIONS]]`: runs the case on plain workerd, prints its results, and
+ * stores them unless options made it another one.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -33,7 +36,8 @@ async function runCase(name: string, benchCase: Case, options: readonly string[]
   console.log(`${name}: building …`);
   const rows = await benchCase.run(directory, options);
   console.log([formatTable(rows), ...(benchCase.verdict?.(rows) ?? [])].join("\n"));
-  await replaceResults(name, rows);
+  // A run of other proportions is no result of the case.
+  if (options.length === 0) await replaceResults(name, rows);
 }
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
