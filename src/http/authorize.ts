@@ -4,7 +4,8 @@
  * AUTH-1  Every request but `GET /health` passes `authorize` before anything else is said about it.
  * AUTH-2  Without configuration nobody enters: the local principal exists only where the runtime was started for one
  *         machine (`DRAMATIS_LOCAL`), for a loopback `Host`, and for pages of that very origin. So neither another
- *         site in the user's browser nor a rebound DNS name reaches it.
+ *         site in the user's browser nor a rebound DNS name reaches it, as far as the server tells the true `Host`
+ *         (wrangler's believes a client's `MF-Original-URL`).
  * AUTH-3  As soon as anything of `AUTH_*` is set, right or wrong, there is no local principal any more.
  */
 import type { Principal } from "../shared/principal.ts";

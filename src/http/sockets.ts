@@ -6,6 +6,7 @@
  *         nothing else. Headers and query parameters that the SDK would act on cannot be smuggled in, and the client's
  *         token stays outside.
  * DOOR-2  Only these two paths lead to an actor, and only as WebSocket upgrades.
+ * DOOR-3  Who may not read a conversation gets the refusal and nothing else, at both doors, whether it exists or not.
  */
 import type { Context } from "hono";
 import { z } from "zod";

@@ -68,9 +68,10 @@ export class TokenServer {
     return JSON.parse(text);
   }
 
-  /** Knocks at a socket's door with subprotocols, as a browser does. */
-  async knock(path: string, protocols: string[]): Promise<Knock> {
+  /** Knocks at a socket's door with subprotocols, as a browser does, and with headers that a program may add. */
+  async knock(path: string, protocols: string[], extra: Record<string, string> = {}): Promise<Knock> {
     const headers = {
+      ...extra,
       upgrade: "websocket",
       ...(protocols.length === 0 ? {} : { "sec-websocket-protocol": protocols.join(", ") }),
     };

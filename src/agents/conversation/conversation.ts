@@ -297,7 +297,9 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     override shouldSendProtocolMessages(_connection: Connection, { request }: ConnectionContext): boolean {
-      return readEntrance(request)?.entrance === "sdk";
+      const { entrance, principal } = readEntrance(request) ?? {};
+      // What the SDK says, it says before `onConnect`: to those who may read the conversation only (DOOR-3).
+      return entrance === "sdk" && principal !== undefined && this.#mayRead(principal);
     }
 
     override async onConnect(connection: Client, { request }: ConnectionContext): Promise<void> {
@@ -353,6 +355,16 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         checkReader(state.record, principal);
         return body(state);
       });
+    }
+
+    /** Whether the conversation can be read, and by this principal. */
+    #mayRead(principal: Principal): boolean {
+      try {
+        checkReader(this.#runtime.state.record, principal);
+        return true;
+      } catch {
+        return false;
+      }
     }
 
     async #accept(principal: Principal, input: StartTurn): Promise<StartedTurn> {

@@ -1,0 +1,374 @@
+/**
+ * Every operation and every socket's door, tried by everybody who has no business there. The tables are complete: a
+ * route without an expectation fails the first test.
+ */
+
+import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeAll, describe, expect, test, vi } from "vitest";
+import { D1DeadLetters } from "../../src/directory/dead-letters.ts";
+import { OPERATIONS } from "../../src/http/openapi/operations.ts";
+import { answer, expectProblem, persona } from "./http-client.ts";
+import { Play } from "./provider.ts";
+import { actorOf, sign, TokenServer } from "./token-server.ts";
+
+const server = new TokenServer();
+const WORD = "a word that only its own tenant knows";
+/** Ids that nothing has. */
+const NOTHING = {
+  agent: "nobody",
+  conversation: "conv_01JD0000000000000000000000",
+  turn: "turn_01JD0000000000000000000000",
+  letter: "op_01JD0000000000000000000000",
+};
+type Ids = typeof NOTHING;
+
+/** Those with a good token, none of whom takes part in the conversation. */
+const GUESTS = {
+  /** Of another tenant, with the owner's name and every role. */
+  stranger: { sub: "ada", tenant: "globex", roles: ["admin"] },
+  outsider: { sub: "mel", roles: ["member"] },
+  operator: { sub: "olga", roles: ["operator"] },
+};
+type Guest = keyof typeof GUESTS;
+const GUEST_NAMES = Object.keys(GUESTS) as Guest[];
+
+const NOT_FOUND = [404, "NOT_FOUND"] as const;
+const FORBIDDEN = [403, "FORBIDDEN"] as const;
+const NO_SOCKET = [426, "UPGRADE_REQUIRED"] as const;
+/** What one may do; of a `GET` it is tried. */
+const MAY = "may";
+
+type Expected = typeof MAY | readonly [status: number, code: string];
+const same = (expected: Expected) => ({ stranger: expected, outsider: expected, operator: expected });
+/** Of a conversation: its operators read it, and others are not told that it is there. */
+const READ = { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: MAY } as const;
+
+/** What each operation says to each guest, by the operation's id. */
+const EXPECTED: Record<string, Record<Guest, Expected>> = {
+  createAgent: { stranger: MAY, outsider: FORBIDDEN, operator: FORBIDDEN },
+  listAgents: same(MAY),
+  getAgent: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
+  changeAgent: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: FORBIDDEN },
+  createConversation: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
+  listConversations: same(MAY),
+  getConversation: READ,
+  listMessages: READ,
+  listJournal: READ,
+  startTurn: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  listTurns: READ,
+  getTurn: READ,
+  followConversation: READ,
+  connect: same(NO_SOCKET),
+  connectSdk: same(NO_SOCKET),
+  listDeadLetters: { stranger: MAY, outsider: FORBIDDEN, operator: MAY },
+  redeliver: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
+  getHealth: same(MAY),
+  getDescription: same(MAY),
+  getDocs: same(MAY),
+};
+
+const BODIES: Record<string, (ids: Ids) => unknown> = {
+  createAgent: () => ({ persona }),
+  changeAgent: () => ({ projectIds: ["taken-over"] }),
+  createConversation: ({ agent }) => ({ agentId: agent }),
+  startTurn: () => ({ content: "Let me in." }),
+};
+
+const NO_TOKEN = "Bearer";
+const NOT_VALID = 'Bearer error="invalid_token", error_description="The token is not valid."';
+const EXPIRED = 'Bearer error="invalid_token", error_description="The token has expired."';
+/** The headers of a refusal: none of them tells who or what is there. */
+const ANSWER_HEADERS = ["cache-control", "content-type", "www-authenticate", "x-content-type-options"];
+const encoded = (value: unknown) => btoa(JSON.stringify(value)).replace(/=+$/, "");
+
+/** Credentials that open nothing, and the challenge that answers each. */
+const BAD: [what: string, make: () => string | null | Promise<string>, challenge: string][] = [
+  ["no token", () => null, NO_TOKEN],
+  ["garbage", () => "garbage", NOT_VALID],
+  ["an expired token", () => sign({ roles: ["admin"], exp: 1 }), EXPIRED],
+  ["a forged token", () => sign({ roles: ["admin"] }, { key: "x".repeat(32) }), NOT_VALID],
+  [
+    "an unsigned token",
+    () =>
+      `${encoded({ alg: "none" })}.${encoded({ sub: "ada", tenant: "acme", exp: 9e9, roles: ["admin"] })}.`,
+    NOT_VALID,
+  ],
+];
+
+let owner: string;
+let ids: Ids;
+
+beforeAll(async () => {
+  owner = await sign({ roles: ["admin"] });
+  const { id: agent } = await server.call<{ id: string }>(owner, "POST", "/api/agents", 201, {
+    persona: "test/plain",
+  });
+  const { id: conversation } = await server.call<{ id: string }>(owner, "POST", "/api/conversations", 201, {
+    agentId: agent,
+  });
+  const play = new Play({ replies: [[{ text: WORD }]] });
+  const turn = await server.as(owner, `/api/conversations/${conversation}/turns`, {
+    method: "POST",
+    headers: { accept: "text/event-stream" },
+    body: JSON.stringify({ content: play.content }),
+  });
+  await turn.text();
+  const path = `/api/conversations/${conversation}/turns`;
+  const { turns } = await server.call<{ turns: { id: string }[] }>(owner, "GET", path, 200);
+  const letter = "op_01JD0000000000000000000001";
+  const address = { kind: "conversation", tenant: "acme", id: conversation };
+  // SAFETY: `test/wrangler.jsonc` binds it.
+  await new D1DeadLetters(Reflect.get(env, "DB") as D1Database).put("acme", {
+    id: letter,
+    status: "failed",
+    type: "conversation.opened",
+    from: address,
+    to: { ...address, kind: "agent", id: agent },
+    error: { code: "UNAVAILABLE", message: WORD, retriable: true },
+    attempts: 10,
+    body: WORD,
+    sentAt: "2026-01-01T00:00:00.000Z",
+    diedAt: "2026-01-01T01:00:00.000Z",
+  });
+  ids = { agent, conversation, turn: turns[0]?.id ?? "", letter };
+  expect(ids.turn).toMatch(/^turn_/);
+});
+
+/** Everything that those who may not could have changed. */
+async function state(): Promise<string> {
+  const conversation = `/api/conversations/${ids.conversation}`;
+  const paths = ["", "/journal", "/turns", "/messages"].map((part) => `${conversation}${part}`);
+  const answers = await Promise.all(
+    [...paths, `/api/agents/${ids.agent}`, "/api/agents", "/api/dead-letters"].map((path) =>
+      server.call(owner, "GET", path, 200),
+    ),
+  );
+  const sockets = await runInDurableObject(actorOf(ids.conversation), (_, { storage }) =>
+    JSON.stringify([...storage.sql.exec("SELECT name FROM sqlite_master")]),
+  );
+  return JSON.stringify([answers, sockets]);
+}
+
+function pathOf(path: string, { agent, conversation, turn, letter }: Ids): string {
+  const id = path.includes("conversation") ? conversation : path.includes("agents") ? agent : letter;
+  const filled = path.replace(":turnId", turn).replace(":id", id);
+  expect(filled, "the path has parameters that this test does not know").not.toContain(":");
+  return filled;
+}
+
+function request(operation: (typeof OPERATIONS)[number], token: string | null, of = ids): Promise<Response> {
+  const { id, method, path } = operation;
+  const body = BODIES[id]?.(of);
+  const init = {
+    method: method.toUpperCase(),
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  };
+  const target = pathOf(path, of);
+  return token === null ? server.fetch(target, init) : server.as(token, target, init);
+}
+
+/** All that an answer says, but for the ids that the request had named. */
+async function whole(response: Response, of: Ids): Promise<string> {
+  const text = JSON.stringify([response.status, [...response.headers], await response.text()]);
+  return Object.values(of).reduce((rest, id) => rest.replaceAll(id, "…"), text);
+}
+
+const SOCKETS = OPERATIONS.filter(({ answers }) => answers.some(({ status }) => status === 101));
+
+test("API-2 every operation has its expectations here, and nothing else has", () => {
+  expect(Object.keys(EXPECTED).toSorted()).toEqual(OPERATIONS.map(({ id }) => id).toSorted());
+  const withBody = OPERATIONS.filter(({ body }) => body !== undefined).map(({ id }) => id);
+  expect(Object.keys(BODIES).toSorted()).toEqual(withBody.toSorted());
+  expect(SOCKETS).toHaveLength(2);
+});
+
+describe("AUTH-1 a bad credential", () => {
+  test.each(BAD)("%s: every operation answers 401, and changes nothing", async (_, make, challenge) => {
+    const token = await make();
+    const before = await state();
+    for (const operation of OPERATIONS) {
+      const response = await request(operation, token);
+      if (operation.open === true) {
+        expect(response.status).toBe(200);
+        continue;
+      }
+      const refused = await answer(response);
+      expectProblem(refused, 401, "UNAUTHENTICATED");
+      expect(refused.headers.get("www-authenticate"), operation.id).toBe(challenge);
+      expect([...refused.headers.keys()].toSorted()).toEqual(ANSWER_HEADERS);
+    }
+    expect(await state()).toBe(before);
+  });
+
+  test("tells nothing of methods either", async () => {
+    for (const path of new Set(OPERATIONS.filter(({ open }) => open !== true).map(({ path }) => path))) {
+      for (const method of ["HEAD", "OPTIONS", "GET", "POST", "PUT", "PATCH", "DELETE", "PROPFIND"]) {
+        const response = await server.fetch(pathOf(path, ids), { method });
+        expect([response.status, response.headers.get("allow")], `${method} ${path}`).toEqual([401, null]);
+      }
+    }
+  });
+
+  test.each(BAD)("BEARER-3 %s: every socket's door is shut", async (_, make) => {
+    const token = await make();
+    const bearer = token === null ? [] : [`bearer.${token}`];
+    for (const { path } of SOCKETS) {
+      const target = pathOf(path, ids);
+      expect((await server.knock(target, bearer)).response.status).toBe(401);
+      const { client } = await server.knock(target, ["dramatis.v1", ...bearer]);
+      expect(await client?.whenClosed()).toEqual({ code: 4401 });
+      expect([client?.frames, client?.others]).toEqual([[], []]);
+      // Only the first token counts, wherever others stand.
+      if (token === null) continue;
+      const second = await server.knock(target, ["dramatis.v1", ...bearer, `bearer.${owner}`]);
+      expect(await second.client?.whenClosed()).toEqual({ code: 4401 });
+    }
+  });
+});
+
+describe("G7 a good token of someone else", () => {
+  test.each(GUEST_NAMES)("%s: every operation answers as it should, and changes nothing", async (guest) => {
+    const token = await sign(GUESTS[guest]);
+    const before = await state();
+    for (const operation of OPERATIONS) {
+      const expected = EXPECTED[operation.id]?.[guest];
+      if (expected === MAY) {
+        if (operation.method !== "get") continue;
+        const response = await request(operation, token);
+        expect(response.status, operation.id).toBe(200);
+        const isStream = response.headers.get("content-type") === "text/event-stream";
+        const text = isStream ? "" : await response.text();
+        if (isStream) await response.body?.cancel();
+        if (guest === "operator") continue;
+        for (const secret of [WORD, ids.conversation, ids.letter]) expect(text).not.toContain(secret);
+        if (guest === "stranger") expect(text).not.toContain(ids.agent);
+        continue;
+      }
+      const [status, code] = expected ?? [];
+      expectProblem(await answer(await request(operation, token)), status ?? 0, code ?? "");
+    }
+    expect(await state()).toBe(before);
+  });
+
+  test.each(GUEST_NAMES)("%s: what is not theirs is answered as what is not there", async (guest) => {
+    const token = await sign(GUESTS[guest]);
+    for (const operation of OPERATIONS) {
+      if (EXPECTED[operation.id]?.[guest] === MAY) continue;
+      // Of what one may read, one may know that it is there.
+      if (operation.id === "startTurn" && guest === "operator") continue;
+      const [real, none] = [await request(operation, token), await request(operation, token, NOTHING)];
+      expect(await whole(real, ids), operation.id).toBe(await whole(none, NOTHING));
+    }
+  });
+
+  test("an operator reads over a socket, and cannot speak", async () => {
+    const token = await sign(GUESTS.operator);
+    const before = await state();
+    for (const { path } of SOCKETS) {
+      const client = await server.connect(token, pathOf(path, ids));
+      await client.frame("snapshot");
+      client.send({ type: "turn.start", id: "mine", content: "Let me speak." });
+      expect((await client.frame("error")).data).toMatchObject({ code: "FORBIDDEN", ref: "mine" });
+      client.close();
+    }
+    expect(await state()).toBe(before);
+  });
+});
+
+describe("DOOR-1, DOOR-3 who may not read is told the same at every socket's door, and nothing else", () => {
+  /** What a client could send along that something behind the door might believe. */
+  const headers = {
+    "x-dramatis-principal": encodeURIComponent(
+      JSON.stringify({ subject: "ada", tenant: "acme", roles: ["admin"] }),
+    ),
+    "x-dramatis-entrance": "sdk",
+    "x-test-principal": JSON.stringify({ subject: "ada", tenant: "acme", roles: ["admin"] }),
+  };
+  const tricks = (conversation: string) => ({
+    ...headers,
+    "x-partykit-room": `acme:${conversation}`,
+    "x-partykit-namespace": "conversation",
+    "x-cf-agents-subagent-url": `http://actor/sub/conversation/acme:${conversation}`,
+  });
+  const QUERIES = ["", "?_pk=mine", "?__agents_transport=capnweb&cf_agent_id=x", "?tenant=acme&room=x"];
+
+  test.each(["stranger", "outsider"] as const)("%s", async (guest) => {
+    const token = await sign(GUESTS[guest]);
+    const before = await state();
+    for (const { path } of SOCKETS) {
+      for (const query of QUERIES) {
+        for (const of of [ids, NOTHING]) {
+          const target = `${pathOf(path, of)}${query}`;
+          const offer = ["dramatis.v1", `bearer.${token}`];
+          const { response, client } = await server.knock(target, offer, tricks(ids.conversation));
+          expect([...response.headers]).toEqual([["sec-websocket-protocol", "dramatis.v1"]]);
+          expect(await client?.whenClosed()).toEqual({ code: 4404 });
+          expect(client?.frames.map(({ type, data }) => [type, data])).toEqual([
+            ["error", { code: "NOT_FOUND", message: "There is no such conversation.", retriable: false }],
+          ]);
+          expect(client?.others).toEqual([]);
+        }
+      }
+    }
+    expect(await state()).toBe(before);
+  });
+});
+
+describe("AGENT-3 frames of the SDK", () => {
+  const FRAMES = [
+    "cf_agent_state",
+    "cf_agent_state_error",
+    "cf_agent_identity",
+    "cf_agent_session",
+    "cf_agent_mcp_servers",
+    "cf_mcp_agent_event",
+    "cf_agent_use_chat_request",
+    "cf_agent_use_chat_response",
+    "cf_agent_chat_messages",
+    "cf_agent_chat_clear",
+    "cf_agent_chat_request_cancel",
+    "cf_agent_stream_resume_request",
+    "cf_agent_stream_resume_ack",
+    "cf_agent_tool_result",
+    "cf_agent_tool_approval",
+    "cf_agent_message_updated",
+  ].map((type) => ({
+    type,
+    id: "1",
+    state: { owned: true },
+    messages: [],
+    toolCallId: "1",
+    url: "http://a/",
+  }));
+  const CALLS = [
+    ...["sql", "destroy", "setState", "schedule", "broadcast", "constructor", "__proto__", "toString"],
+    ...["ingest", "startTurn", "deadLetters", "redeliver", "receive", "toolStatePut", "createSession"],
+  ].map((method) => ({ type: "rpc", id: method, method, args: [{ subject: "ada", roles: ["admin"] }] }));
+
+  test("change nothing and call nothing, whoever sends them, on both doors", async () => {
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const before = await state();
+    for (const { path } of SOCKETS) {
+      const client = await server.connect(owner, pathOf(path, ids));
+      await client.frame("snapshot");
+      const greeting = client.others.length;
+      const sent = [...FRAMES, ...CALLS];
+      for (const frame of sent) client.sendText(JSON.stringify(frame));
+      await client.settled();
+      const others = client.others.slice(greeting);
+      expect(client.framesOf("error").length + others.length).toBe(sent.length);
+      for (const { data } of client.framesOf("error")) expect(data.code).toBe("INVALID_SIGNAL");
+      if (path.startsWith("/conversations")) expect(client.others).toEqual([]);
+      else {
+        expect(others).toHaveLength(1 + CALLS.length);
+        for (const other of others) {
+          expect(JSON.stringify(other)).toMatch(/cf_agent_state_error|"success":false/);
+        }
+      }
+      client.close();
+    }
+    expect(await state()).toBe(before);
+    quiet.mockRestore();
+  });
+});
