@@ -5,24 +5,14 @@
  *        signatures. So there are no unsigned tokens, and no public key is ever taken for a secret.
  * JWT-2  A configuration that cannot be used lets nobody in, and says at `/health` what to change.
  * JWT-3  A token counts until its `exp`, and no token is without one.
- * JWT-4  Keys that could not be fetched are the server's failure (503), not the token's; those fetched before are taken for
- *        an hour longer.
  */
-import {
-  createLocalJWKSet,
-  createRemoteJWKSet,
-  customFetch,
-  errors,
-  type JWTPayload,
-  type JWTVerifyGetKey,
-  type JWTVerifyOptions,
-  jwtVerify,
-} from "jose";
+import { errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from "jose";
 import { z } from "zod";
 import { DramatisError } from "../shared/errors.ts";
 import { isChosenId } from "../shared/identifiers.ts";
 import { type Principal, ROLES } from "../shared/principal.ts";
 import { bearerToken } from "./bearer.ts";
+import { issuerKeys } from "./issuer-keys.ts";
 import { problem } from "./problem.ts";
 
 /** What is read of the environment. All are strings as they come; a wrong one throws `UNAVAILABLE`. */
@@ -53,10 +43,6 @@ const MAX_TOKEN_LENGTH = 8192;
 const CLOCK_TOLERANCE_S = 30;
 /** HS256 needs a key as long as its hash (RFC 7518 §3.2). */
 const MIN_SECRET_BYTES = 32;
-/** After a failed fetch of the keys, milliseconds until the next. */
-const KEYS_RETRY_MS = 5_000;
-/** While no newer keys can be had, those that were fetched are taken for so many milliseconds. */
-const KEYS_GRACE_MS = 3_600_000;
 /** The last second that dates can write with four digits of a year. */
 const MAX_TIME_S = 253_402_300_799;
 
@@ -176,7 +162,7 @@ function createVerifier(env: JwtEnv): Verifier {
     if (AUTH_SECRET !== undefined || AUTH_SECRET_PREVIOUS !== undefined) {
       throw misconfigured("set AUTH_SECRET or AUTH_JWKS_URL, not both.");
     }
-    return { keys: [remoteKeys(AUTH_JWKS_URL)], options: { ...options, algorithms: ASYMMETRIC } };
+    return { keys: [keysAt(AUTH_JWKS_URL)], options: { ...options, algorithms: ASYMMETRIC } };
   }
   if (AUTH_SECRET === undefined) throw misconfigured("set AUTH_SECRET or AUTH_JWKS_URL.");
   const keys = [checkedSecret("AUTH_SECRET", AUTH_SECRET)];
@@ -186,49 +172,10 @@ function createVerifier(env: JwtEnv): Verifier {
   return { keys, options: { ...options, algorithms: ["HS256"] } };
 }
 
-/**
- * The keys at an address, kept for ten minutes; an unknown key is looked for at once, but at most every 30 seconds, so
- * keys are rotated without a restart. Each request fetches for itself: on Workers what one request has begun, another
- * cannot await, and `jose` sees to that.
- */
-function remoteKeys(address: string): JWTVerifyGetKey {
+function keysAt(address: string): JWTVerifyGetKey {
   const url = URL.canParse(address) ? new URL(address) : null;
-  if (url === null || !isTrustworthy(url)) {
-    throw misconfigured("AUTH_JWKS_URL must be an https address (http on a loopback address only).");
-  }
-  let retryAt = 0;
-  let goodAt = Number.NEGATIVE_INFINITY;
-  const keys = createRemoteJWKSet(url, {
-    // A flood of tokens must not become a flood of requests to a server that is in trouble.
-    [customFetch]: async (input, init) => {
-      if (Date.now() < retryAt) throw new Error("The keys could not be fetched a moment ago.");
-      return fetch(input, init);
-    },
-  });
-  return async (header, token) => {
-    try {
-      const key = await keys(header, token);
-      if (keys.fresh) goodAt = Date.now();
-      return key;
-    } catch (cause) {
-      if (isOfToken(cause)) throw cause;
-      if (Date.now() >= retryAt) {
-        retryAt = Date.now() + KEYS_RETRY_MS;
-        console.error(`The keys at ${url.origin} could not be fetched:`, cause);
-      }
-      const known = Date.now() - goodAt < KEYS_GRACE_MS ? keys.jwks() : undefined;
-      const key = known && (await createLocalJWKSet(known)(header, token).catch(() => null));
-      if (key) return key;
-      throw new DramatisError("UNAVAILABLE", "The keys that tokens are checked with could not be fetched.", {
-        cause,
-      });
-    }
-  };
-}
-
-/** Whether the keys are well, and it is the token that names none of them. */
-function isOfToken(error: unknown): boolean {
-  return error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys;
+  if (url !== null && isTrustworthy(url)) return issuerKeys(url);
+  throw misconfigured("AUTH_JWKS_URL must be an https address (http on a loopback address only).");
 }
 
 function isTrustworthy({ protocol, hostname }: URL): boolean {
