@@ -25,7 +25,8 @@ export class Wakeups extends LifecycleCapability {
    * that failed. One is enough for all names: the SDK makes them one after another, each from all jobs in the queue.
    *
    * After a wake the alarm of an old job is there as a rule, but the life before may have ended because it could not be
-   * set. It is set anew once a life, when it is first asked for: one write of an alarm, and none of a row.
+   * set. It is set anew once a life, when it is first asked for: one write of an alarm, and none of a row. What is armed
+   * while the actor starts is set by the SDK at the end of the start, which fails if that does.
    */
   #alarm: Promise<void> | null = null;
 
