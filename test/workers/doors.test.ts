@@ -98,6 +98,25 @@ describe("expiry", () => {
     },
   );
 
+  test("CONN-3, WAKE-4 who is idle is cut off by an alarm that is late, whoever has come meanwhile", async () => {
+    const wait = stopClock();
+    await letterDelivered();
+    const start = seconds();
+    const [first, second] = [
+      await opened("/conversations/", start + 60),
+      await opened("/conversations/", start + 120),
+    ];
+    wait(60 + GRACE_S);
+    await runDurableObjectAlarm(actorOf(id));
+    expect(await first.whenClosed()).toEqual({ code: 4401 });
+    wait(61);
+    const third = await opened("/conversations/", start + 6_000);
+    expect(second.closed).toBeNull();
+    await runDurableObjectAlarm(actorOf(id));
+    expect(await second.whenClosed()).toEqual({ code: 4401 });
+    await third.settled();
+  });
+
   test("JWT-3 a token may be good until the year 9999", async () => {
     const client = await opened("/conversations/", 253_402_300_799);
     await client.settled();

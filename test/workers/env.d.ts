@@ -14,6 +14,7 @@ declare namespace Cloudflare {
     LimitedConversation: DurableObjectNamespace;
     FIVE_A_MINUTE: RateLimit;
     PortHost: DurableObjectNamespace<import("./worker.ts").PortHost>;
+    Sleeper: DurableObjectNamespace<import("./worker.ts").Sleeper>;
     Courier: DurableObjectNamespace<import("./worker.ts").Courier>;
     Orders: DurableObjectNamespace<import("./worker.ts").Orders>;
     Stock: DurableObjectNamespace<import("./worker.ts").Stock>;

@@ -11,6 +11,7 @@ import { D1Directory } from "../../src/directory/d1-directory.ts";
 import type { SessionEvent, StoredSession } from "../../src/memory/types.ts";
 import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
+import { systemIds } from "../../src/ports/workers/system.ts";
 import { RECORDED_ENDS } from "../support/releases/ends.ts";
 import {
   decodeRecording,
@@ -71,16 +72,18 @@ async function install(stub: DurableObjectStub, { storage }: Recording): Promise
   await evictDurableObject(stub);
 }
 
-/** The wake-up that every release leaves in the SDK's job queue while turns are active. */
-async function armWindow(stub: DurableObjectStub): Promise<void> {
+/** A wake-up as every release leaves it in the SDK's job queue: `window` while turns are active. */
+async function arm(stub: DurableObjectStub, name: string, milliseconds: number): Promise<void> {
   await runInDurableObject(stub, async (_, { storage }) => {
-    const time = Date.now() + 10_000;
+    const time = Date.now() + milliseconds;
     storage.sql.exec(
       `INSERT OR REPLACE INTO cf_agents_jobs (id, capability, fn, time)
-        VALUES ('dramatis:window', 'dramatis-wakeups', 'window', ?)`,
+        VALUES (?, 'dramatis-wakeups', ?, ?)`,
+      `dramatis:${name}`,
+      name,
       time,
     );
-    await storage.setAlarm(time);
+    await storage.setAlarm(Date.now() + 10_000);
   });
 }
 
@@ -100,7 +103,7 @@ async function revive(recording: Recording): Promise<TestConversation> {
   const revived = new TestConversation(conversation.id);
   // The SDK makes its own tables when an actor is first spoken to.
   await request(revived.path);
-  await armWindow(revived.stub);
+  await arm(revived.stub, "window", 10_000);
   await install(revived.stub, recording);
   return revived;
 }
@@ -172,20 +175,55 @@ test.each(recorded("conversation").filter(({ name }) => name === "during-model-c
   },
 );
 
+/** The methods of an agent that tests call as other actors do. */
+interface AgentPeer {
+  addConversation(id: string): Promise<object>;
+  conversations(): Promise<{ value: { items: { id: string }[] } }>;
+}
+
 describe.each(recorded("agent"))("G4 agent of $release on workerd", (recording) => {
   const stub = env.Agent.getByName("test:recorded");
+  // SAFETY: the class is made by the application; these are methods of it.
+  const agent = stub as unknown as AgentPeer;
+  const indexed = async () => (await agent.conversations()).value.items.map(({ id }) => id);
 
   beforeAll(() => install(stub, recording));
+
+  test("takes a conversation from one that still runs on 0.1.0, once", async () => {
+    const before = await indexed();
+    const id = `conv_${systemIds.ulid()}`;
+    for (let time = 0; time < 2; time++) expect(await agent.addConversation(id)).toMatchObject({ ok: true });
+    expect(await indexed()).toEqual([...before, id]);
+    expect(await agent.addConversation("nonsense")).toMatchObject({ error: { code: "INVALID_INPUT" } });
+    await install(stub, recording);
+  });
+
+  test("learns of a conversation that neither it nor the directory was told of", async () => {
+    const [created] = recorded("conversation").filter(({ name }) => name === "created");
+    if (created === undefined) throw new Error("There is no such recording.");
+    const conversation = await revive(created);
+    const listed = async () => {
+      const response = await request("/api/conversations?limit=200&order=desc");
+      return (await response.json<{ conversations: { id: string }[] }>()).conversations.map(({ id }) => id);
+    };
+    expect([await indexed(), await listed()].flat()).not.toContain(conversation.id);
+    await arm(conversation.stub, "registration", -1);
+    expect(await conversation.wake()).toBe(true);
+    await expect.poll(indexed).toContain(conversation.id);
+    await expect.poll(listed).toContain(conversation.id);
+    const jobs = () =>
+      runInDurableObject(conversation.stub, (_, { storage }) =>
+        storage.sql.exec("SELECT fn FROM cf_agents_jobs WHERE fn IN ('registration', 'directory')").toArray(),
+      );
+    await expect.poll(jobs).toEqual([]);
+    await install(stub, recording);
+  });
 
   test("answers with its identity and its conversations, and has new ones", async () => {
     const { identity, conversations } = recording.views as Record<string, { items: object[] }>;
     const response = await request("/api/agents/recorded");
     expect([response.status, await response.json()]).toMatchObject([200, identity ?? {}]);
     const conversation = await createConversation("recorded");
-    // SAFETY: the class is made by the application; this is a method of it.
-    const agent = stub as unknown as {
-      conversations(): Promise<{ value: { items: { id: string }[] } }>;
-    };
     const listed = await agent.conversations();
     expect(listed.value.items.slice(0, -1)).toEqual(conversations?.items);
     expect(listed.value.items.at(-1)?.id).toBe(conversation.id);

@@ -1,5 +1,6 @@
 /** Entry of the Worker that the tests on workerd run in: the application, and actors that exist only to be tested. */
 import { DurableObject } from "cloudflare:workers";
+import { Lifecycle } from "agents/lifecycle";
 import { z } from "zod";
 import { workersAIAdapter } from "../../src/adapters/workers-ai.ts";
 import type { Answer, Attempt } from "../../src/agents/mailbox/answer.ts";
@@ -7,6 +8,7 @@ import type { Envelope } from "../../src/agents/mailbox/envelope.ts";
 import { NotNow } from "../../src/agents/mailbox/handlers.ts";
 import { newOperationId } from "../../src/agents/mailbox/operation-id.ts";
 import { SessionAgent } from "../../src/agents/session-agent.ts";
+import { Wakeups } from "../../src/agents/wakeups.ts";
 import { D1DeadLetters } from "../../src/directory/dead-letters.ts";
 import { dramatis } from "../../src/dramatis.ts";
 import { localAuthorize } from "../../src/http/authorize.ts";
@@ -38,6 +40,20 @@ export const { Conversation: LimitedConversation } = dramatis({
 
 /** A bare Durable Object whose storage the port tests use from inside. */
 export class PortHost extends DurableObject {}
+
+/** Nothing but wake-ups: what it does when it is woken, and when it wants to be again, a test says. */
+export class Sleeper extends DurableObject {
+  /** Wake-ups that came. */
+  readonly woken: string[] = [];
+  again: number | null = null;
+  readonly wakeups = new Wakeups({ first: () => this.#wake("first"), second: () => this.#wake("second") });
+  readonly lifecycle = Lifecycle.install(this).use(this.wakeups);
+
+  #wake(name: string): number | null {
+    this.woken.push(name);
+    return this.again;
+  }
+}
 
 /** A `SessionAgent` as an application would write it. */
 export class PlainSessionAgent extends SessionAgent {

@@ -16,10 +16,11 @@ import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
 import { systemClock } from "../../ports/workers/system.ts";
 import { asResult, DramatisError } from "../../shared/errors.ts";
-import { CHOSEN_ID_RULE, isChosenId } from "../../shared/identifiers.ts";
+import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../shared/identifiers.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
+import { Publication } from "../publication.ts";
 import { SessionAgent } from "../session-agent.ts";
 import { Wakeups } from "../wakeups.ts";
 import type { AgentApi, AgentIdentity, CreateAgent } from "./api.ts";
@@ -34,8 +35,6 @@ export interface AgentServices<Env> {
   directory(env: Env): Directory | null;
   deadLetters(env: Env): DeadLetterDirectory | null;
 }
-
-const DIRECTORY_RETRY_MS = 15_000;
 
 const chosenId = z.string().refine(isChosenId, CHOSEN_ID_RULE);
 const projectIds = z.array(chosenId).min(1, "Give at least one project.").max(100);
@@ -59,10 +58,14 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       new DurableKeyValue(this.ctx.storage),
     );
     readonly #wakeups = new Wakeups({
-      directory: () => {
-        this.ctx.waitUntil(this.#publish());
-        return null;
-      },
+      directory: () => this.#publication.wake(),
+    });
+    readonly #publication = new Publication({
+      put: async () => services.directory(this.env)?.putAgent(this.#store.identity()),
+      changedAt: () => Date.parse(this.#store.identity().updatedAt),
+      now: () => systemClock.now(),
+      arm: (milliseconds) => this.#wakeups.arm("directory", milliseconds),
+      disarm: () => this.#wakeups.disarm("directory"),
     });
 
     constructor(ctx: DurableObjectState, env: Env) {
@@ -96,8 +99,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
           createdAt: now,
           updatedAt: now,
         };
-        this.#store.create(identity);
-        await this.#publish();
+        await this.#commit(() => this.#store.create(identity));
         return identity;
       });
     }
@@ -121,8 +123,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
           ...(checked.projectIds === undefined ? {} : { projectIds: checked.projectIds }),
           updatedAt: new Date(systemClock.now()).toISOString(),
         };
-        this.#store.update(identity);
-        await this.#publish();
+        await this.#commit(() => this.#store.update(identity));
         return identity;
       });
     }
@@ -137,6 +138,19 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 
     async conversations(options?: PageOptions) {
       return asResult(() => this.#store.conversations(options));
+    }
+
+    /**
+     * For conversations of release 0.1.0, which call this where later ones send `conversation.opened`: during a deploy
+     * such a conversation may still run when its agent is already new. Twice is once.
+     */
+    async addConversation(conversationId: string) {
+      return asResult(() => {
+        if (!isConversationId(conversationId))
+          throw new DramatisError("INVALID_INPUT", "Give a conversation id.");
+        this.#store.addConversation(conversationId, systemClock.now());
+        return null;
+      });
     }
 
     #resolve(persona: Persona | DefinitionReference) {
@@ -156,14 +170,14 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       }
     }
 
-    /** Tells the directory of the identity; if it does not answer, again later. */
-    async #publish(): Promise<void> {
-      try {
-        await services.directory(this.env)?.putAgent(this.#store.identity());
-      } catch (error) {
-        console.error("The directory could not be told of the agent:", error);
-        await this.#wakeups.arm("directory", DIRECTORY_RETRY_MS);
-      }
+    /** Commits a change of the identity, and tells the directory of it. */
+    async #commit(change: () => void): Promise<void> {
+      const { armed } = this.ctx.storage.transactionSync(() => {
+        change();
+        return { armed: this.#publication.note() };
+      });
+      await armed;
+      await this.#publication.publish();
     }
   };
 }

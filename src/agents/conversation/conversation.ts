@@ -27,6 +27,7 @@ import { CONVERSATION_OPENED } from "../agent/envelopes.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
 import type { TaskExecutor, ToolStateApi, ToolStateEntry } from "../executor/types.ts";
 import { newOperationId } from "../mailbox/operation-id.ts";
+import { Publication } from "../publication.ts";
 import { SessionAgent } from "../session-agent.ts";
 import { Wakeups } from "../wakeups.ts";
 import { checkReader, checkSpeaker } from "./access.ts";
@@ -74,7 +75,6 @@ export interface ConversationServices<Env> {
 
 /** While turns are active the actor looks after them this often, in milliseconds; a crash costs at most as much. */
 const HEARTBEAT_MS = 10_000;
-const REGISTRATION_RETRY_MS = 15_000;
 
 /** The class `Conversation` of an application. */
 export function createConversationClass<Env extends Cloudflare.Env>(
@@ -91,15 +91,23 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         this.#runtime.reconcile();
         return this.#runtime.busy ? HEARTBEAT_MS : null;
       },
-      registration: () => {
-        this.ctx.waitUntil(this.#register());
-        return null;
-      },
+      directory: () => this.#publication.wake(),
+      registration: () => this.#announceAgain(),
       expiry: () => {
         this.#subscribers.publish([]);
         const next = Math.min(this.#subscribers.nextExpiry, nextExpiry(this.#clients()));
         return next === Infinity ? null : Math.max(0, next - systemClock.now());
       },
+    });
+    readonly #publication = new Publication({
+      put: async () => {
+        const { record } = this.#runtime.state;
+        await services.directory(this.env)?.putConversation(record.tenant, conversationView(record, 0));
+      },
+      changedAt: () => this.#runtime.state.record.createdAt,
+      now: () => systemClock.now(),
+      arm: (milliseconds) => this.#wakeups.arm("directory", milliseconds),
+      disarm: () => this.#wakeups.disarm("directory"),
     });
     readonly #guard = new ConnectionGuard({
       connectionOf: (socket) => this.#connectionOf(socket),
@@ -179,12 +187,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const agent = await services.actors(this.env).agent(principal.tenant, checked.agentId);
         const part = unwrap(await agent.persona());
         const record = conversationRecord(principal, checked, part, systemClock.now());
-        let armed: Promise<void> | undefined;
-        this.#runtime.create(record, () => {
-          armed = this.#tellAgent(record);
-        });
-        await armed;
-        await this.#register();
+        const armed: Promise<void>[] = [];
+        this.#runtime.create(record, () => armed.push(...this.#announce(record)));
+        await Promise.all(armed);
+        await this.#publication.publish();
         return conversationView(record, 0);
       });
     }
@@ -383,25 +389,24 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return openingSlices({ runtime: this.#runtime, queries: this.#queries, clock: systemClock }, from);
     }
 
-    /** The agent's index learns of this conversation; call it in the transaction that creates it. */
-    #tellAgent({ tenant, agentId }: ConversationRecord): Promise<void> {
-      return this.mailbox.send({
+    /** The agent's index and the directory learn of this conversation; call it in the transaction that creates it. */
+    #announce({ tenant, agentId }: ConversationRecord): Promise<void>[] {
+      const told = this.mailbox.send({
         operationId: newOperationId(),
         to: { kind: "agent", tenant, id: agentId },
         type: CONVERSATION_OPENED,
         body: {},
       });
+      return [told, this.#publication.note()];
     }
 
-    /** Tells the directory of this conversation; if it does not answer, again later. */
-    async #register(): Promise<void> {
+    /** Release 0.1.0 armed this until both knew of the conversation, and does not say who did not. It comes once. */
+    #announceAgain(): null {
       const { record } = this.#runtime.state;
-      try {
-        await services.directory(this.env)?.putConversation(record.tenant, conversationView(record, 0));
-      } catch (error) {
-        console.error("The conversation could not be registered:", error);
-        await this.#wakeups.arm("registration", REGISTRATION_RETRY_MS);
-      }
+      for (const armed of this.ctx.storage.transactionSync(() => this.#announce(record)))
+        armed.catch((error: unknown) => console.error(error));
+      void this.#publication.publish();
+      return null;
     }
   };
 }

@@ -10,8 +10,6 @@
  *        that can never be planned or committed fails its turn.
  * RUN-5  Turns are limited whoever starts them and through whatever door. Only a turn that began counts: neither a
  *        repeated message nor one that was refused does.
- * RUN-6  A message is answered for only when the wake-up of its turn is armed; what failed to arm is armed again with the
- *        next commit, or a second later.
  */
 
 import type { Content, Frame } from "../../client/protocol.ts";
@@ -23,6 +21,7 @@ import { DramatisError, type ErrorData, toErrorData } from "../../shared/errors.
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
 import type { StartedTurn } from "./api.ts";
+import { ArmedWindow, type ArmedWindowPorts } from "./armed-window.ts";
 import { DeltaBuffer } from "./dispatch/delta-buffer.ts";
 import { type EffectHost, type EffectPorts, EffectRunner } from "./dispatch/effect-runner.ts";
 import { type Effect, effectOfTurn, effectsOf } from "./dispatch/effects.ts";
@@ -38,29 +37,16 @@ import { type ConversationRecord, type ConversationState, finalReply, type Turn 
 import { type Committed, ConversationStore } from "./store/conversation-store.ts";
 import { ToolStateStore } from "./store/tool-state.ts";
 
-/** Keeps the actor alive, and brings it back, while turns are active. */
-export interface ActiveWindow {
-  /**
-   * Called inside the transaction that makes the first turn active. What it writes commits with it, and what cannot be
-   * written throws there; the promise resolves when the wake-up is armed.
-   */
-  open(): Promise<void>;
-}
-
-export interface ConversationPorts extends EffectPorts {
+export interface ConversationPorts extends EffectPorts, ArmedWindowPorts {
   database: SqlDatabase;
   keyValue: KeyValue;
   ids: Ids;
   gate: Gate;
-  window: ActiveWindow;
   /** Turns that are accepted; absent = as many as come. Counted in memory: an actor that wakes counts anew. */
   turnLimit?: RateLimit;
   /** Takes frames in order, to be shown to whoever watches. */
   publish: (frames: Frame[]) => void;
 }
-
-/** Before a wake-up that could not be armed is armed again, in milliseconds. */
-const ARM_RETRY_MS = 1_000;
 
 export class ConversationRuntime {
   readonly store: ConversationStore;
@@ -68,18 +54,18 @@ export class ConversationRuntime {
   readonly #effects: EffectRunner;
   readonly #window: SessionWindow;
   readonly #toolState: ToolStateStore;
+  readonly #wakeup: ArmedWindow;
   /** Outcomes of effects that the store refused for now, as they were reported together. */
   readonly #unsaved: (readonly EffectSignal[])[] = [];
   #state: ConversationState | null = null;
   #turnBucket: TokenBucket | null;
-  /** The arming of the wake-up; `null` while this life does not know that it is armed. */
-  #armed: Promise<void> | null = null;
 
   constructor(private readonly ports: ConversationPorts) {
     this.store = new ConversationStore(ports.database, ports.keyValue);
     this.#window = new SessionWindow(this.store.events);
     this.#effects = new EffectRunner(ports, this.#effectHost());
     this.#toolState = new ToolStateStore(ports.keyValue);
+    this.#wakeup = new ArmedWindow(ports, () => this.busy);
     this.deltas = new DeltaBuffer(ports.clock, ports.publish);
     this.#turnBucket = ports.turnLimit === undefined ? null : tokenBucket(ports.turnLimit);
   }
@@ -114,7 +100,7 @@ export class ConversationRuntime {
   async wake(): Promise<void> {
     if (!this.busy) return;
     this.#apply([{ type: "conversation.cmd.recover" }]);
-    await this.#whenArmed();
+    await this.#wakeup.whenArmed();
   }
 
   /** Commits what could not be committed before, then starts every effect that the state calls for and that is not running. */
@@ -150,7 +136,7 @@ export class ConversationRuntime {
     const known = key === undefined ? undefined : this.store.turnOfKey(signal.caller.userId, key);
     if (known !== undefined) {
       const started = this.#acceptedBefore(known, signal);
-      await this.#whenArmed();
+      await this.#wakeup.whenArmed();
       return started;
     }
     this.#checkReplyTo(signal.data.replyToMessageId);
@@ -161,7 +147,7 @@ export class ConversationRuntime {
     this.#turnBucket = bucket;
     const turn = this.state.active.get(this.state.turns);
     if (turn === undefined) throw new Error("An accepted message has started a turn.");
-    await this.#whenArmed();
+    await this.#wakeup.whenArmed();
     return startedTurn(turn, false);
   }
 
@@ -208,36 +194,6 @@ export class ConversationRuntime {
     return startedTurn(turn, true);
   }
 
-  /** Resolves when the wake-up of the active turns is armed; one that could not be armed is armed again. */
-  async #whenArmed(): Promise<void> {
-    if (this.busy) await (this.#armed ?? this.#arm());
-  }
-
-  #arm(): Promise<void> {
-    const armed = this.#openWindow();
-    this.#armed = armed;
-    armed.catch((error: unknown) => {
-      console.error(error);
-      if (this.#armed !== armed) return;
-      this.#armed = null;
-      this.#armLater();
-    });
-    return armed;
-  }
-
-  #openWindow(): Promise<void> {
-    try {
-      return this.ports.window.open();
-    } catch (error) {
-      this.#armLater();
-      throw error;
-    }
-  }
-
-  #armLater(): void {
-    this.ports.clock.timer(ARM_RETRY_MS, () => void this.#whenArmed().catch(() => undefined));
-  }
-
   /**
    * Plans and commits signals as one transition, publishes it and starts its effects. The commit that makes the first
    * turn active arms the wake-up, and so does every one after it until that has worked.
@@ -249,8 +205,8 @@ export class ConversationRuntime {
     if (transition.entries.length === 0) return;
     const { state, row } = this.#commit(transition, now, () => {
       beside(transition.state.turns);
-      const isFirst = before.active.size === 0 || this.#armed === null;
-      if (isFirst && transition.state.active.size > 0) void this.#arm();
+      const isFirst = before.active.size === 0 || !this.#wakeup.isArmed;
+      if (isFirst && transition.state.active.size > 0) void this.#wakeup.arm();
     });
     this.#state = state;
     this.#publish(
@@ -263,12 +219,11 @@ export class ConversationRuntime {
     }
   }
 
-  /** What is armed in a transaction that fails is armed no more. */
   #commit(transition: Transition, now: number, beside: () => void): Committed {
     try {
       return this.store.commit(transition, now, beside);
     } catch (error) {
-      this.#armed = null;
+      this.#wakeup.forget();
       throw error;
     }
   }

@@ -1,0 +1,116 @@
+/** An actor that tells a directory which is slow, or down for a while. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { Publication } from "../../src/agents/publication.ts";
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+
+const errors = vi.spyOn(console, "error");
+beforeEach(() => void errors.mockImplementation(() => undefined));
+afterEach(() => void errors.mockReset());
+
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+/** What outlasts a life of the actor, and the directory. */
+class World {
+  now = Date.UTC(2026, 0, 1);
+  stored = { value: "", changedAt: this.now };
+  armed: number | null = null;
+  listed = "";
+  put: () => Promise<void> = async () => undefined;
+
+  begin(): Publication {
+    return new Publication({
+      put: async () => {
+        const { value } = this.stored;
+        await this.put();
+        this.listed = value;
+      },
+      changedAt: () => this.stored.changedAt,
+      now: () => this.now,
+      arm: async (milliseconds) => {
+        this.armed ??= this.now + milliseconds;
+      },
+      disarm: () => {
+        this.armed = null;
+      },
+    });
+  }
+
+  async change(publication: Publication, value: string): Promise<void> {
+    this.stored = { value, changedAt: this.now };
+    await publication.note();
+  }
+
+  /** The wake-up comes. */
+  ring(publication: Publication): void {
+    this.now = this.armed ?? Number.NaN;
+    const again = publication.wake();
+    this.armed = again === null ? null : this.now + again;
+  }
+}
+
+test("PUB-1 a change whose actor dies before it was published is published by the wake-up", async () => {
+  const world = new World();
+  await world.change(world.begin(), "first");
+  expect(world.armed).toBe(world.now + 15 * SECOND);
+  world.ring(world.begin());
+  expect(world.armed, "stays armed until the put has succeeded").not.toBeNull();
+  await settled();
+  expect(world.listed).toBe("first");
+  expect(world.armed).toBeNull();
+});
+
+test("PUB-1 a life that ends during a slow put leaves the wake-up to the next one", async () => {
+  const world = new World();
+  await world.change(world.begin(), "first");
+  world.put = () => new Promise(() => undefined);
+  world.ring(world.begin());
+  await settled();
+  world.put = async () => undefined;
+  world.ring(world.begin());
+  await settled();
+  expect(world.listed).toBe("first");
+});
+
+test("PUB-2 what changes during a put is put after it, one at a time", async () => {
+  const world = new World();
+  const publication = world.begin();
+  const waiting: (() => void)[] = [];
+  world.put = () => new Promise((resolve) => waiting.push(resolve));
+  await world.change(publication, "old");
+  const published = publication.publish();
+  await world.change(publication, "new");
+  void publication.publish();
+  expect(waiting).toHaveLength(1);
+  waiting[0]?.();
+  await settled();
+  expect([world.listed, world.armed === null]).toEqual(["old", false]);
+  waiting[1]?.();
+  await published;
+  expect([world.listed, world.armed]).toEqual(["new", null]);
+});
+
+test("PUB-3 a directory that stays away is tried 15 seconds later, then ever more rarely, at least every 15 minutes", async () => {
+  const world = new World();
+  world.put = () => Promise.reject(new Error("no such table"));
+  const publication = world.begin();
+  await world.change(publication, "first");
+  await publication.publish();
+  const pauses: number[] = [];
+  for (let attempt = 0; attempt < 10; attempt++) {
+    const before = world.now;
+    // Every other attempt finds the actor as it woke.
+    world.ring(attempt % 2 === 0 ? publication : world.begin());
+    pauses.push(world.now - before);
+    await settled();
+  }
+  const expected = [15 * SECOND, 15 * SECOND, 30 * SECOND, MINUTE, 2 * MINUTE, 4 * MINUTE, 8 * MINUTE];
+  expect(pauses).toEqual([...expected, 15 * MINUTE, 15 * MINUTE, 15 * MINUTE]);
+  world.put = async () => undefined;
+  world.ring(publication);
+  await settled();
+  expect(world.listed).toBe("first");
+  await world.change(publication, "second");
+  expect(world.armed).toBe(world.now + 15 * SECOND);
+});

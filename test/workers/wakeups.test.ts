@@ -1,0 +1,112 @@
+/** Wake-ups on the SDK's real job queue, over storage whose alarm fails, hangs, or comes late. */
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Sleeper } from "./worker.ts";
+
+const MINUTE = 60_000;
+
+/** Inside an actor that nobody woke before. */
+function asleep<Value>(body: (sleeper: Sleeper, storage: DurableObjectStorage) => Promise<Value>) {
+  const stub = env.Sleeper.getByName(crypto.randomUUID());
+  return runInDurableObject(stub, (sleeper, { storage }) => body(sleeper, storage));
+}
+
+/** The jobs in the queue, as their times from now. */
+const jobs = (storage: DurableObjectStorage) =>
+  storage.sql
+    .exec<{ fn: string; time: number }>("SELECT fn, time FROM cf_agents_jobs ORDER BY fn")
+    .toArray()
+    .map(({ fn, time }) => [fn, time - Date.now()]);
+
+/** The platform fires what is due, or, for a late alarm, was due long ago. */
+const ring = (sleeper: Sleeper) => (sleeper as unknown as { alarm(): Promise<void> }).alarm();
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
+afterEach(() => void vi.useRealTimers());
+
+const wait = (milliseconds: number) => void vi.setSystemTime(Date.now() + milliseconds);
+
+describe("WAKE-3 a wake-up is armed", () => {
+  test("when the platform's alarm is set, and not because an attempt that failed has left its job", () =>
+    asleep(async ({ wakeups }, storage) => {
+      const setAlarm = vi.spyOn(storage, "setAlarm").mockRejectedValueOnce(new Error("not now"));
+      await expect(wakeups.arm("first", MINUTE)).rejects.toThrow("not now");
+      expect(jobs(storage)).toEqual([["first", MINUTE]]);
+      expect(await storage.getAlarm()).toBeNull();
+      await wakeups.arm("first", MINUTE);
+      expect(await storage.getAlarm()).toBe(Date.now() + MINUTE);
+      await wakeups.arm("first", MINUTE);
+      expect(setAlarm).toHaveBeenCalledTimes(2);
+    }));
+
+  test("for all who ask for it, no sooner than for the first", () =>
+    asleep(async ({ wakeups }, storage) => {
+      const refusals: ((error: Error) => void)[] = [];
+      const setAlarm = vi
+        .spyOn(storage, "setAlarm")
+        .mockImplementationOnce(() => new Promise((_, reject) => void refusals.push(reject)));
+      const both = [wakeups.arm("first", MINUTE), wakeups.arm("first", MINUTE)];
+      const settled = Promise.allSettled(both);
+      await vi.waitFor(() => expect(setAlarm).toHaveBeenCalledTimes(1));
+      refusals[0]?.(new Error("after a while"));
+      expect((await settled).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    }));
+
+  test("by the alarm of another, for that is set from all jobs", () =>
+    asleep(async ({ wakeups }, storage) => {
+      const setAlarm = vi.spyOn(storage, "setAlarm").mockRejectedValueOnce(new Error("not now"));
+      await expect(wakeups.arm("first", MINUTE)).rejects.toThrow("not now");
+      await wakeups.arm("second", 2 * MINUTE);
+      await wakeups.arm("first", MINUTE);
+      expect(setAlarm).toHaveBeenCalledTimes(2);
+      expect(await storage.getAlarm()).toBe(Date.now() + MINUTE);
+    }));
+
+  test("again, once, by a life that finds a job of the life before", async () => {
+    const stub = env.Sleeper.getByName(crypto.randomUUID());
+    await runInDurableObject(stub, ({ wakeups }) => wakeups.arm("first", MINUTE));
+    // As a life leaves it whose alarm could not be set.
+    await runInDurableObject(stub, (_, { storage }) => storage.deleteAlarm());
+    await evictDurableObject(stub);
+    await runInDurableObject(stub, async ({ wakeups }, { storage }) => {
+      const setAlarm = vi.spyOn(storage, "setAlarm");
+      for (let time = 0; time < 3; time++) await wakeups.arm("first", MINUTE);
+      expect(setAlarm).toHaveBeenCalledTimes(1);
+      expect(await storage.getAlarm()).toBe(Date.now() + MINUTE);
+    });
+  });
+});
+
+describe("WAKE-4 while the alarm is late", () => {
+  test("a job that is due, and whose handler ran for another time, is not put off by a later wish", () =>
+    asleep(async (sleeper, storage) => {
+      vi.spyOn(storage, "setAlarm").mockResolvedValue();
+      await sleeper.wakeups.arm("first", MINUTE);
+      sleeper.again = MINUTE;
+      wait(MINUTE);
+      await ring(sleeper);
+      expect(sleeper.woken).toEqual(["first"]);
+      expect(jobs(storage)).toEqual([["first", MINUTE]]);
+
+      wait(2 * MINUTE);
+      await sleeper.wakeups.arm("first", 60 * MINUTE);
+      expect(jobs(storage)).toEqual([["first", -MINUTE]]);
+      await ring(sleeper);
+      expect(sleeper.woken).toEqual(["first", "first"]);
+    }));
+
+  test("a wish that comes while its handler runs wins over what the handler asks for", () =>
+    asleep(async (sleeper, storage) => {
+      vi.spyOn(storage, "setAlarm").mockResolvedValue();
+      await sleeper.wakeups.arm("first", 0);
+      wait(1);
+      const push = sleeper.woken.push.bind(sleeper.woken);
+      sleeper.woken.push = (name) => {
+        void sleeper.wakeups.arm("first", 0);
+        return push(name);
+      };
+      await ring(sleeper);
+      expect(jobs(storage)).toEqual([["first", 0]]);
+    }));
+});
