@@ -384,6 +384,7 @@ describe("a mailbox", () => {
       database,
       keyValue: new NodeKeyValue(database),
       clock,
+      checkStorage: () => undefined,
       self: () => address("a"),
       deliver,
       arm: () => Promise.resolve(),

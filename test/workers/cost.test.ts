@@ -93,6 +93,7 @@ class CountedConversation {
       database: new DurableSqlDatabase(counted),
       keyValue: new DurableKeyValue(counted),
       clock: systemClock,
+      checkStorage: () => undefined,
       self: () => ({ kind: "conversation", tenant: "test", id: "conv_cost" }),
       deliver: () => new Promise(() => undefined),
       arm: () => Promise.resolve(),

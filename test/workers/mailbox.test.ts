@@ -532,6 +532,7 @@ describe("what an envelope costs", () => {
           database: new DurableSqlDatabase(counted),
           keyValue: new DurableKeyValue(counted),
           clock: systemClock,
+          checkStorage: () => undefined,
           self: () => address(id),
           deliver,
           arm: () => Promise.resolve(),
