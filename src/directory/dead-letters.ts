@@ -1,6 +1,9 @@
 /**
  * The directory of dead letters: one row for each that an actor of the tenant has. The actors own them and write these
  * rows; redelivering begins by finding here whose a letter is.
+ *
+ * DEAD-4  A row leaves when its operation is 35 days old, as its letter does: whatever is written to a tenant's list takes
+ *         up to 100 such rows out of it, also those of actors that never send again.
  */
 import type { DeadLetterView } from "../agents/mailbox/dead-letter.ts";
 import { firstOperationId } from "../agents/mailbox/envelope.ts";
