@@ -2,7 +2,7 @@
  * The end of an envelope's stay in the outbox.
  *
  * MAIL-11  An outcome is told in the transaction that takes the envelope out of the outbox (and makes it a dead letter
- *          unless it was delivered), so it is told once.
+ *          unless it was delivered), so it is told once for each time the envelope was put there.
  */
 import type { ErrorData } from "../../shared/errors.ts";
 import type { DeadLetter } from "./dead-letter.ts";
