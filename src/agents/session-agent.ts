@@ -63,9 +63,18 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
       storage: ctx.storage,
       lifecycle: this.lifecycle,
       env,
+      checkStorage: () => this.checkStorage(),
       self: () => this.mailboxAddress,
       directory: () => this.deadLetterDirectory(),
     });
+  }
+
+  /**
+   * Throws `UNAVAILABLE` while the storage is of a newer release than the code: then the mailbox leaves it alone. A
+   * subclass with storage of its own that carries a version asks for that, too.
+   */
+  protected checkStorage(): void {
+    this.openSessionStore();
   }
 
   /** The kind of this actor's address: its binding's name in kebab case, by default from the name of the class. */

@@ -1,8 +1,13 @@
 /**
  * The directory of dead letters: one row for each that an actor of the tenant has. The actors own them and write these
  * rows; redelivering begins by finding here whose a letter is.
+ *
+ * DEAD-4  A row leaves when its operation is 35 days old, as its letter does: whatever is written to a tenant's list takes
+ *         up to 100 such rows out of it, also those of actors that never send again.
  */
 import type { DeadLetterView } from "../agents/mailbox/dead-letter.ts";
+import { firstOperationId } from "../agents/mailbox/envelope.ts";
+import { LETTER_KEPT_MS } from "../agents/mailbox/limits.ts";
 import type { DeadLetterPublication } from "../agents/mailbox/ports.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
@@ -21,6 +26,9 @@ const AFTER_ALL = "op~";
 const PUT = `INSERT INTO dead_letters (tenant, operation_id, letter) VALUES (?1, ?2, ?3)
 ON CONFLICT DO UPDATE SET letter = excluded.letter`;
 const REMOVE = "DELETE FROM dead_letters WHERE tenant = ?1 AND operation_id = ?2";
+/** Letters of a tenant that their actors no longer keep either; in batches, whenever one is written. */
+const TRIM = `DELETE FROM dead_letters WHERE tenant = ?1 AND operation_id IN
+(SELECT operation_id FROM dead_letters WHERE tenant = ?1 AND operation_id < ?2 ORDER BY operation_id LIMIT 100)`;
 const FIND = "SELECT letter FROM dead_letters WHERE tenant = ?1 AND operation_id = ?2";
 const LIST = {
   asc: "SELECT letter FROM dead_letters WHERE tenant = ?1 AND operation_id > ?2 ORDER BY operation_id LIMIT ?3",
@@ -37,11 +45,16 @@ export class D1DeadLetters implements DeadLetterDirectory {
   }
 
   async put(tenant: string, letter: DeadLetterView): Promise<void> {
-    await this.#write(PUT, tenant, letter.id, JSON.stringify(letter));
+    await migrate(this.#database);
+    await this.#database.batch([
+      this.#database.prepare(PUT).bind(tenant, letter.id, JSON.stringify(letter)),
+      this.#database.prepare(TRIM).bind(tenant, firstOperationId(Date.now() - LETTER_KEPT_MS)),
+    ]);
   }
 
   async remove(tenant: string, operationId: string): Promise<void> {
-    await this.#write(REMOVE, tenant, operationId);
+    await migrate(this.#database);
+    await this.#database.prepare(REMOVE).bind(tenant, operationId).run();
   }
 
   async list(tenant: string, options: PageOptions = {}): Promise<Page<DeadLetterView>> {
@@ -56,14 +69,6 @@ export class D1DeadLetters implements DeadLetterDirectory {
   async find(tenant: string, operationId: string): Promise<DeadLetterView | null> {
     const [letter] = await this.#read(FIND, tenant, operationId);
     return letter ?? null;
-  }
-
-  async #write(statement: string, ...values: string[]): Promise<void> {
-    await migrate(this.#database);
-    await this.#database
-      .prepare(statement)
-      .bind(...values)
-      .run();
   }
 
   async #read(statement: string, ...values: (string | number)[]): Promise<DeadLetterView[]> {

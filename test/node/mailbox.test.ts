@@ -23,7 +23,7 @@ import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
-import type { ErrorData } from "../../src/shared/errors.ts";
+import { DramatisError, type ErrorData } from "../../src/shared/errors.ts";
 import {
   type Behaviour,
   type Fate,
@@ -297,7 +297,9 @@ describe("an entry", () => {
                 input.type === "answered" && input.answer.type === "refused" ? input.answer : null;
               if (status === "failed")
                 expect(refusal?.recorded === true || !(unanswered || isSilent)).toBe(true);
-              if (status === "unknown") expect(unanswered || isSilent).toBe(true);
+              const isBusy = input.type === "answered" && input.answer.type === "busy";
+              if (status === "failed") expect(refusal).not.toBeNull();
+              if (status === "unknown") expect(unanswered || isSilent || isBusy).toBe(true);
               if (refusal === null && status !== "delivered") expect(index).toBe(9);
               return;
             }
@@ -325,6 +327,13 @@ describe("an entry", () => {
       type: "settle",
       outcome: { status: "unknown" },
     });
+  });
+
+  test('MAIL-4 a last attempt that was told "not now" is unknown: no refusal of it was recorded', () => {
+    const last = { ...newEntry(envelope), attempt: MAX_ATTEMPTS };
+    expect(stepOutbox(last, { type: "answered", answer: { type: "busy", error: ERROR } }, NOW)).toMatchObject(
+      { type: "settle", outcome: { status: "unknown", error: ERROR } },
+    );
   });
 
   test("attempts are spread over about 66 minutes, and no sooner than a busy receiver asks", () => {
@@ -377,6 +386,8 @@ describe("a receipt", () => {
 describe("a mailbox", () => {
   const silent = () => new Promise<never>(() => undefined);
 
+  const refusing = async (): Promise<Answer> => ({ type: "refused", error: ERROR, recorded: true });
+
   function open(deliver: MailboxPorts["deliver"] = silent) {
     const database = new NodeSqlDatabase();
     const clock = new VirtualClock(NOW);
@@ -384,6 +395,7 @@ describe("a mailbox", () => {
       database,
       keyValue: new NodeKeyValue(database),
       clock,
+      checkStorage: () => undefined,
       self: () => address("a"),
       deliver,
       arm: () => Promise.resolve(),
@@ -455,6 +467,152 @@ describe("a mailbox", () => {
     expect(errorOf(() => large.send({ body: "x".repeat(760_000) }))).toMatchObject({
       code: "QUEUE_OVERFLOW",
     });
+  });
+
+  test("MAIL-13 what was found after a wake counts as many bytes as when it was sent", () => {
+    const { send, ports } = open();
+    const body = "é".repeat(375_000);
+    for (let n = 0; n < 11; n++) send({ body });
+    expect(errorOf(() => send({ body }))).toMatchObject({ code: "QUEUE_OVERFLOW" });
+    const woken = new Mailbox(ports);
+    const operationId = operationIdAt(NOW, "WOKEN");
+    const more = { operationId, to: address("b"), type: "work", body };
+    expect(errorOf(() => woken.send(more))).toMatchObject({ code: "QUEUE_OVERFLOW" });
+  });
+
+  test("MAIL-17 a dead letter is not sent anew under its operation id", async () => {
+    const numbers: number[] = [];
+    const { send, clock, mailbox, ids, entries } = open((_, { number }) => {
+      numbers.push(number);
+      return refusing();
+    });
+    const operationId = `op_${ids.ulid()}`;
+    send({ operationId, body: { a: 1 } });
+    await clock.advance(0);
+    send({ operationId, body: { a: 1 } });
+    expect(errorOf(() => send({ operationId, body: { a: 2 } }))).toMatchObject({
+      code: "IDEMPOTENCY_CONFLICT",
+    });
+    await clock.advance(0);
+    expect(entries()).toBe(0);
+    expect(numbers).toEqual([1]);
+    await mailbox.redeliver(operationId);
+    await clock.advance(0);
+    expect(numbers).toEqual([1, 2]);
+  });
+
+  test("MAIL-6 a delivered operation that is sent again is not acted upon again, and told as delivered", async () => {
+    const world = new MailWorld({ fates: [], behaviours: new Map() });
+    const [a, b] = [world.add("a"), world.add("b")];
+    const id = operationIdAt(world.clock.now(), "AGAIN");
+    for (let time = 0; time < 2; time++) {
+      await a.decide(id, b.address, false, false);
+      await world.untilQuiet();
+    }
+    expect(b.acts(id)).toBe(1);
+    expect(a.told(id).map(({ status }) => status)).toEqual(["delivered", "delivered"]);
+  });
+
+  /** An envelope to the mailbox of `open`. */
+  const incoming = (more: object = {}) => ({ ...envelope, from: address("b"), to: address("a"), ...more });
+
+  test("MAIL-18 what an older release does not know is not lost to it: unknown types wait, unknown members are left out", async () => {
+    const { mailbox, database, send } = open();
+    const seen: unknown[] = [];
+    mailbox.receives("work", z.null(), (_, delivery) => {
+      seen.push(delivery.envelope);
+      return null;
+    });
+    const unknown = incoming({ type: "of.tomorrow" });
+    expect(await mailbox.receive(unknown, { number: 1, last: false })).toMatchObject({
+      type: "busy",
+      error: { code: "UNSUPPORTED" },
+    });
+    expect(database.all("SELECT name FROM sqlite_master WHERE name LIKE 'mailbox%'")).toEqual([]);
+    expect(await mailbox.receive(unknown, { number: 10, last: true })).toMatchObject({
+      type: "refused",
+      recorded: true,
+    });
+    const wider = incoming({
+      operationId: operationIdAt(NOW, "2"),
+      priority: 1,
+      to: { ...address("a"), region: "x" },
+    });
+    expect(await mailbox.receive(wider, { number: 1, last: false, traced: true })).toMatchObject({
+      type: "done",
+    });
+    expect(seen).toEqual([incoming({ operationId: operationIdAt(NOW, "2") })]);
+    const extra = { priority: 1 } as Partial<NewEnvelope>;
+    expect(errorOf(() => send(extra))).toMatchObject({ code: "INVALID_INPUT" });
+  });
+
+  test("MAIL-15 a reply is taken from the actor that was asked, also of what is under way or dead", async () => {
+    const answers: Answer[] = [{ type: "refused", error: ERROR, recorded: true }];
+    const { mailbox, send, clock, ids, database } = open(() => {
+      const answer = answers.shift();
+      return answer === undefined ? silent() : Promise.resolve(answer);
+    });
+    mailbox.receives("result", z.null(), () => null);
+    const [dead, underWay] = [`op_${ids.ulid()}`, `op_${ids.ulid()}`];
+    send({ operationId: dead });
+    await clock.advance(0);
+    send({ operationId: underWay });
+    for (const inReplyTo of [dead, underWay]) {
+      const reply = (from: string) =>
+        mailbox.receive(
+          incoming({
+            operationId: `op_${ids.ulid()}`,
+            from: address(from),
+            type: "result",
+            inReplyTo,
+          }),
+          { number: 1, last: false },
+        );
+      expect(await reply("c")).toMatchObject({
+        type: "refused",
+        error: { code: "FORBIDDEN" },
+        recorded: false,
+      });
+      expect(mailbox.deadLetters().items[0]?.repliedAt).toBeUndefined();
+      expect(database.all("SELECT name FROM sqlite_master WHERE name = 'mailbox_inbox'")).toEqual([]);
+    }
+    const reply = incoming({ operationId: `op_${ids.ulid()}`, type: "result", inReplyTo: underWay });
+    expect(await mailbox.receive(reply, { number: 1, last: false })).toMatchObject({ type: "done" });
+  });
+
+  test("MAIL-19 UPGRADE-3 storage of a newer release is left alone: not now, later, or UNAVAILABLE", async () => {
+    const refusal = new DramatisError("UNAVAILABLE", "of a newer release", { retriable: true });
+    for (const of of ["actor", "mailbox"]) {
+      const world = open();
+      world.mailbox.receives("work", z.null(), () => null);
+      world.send();
+      if (of === "mailbox") world.ports.keyValue.put("mailbox:version", 2);
+      const ports = {
+        ...world.ports,
+        checkStorage: () => {
+          if (of === "actor") throw refusal;
+        },
+      };
+      const mailbox = new Mailbox(ports);
+      mailbox.receives("work", z.null(), () => null);
+      const dump = () => [
+        ports.keyValue.list("", 1_000),
+        world.database.all("SELECT name FROM sqlite_master"),
+      ];
+      const before = dump();
+      expect(mailbox.wake()).toBe(60_000);
+      expect(await mailbox.receive(incoming(), { number: 10, last: true })).toMatchObject({
+        type: "busy",
+        error: { code: "UNAVAILABLE" },
+      });
+      const operationId = operationIdAt(NOW, "3");
+      const code = "UNAVAILABLE";
+      const more = { operationId, to: address("b"), type: "work", body: null };
+      expect(errorOf(() => mailbox.send(more))).toMatchObject({ code });
+      expect(errorOf(() => mailbox.deadLetters())).toMatchObject({ code });
+      await expect(mailbox.redeliver(operationId)).rejects.toMatchObject({ code });
+      expect(dump()).toEqual(before);
+    }
   });
 
   test("MAIL-12 first attempts to one destination are made one by one in the order of sending; others do not wait", async () => {
@@ -598,6 +756,153 @@ describe("a mailbox", () => {
     await clock.advance(0);
     expect(mailbox.deadLetters({ limit: 2 }).items.map(({ id }) => id)).toEqual(all.slice(3, 5));
     expect(mailbox.deadLetters({ limit: 1, order: "desc" }).items.map(({ id }) => id)).toEqual(all.slice(-1));
+  });
+
+  test("dead letters are bounded in bytes, too, and a page of them as well", async () => {
+    const { send, clock, mailbox, ids } = open(refusing);
+    const all = Array.from({ length: 90 }, () => `op_${ids.ulid()}`);
+    for (const operationId of all) {
+      send({ operationId, body: "x".repeat(750_000) });
+      await clock.advance(0);
+    }
+    const found: string[] = [];
+    const pages: number[] = [];
+    for (let cursor: string | undefined = ""; cursor !== undefined; ) {
+      const page = mailbox.deadLetters({ limit: 200, ...(cursor === "" ? {} : { cursor }) });
+      found.push(...page.items.map(({ id }) => id));
+      pages.push(page.items.length);
+      cursor = page.nextCursor;
+    }
+    expect(found).toEqual(all.slice(-89));
+    expect(Math.max(...pages)).toBe(6);
+  });
+
+  test("a dead letter leaves when its operation is 35 days old", async () => {
+    const { send, clock, mailbox } = open(refusing);
+    send();
+    await clock.advance(34 * DAY);
+    send({ operationId: operationIdAt(clock.now(), "2") });
+    await clock.advance(0);
+    expect(mailbox.deadLetters().items).toHaveLength(2);
+    await clock.advance(2 * DAY);
+    send({ operationId: operationIdAt(clock.now(), "3") });
+    await clock.advance(0);
+    expect(mailbox.deadLetters().items.map(({ id }) => id)).toEqual([
+      operationIdAt(NOW + 34 * DAY, "2"),
+      operationIdAt(NOW + 36 * DAY, "3"),
+    ]);
+  });
+
+  test("an error of any length is kept in part, by its sender and by its receiver", async () => {
+    const issue = { path: `/${"p".repeat(10_000)}`, message: "m".repeat(10_000) };
+    const long = {
+      ...ERROR,
+      message: `${"x".repeat(1_999)}\u{1F600}${"x".repeat(3_000_000)}`,
+      errors: Array.from({ length: 300 }, () => issue),
+    };
+    const { send, clock, mailbox, database } = open(async () => ({
+      type: "refused",
+      error: long,
+      recorded: true,
+    }));
+    send();
+    await clock.advance(0);
+    const [letter] = mailbox.deadLetters().items;
+    expect(letter?.error.message).toBe(`${"x".repeat(1_999)}\uFFFD`);
+    expect(letter?.error.errors).toHaveLength(20);
+    expect(letter?.error.errors?.[0]).toEqual({
+      path: issue.path.slice(0, 500),
+      message: issue.message.slice(0, 500),
+    });
+    mailbox.receives("work", z.null(), () => {
+      throw new DramatisError("CONFLICT", long.message);
+    });
+    expect(await mailbox.receive(incoming(), { number: 1, last: false })).toMatchObject({
+      type: "refused",
+      recorded: true,
+    });
+    const [receipt] = database.all<{ size: number }>("SELECT length(answer) AS size FROM mailbox_inbox");
+    expect(receipt?.size).toBeLessThan(3_000);
+  });
+
+  describe("with a directory", () => {
+    function openWithDirectory() {
+      const put = vi.fn<(tenant: string, letter: { id: string }) => Promise<void>>(async () => undefined);
+      const remove = vi.fn<(tenant: string, operationId: string) => Promise<void>>(async () => undefined);
+      const world = open(refusing);
+      const ports: MailboxPorts = { ...world.ports, directory: () => ({ put, remove }) };
+      const mailbox = new Mailbox(ports);
+      const send = (operationId = `op_${world.ids.ulid()}`) => {
+        mailbox.send({ operationId, to: address("b"), type: "work", body: null });
+        return operationId;
+      };
+      return { ...world, ports, mailbox, put, send };
+    }
+
+    test("DEAD-3 one that fails is tried again after 15 s, doubling to 15 minutes", async () => {
+      const { mailbox, clock, put, send } = openWithDirectory();
+      put.mockRejectedValue(new Error("down"));
+      send();
+      await clock.advance(0);
+      expect(put).toHaveBeenCalledTimes(1);
+      expect(mailbox.wake()).toBe(15_000);
+      expect(put, "too early").toHaveBeenCalledTimes(1);
+      const waits: (number | null)[] = [];
+      for (let wait: number | null = 15_000; waits.length < 8; waits.push(wait)) {
+        await clock.advance(wait ?? 0);
+        wait = mailbox.wake();
+      }
+      await clock.advance(0);
+      expect(waits).toEqual([30, 60, 120, 240, 480, 900, 900, 900].map((seconds) => seconds * 1_000));
+      expect(put).toHaveBeenCalledTimes(9);
+      put.mockResolvedValue(undefined);
+      await clock.advance(900_000);
+      mailbox.wake();
+      await clock.advance(0);
+      expect(mailbox.wake()).toBeNull();
+    });
+
+    test("DEAD-3 a letter that is not taken keeps no other from the directory", async () => {
+      const { mailbox, clock, put, send, ids } = openWithDirectory();
+      const stuck = `op_${ids.ulid()}`;
+      put.mockImplementation(async (_, { id }) => {
+        if (id === stuck) throw new Error("too strange");
+      });
+      send(stuck);
+      const other = send();
+      await clock.advance(0);
+      await clock.advance(15_000);
+      mailbox.wake();
+      await clock.advance(0);
+      expect(put.mock.calls.map(([, { id }]) => id)).toContain(other);
+      expect(mailbox.wake()).not.toBeNull();
+    });
+
+    test("DEAD-3 without one, what it was to be told of wakes nobody", async () => {
+      const { clock, put, send, ports } = openWithDirectory();
+      put.mockRejectedValue(new Error("down"));
+      send();
+      await clock.advance(0);
+      expect(new Mailbox({ ...ports, directory: () => null }).wake()).toBeNull();
+      expect(new Mailbox({ ...ports, self: () => null }).wake()).toBeNull();
+      expect(new Mailbox(ports).wake()).toBe(15_000);
+    });
+  });
+
+  test("DEAD-1 what is shown of an error has no secrets", async () => {
+    const secret = "use sk-abcdefghijkl";
+    const { send, clock, mailbox } = open(async () => ({
+      type: "refused",
+      error: { ...ERROR, message: secret, errors: [{ path: `/${secret}`, message: secret }] },
+      recorded: true,
+    }));
+    send();
+    await clock.advance(0);
+    expect(mailbox.deadLetters().items[0]?.error).toEqual({
+      ...ERROR,
+      message: "use [redacted]",
+      errors: [{ path: "/use [redacted]", message: "use [redacted]" }],
+    });
   });
 
   test("DEAD-1 what is shown has no secrets, and no more than 16 KiB of body", async () => {

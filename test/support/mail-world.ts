@@ -184,6 +184,7 @@ export class SimulatedActor {
       database: this.#sql(life),
       keyValue,
       clock,
+      checkStorage: () => undefined,
       self: () => this.address,
       deliver: (envelope, attempt) => this.world.carry(life, envelope, attempt),
       arm: (milliseconds) => {

@@ -5,7 +5,10 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { getAgentByName } from "agents";
+import { ulid } from "ulid";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import type { MailboxPeer } from "../../src/agents/mailbox/answer.ts";
+import type { Envelope } from "../../src/agents/mailbox/envelope.ts";
 import type { Frame } from "../../src/client/protocol.ts";
 import { D1Directory } from "../../src/directory/d1-directory.ts";
 import type { SessionEvent, StoredSession } from "../../src/memory/types.ts";
@@ -268,6 +271,32 @@ describe.each(recorded("sessions"))("G4 a plain SessionAgent of $release on work
       (error: unknown) => error,
     );
     expect(failure).toMatchObject({ code: "UNAVAILABLE" });
+    expect(await dump(bare)).toEqual(before);
+  });
+
+  test("MAIL-19 UPGRADE-3 of a newer version: envelopes are told to come later, and it is untouched", async () => {
+    const name = `test:newer-than-${recording.release}`;
+    const bare = env.PlainSessionAgent.getByName(name);
+    await install(bare, recording);
+    await runInDurableObject(bare, (_, state) => storesOf(state).keyValue.put("dramatis:sessions", 1_000));
+    await evictDurableObject(bare);
+    const before = await dump(bare);
+    // SAFETY: a `SessionAgent` is one; the type of its stub nests too deep for an envelope's JSON.
+    const peer = (await getAgentByName(env.PlainSessionAgent, name)) as unknown as MailboxPeer;
+    const envelope: Envelope = {
+      operationId: `op_${ulid()}`,
+      from: { kind: "courier", tenant: "test", id: "somebody" },
+      to: { kind: "plain-session-agent", tenant: "test", id: name.slice("test:".length) },
+      type: "unheard.of",
+      body: null,
+      sentAt: Date.now(),
+    };
+    for (const last of [false, true]) {
+      expect(await peer.receive(envelope, { number: last ? 10 : 1, last })).toMatchObject({
+        type: "busy",
+        error: { code: "UNAVAILABLE" },
+      });
+    }
     expect(await dump(bare)).toEqual(before);
   });
 });

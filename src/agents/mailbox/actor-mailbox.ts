@@ -13,7 +13,7 @@ import type { MailboxPorts } from "./ports.ts";
 const WAKEUP = "mailbox";
 
 /** What the mailbox asks of its actor; asked when needed, for the fields of a subclass come after the constructor. */
-export interface MailboxHost extends Pick<MailboxPorts, "self" | "directory"> {
+export interface MailboxHost extends Pick<MailboxPorts, "self" | "directory" | "checkStorage"> {
   readonly storage: DurableObjectStorage;
   readonly lifecycle: { use(capability: LifecycleCapability): unknown };
   /** The bindings that other actors are found by. */
@@ -21,12 +21,20 @@ export interface MailboxHost extends Pick<MailboxPorts, "self" | "directory"> {
 }
 
 /** Makes an actor's mailbox and installs its wake-ups. Costs no statement until something is sent or received. */
-export function actorMailbox({ storage, lifecycle, env, self, directory }: MailboxHost): Mailbox {
+export function actorMailbox({
+  storage,
+  lifecycle,
+  env,
+  self,
+  directory,
+  checkStorage,
+}: MailboxHost): Mailbox {
   const wakeups = new Wakeups({ [WAKEUP]: () => mailbox.wake() }, "dramatis-mailbox");
   const mailbox = new Mailbox({
     database: new DurableSqlDatabase(storage),
     keyValue: new DurableKeyValue(storage),
     clock: systemClock,
+    checkStorage,
     self,
     directory,
     arm: (milliseconds) => wakeups.arm(WAKEUP, milliseconds),

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { ErrorData } from "../../shared/errors.ts";
 import { isJson, type Json } from "../../shared/json.ts";
 import type { Envelope } from "./envelope.ts";
+import { MAX_ERROR_CHARACTERS, MAX_ERROR_ISSUES, MAX_ISSUE_CHARACTERS } from "./limits.ts";
 
 /** An attempt to deliver. */
 export interface Attempt {
@@ -12,7 +13,8 @@ export interface Attempt {
   last: boolean;
 }
 
-export const attemptSchema = z.strictObject({ number: z.int().min(1), last: z.boolean() });
+/** As a receiver reads it: members that it does not know, a newer release's, are left out. */
+export const attemptSchema = z.object({ number: z.int().min(1), last: z.boolean() });
 
 export type Answer =
   /** The envelope was acted upon, now or before. */
@@ -22,12 +24,32 @@ export type Answer =
   /** It was not acted upon; a later attempt may be. */
   | { type: "busy"; error: ErrorData; retryAfterMs?: number };
 
-const errorSchema = z.object({
-  code: z.string().max(100),
-  message: z.string(),
-  retriable: z.boolean(),
-  errors: z.exactOptional(z.array(z.object({ path: z.string(), message: z.string() }))),
-});
+/** An error that fits beside an envelope in one row. */
+export function boundedError({ code, message, retriable, errors }: ErrorData): ErrorData {
+  const issues = errors?.slice(0, MAX_ERROR_ISSUES).map((issue) => ({
+    path: cut(issue.path, MAX_ISSUE_CHARACTERS),
+    message: cut(issue.message, MAX_ISSUE_CHARACTERS),
+  }));
+  return {
+    code,
+    message: cut(message, MAX_ERROR_CHARACTERS),
+    retriable,
+    ...(issues === undefined ? {} : { errors: issues }),
+  };
+}
+
+function cut(text: string, length: number): string {
+  return text.slice(0, length).toWellFormed();
+}
+
+const errorSchema = z
+  .object({
+    code: z.string().max(100),
+    message: z.string(),
+    retriable: z.boolean(),
+    errors: z.exactOptional(z.array(z.object({ path: z.string(), message: z.string() }))),
+  })
+  .transform(boundedError);
 
 export const answerSchema: z.ZodType<Answer> = z.discriminatedUnion("type", [
   z.object({ type: z.literal("done"), result: z.custom<Json>(isJson) }),

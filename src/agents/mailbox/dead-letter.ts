@@ -55,12 +55,24 @@ export function deadLetterView(letter: DeadLetter): DeadLetterView {
     from,
     to,
     ...(inReplyTo === undefined ? {} : { inReplyTo }),
-    error: { ...error, message: redactSecrets(error.message) },
+    error: errorView(error),
     attempts: attempt,
     body: shown ? withoutSecrets(body) : null,
     sentAt: iso(sentAt),
     diedAt: iso(diedAt),
     ...(repliedAt === undefined ? {} : { repliedAt: iso(repliedAt) }),
+  };
+}
+
+function errorView({ errors, ...error }: ErrorData): ErrorData {
+  const issues = errors?.map(({ path, message }) => ({
+    path: redactSecrets(path),
+    message: redactSecrets(message),
+  }));
+  return {
+    ...error,
+    message: redactSecrets(error.message),
+    ...(issues === undefined ? {} : { errors: issues }),
   };
 }
 

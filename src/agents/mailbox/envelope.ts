@@ -5,7 +5,7 @@
  *         counted from: whoever sees it later needs no other record to tell how old it is.
  * MAIL-2  Sender and receiver have the same tenant.
  */
-import { decodeTime } from "ulid";
+import { decodeTime, encodeTime } from "ulid";
 import { z } from "zod";
 import { isJson, type Json, type JsonObject } from "../../shared/json.ts";
 
@@ -36,38 +36,46 @@ export interface Envelope {
 /** What a caller gives to send one; the mailbox adds who sends, and when. */
 export type NewEnvelope = Omit<Envelope, "from" | "sentAt">;
 
+/** Characters of a ULID that encode its time. */
+const TIME_LENGTH = 10;
 const OPERATION_ID = /^op_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
 const operationId = z.string().regex(OPERATION_ID, "Must be `op_` and a ULID.");
 const wellFormed = (text: string) => text.isWellFormed();
 
-const addressSchema = z.strictObject({
+const address = {
   kind: z
     .string()
     .regex(/^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/)
     .max(64),
   tenant: z.string().min(1).max(200).refine(wellFormed, "Must be well-formed Unicode."),
   id: z.string().regex(/^[A-Za-z0-9._-]{1,200}$/),
-});
+};
 
+const content = {
+  operationId,
+  type: z
+    .string()
+    .regex(/^[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*$/)
+    .max(100),
+  body: z.custom<Json>(isJson, "Must be JSON, nested at most 64 deep."),
+  inReplyTo: z.exactOptional(operationId),
+  context: z.exactOptional(z.record(z.string(), z.custom<Json>(isJson, "Must be JSON."))),
+  sentAt: z.int().min(0),
+};
+
+const staysWithinTenant = ({ from, to }: Pick<Envelope, "from" | "to">) => from.tenant === to.tenant;
+const TENANT_RULE = { path: ["to", "tenant"], message: "An envelope stays within its tenant." };
+
+/** An envelope to be sent. */
+export const sentEnvelopeSchema = z
+  .strictObject({ ...content, from: z.strictObject(address), to: z.strictObject(address) })
+  .refine(staysWithinTenant, TENANT_RULE);
+
+/** An envelope as a receiver reads it: members that it does not know, a newer release's, are left out. */
 export const envelopeSchema = z
-  .strictObject({
-    operationId,
-    from: addressSchema,
-    to: addressSchema,
-    type: z
-      .string()
-      .regex(/^[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*$/)
-      .max(100),
-    body: z.custom<Json>(isJson, "Must be JSON, nested at most 64 deep."),
-    inReplyTo: z.exactOptional(operationId),
-    context: z.exactOptional(z.record(z.string(), z.custom<Json>(isJson, "Must be JSON."))),
-    sentAt: z.int().min(0),
-  })
-  .refine(({ from, to }) => from.tenant === to.tenant, {
-    path: ["to", "tenant"],
-    message: "An envelope stays within its tenant.",
-  });
+  .object({ ...content, from: z.object(address), to: z.object(address) })
+  .refine(staysWithinTenant, TENANT_RULE);
 
 /** Whether `value` has the form of an operation id. */
 export function isOperationId(value: unknown): value is string {
@@ -77,6 +85,11 @@ export function isOperationId(value: unknown): value is string {
 /** Milliseconds since the operation's id was made; negative if the id is ahead of `now`. */
 export function ageOf(id: string, now: number): number {
   return now - decodeTime(id.slice("op_".length));
+}
+
+/** The smallest operation id of a time. */
+export function firstOperationId(time: number): string {
+  return `op_${encodeTime(time, TIME_LENGTH)}`;
 }
 
 export function sameAddress(one: ActorAddress, other: ActorAddress): boolean {

@@ -76,7 +76,10 @@ export class Handlers {
   prepare({ type, body }: Envelope): (delivery: Delivery) => Json {
     const receiver = this.#receivers.get(type);
     if (receiver === undefined) {
-      throw new DramatisError("UNSUPPORTED", `This actor takes no envelopes of the type "${type}".`);
+      // Retriable: while a release is rolled out, a newer sender finds older receivers.
+      throw new DramatisError("UNSUPPORTED", `This actor takes no envelopes of the type "${type}".`, {
+        retriable: true,
+      });
     }
     const checked = receiver.body.safeParse(body);
     if (!checked.success) {

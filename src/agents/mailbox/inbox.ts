@@ -3,17 +3,17 @@
  *
  * MAIL-14  A handler's changes and the receipt are committed in one transaction, and the answer is given after it. A
  *          handler that throws has changed nothing.
- * MAIL-15  What is not for this actor, of another tenant, malformed, of an unknown type or with an invalid body is
- *          refused, and nothing is recorded of it (a last attempt apart, whose refusal has to hold).
+ * MAIL-15  What is not for this actor, of another tenant, malformed, with an invalid body, or a reply from another actor
+ *          than was asked is refused, and nothing is recorded of it (a last attempt apart, whose refusal has to hold).
+ * MAIL-18  What a newer release may have sent is not lost to an older one: an unknown type is "not now" until the last
+ *          attempt, and unknown members of envelope and attempt are left out.
  */
-
-import { encodeTime } from "ulid";
 import { DramatisError, type ErrorData, toErrorData } from "../../shared/errors.ts";
 import { isJson, type Json } from "../../shared/json.ts";
 import { fitsUtf8 } from "../../shared/utf8.ts";
 import { inputIssues } from "../../shared/validation.ts";
-import { type Answer, type Attempt, attemptSchema } from "./answer.ts";
-import { type Envelope, envelopeSchema, sameAddress } from "./envelope.ts";
+import { type Answer, type Attempt, attemptSchema, boundedError } from "./answer.ts";
+import { type Envelope, envelopeSchema, firstOperationId, sameAddress } from "./envelope.ts";
 import { type Delivery, type Effect, type Handlers, NotNow, runEffects } from "./handlers.ts";
 import { MAX_ENVELOPE_BYTES, MAX_RESULT_BYTES, RECEIPT_KEPT_MS, TRIM_EVERY } from "./limits.ts";
 import type { Outbox } from "./outbox.ts";
@@ -21,9 +21,6 @@ import type { MailboxPorts } from "./ports.ts";
 import type { Publisher } from "./publisher.ts";
 import { decideReceipt, type Receipt } from "./receipt.ts";
 import type { MailboxStore } from "./store.ts";
-
-/** Characters of a ULID that encode its time. */
-const TIME_LENGTH = 10;
 
 export class Inbox {
   #untilTrim = 0;
@@ -92,8 +89,9 @@ export class Inbox {
     let run: (delivery: Delivery) => Json;
     try {
       run = this.handlers.prepare(envelope);
+      this.#checkReply(envelope);
     } catch (error) {
-      return { type: "threw", error: toErrorData(error), isDoor: true };
+      return { type: "threw", error: boundedError(toErrorData(error)), isDoor: true };
     }
     try {
       // A transaction of its own, so that what a handler wrote before it threw is taken back.
@@ -106,16 +104,25 @@ export class Inbox {
     } catch (error) {
       if (!(error instanceof DramatisError)) console.error(error);
       const retryAfterMs = error instanceof NotNow ? error.retryAfterMs : undefined;
-      return { type: "threw", error: toErrorData(error), isDoor: false, retryAfterMs };
+      return { type: "threw", error: boundedError(toErrorData(error)), isDoor: false, retryAfterMs };
     }
+  }
+
+  /** Throws where an operation that this actor remembers is answered by somebody else than it was sent to. */
+  #checkReply({ inReplyTo, from }: Envelope): void {
+    if (inReplyTo === undefined) return;
+    const asked =
+      this.outbox.underWay(inReplyTo)?.envelope.to ?? this.store.deadLetter(inReplyTo)?.envelope.to;
+    if (asked === undefined || sameAddress(from, asked)) return;
+    throw new DramatisError("FORBIDDEN", "Only the actor that an operation was sent to may reply to it.");
   }
 
   /** Whether this replies to an operation whose outcome was told before; a dead letter then shows that it was answered. */
   #isLateReply({ inReplyTo }: Envelope): boolean {
     if (inReplyTo === undefined) return false;
     const letter = this.store.deadLetter(inReplyTo);
-    if (letter === undefined) return this.outbox.isRedelivered(inReplyTo);
-    this.store.bury({ ...letter, repliedAt: this.ports.clock.now() });
+    if (letter === undefined) return this.outbox.underWay(inReplyTo)?.late ?? false;
+    this.store.keep({ ...letter, repliedAt: this.ports.clock.now() });
     this.publisher.note(inReplyTo);
     return true;
   }
@@ -124,7 +131,7 @@ export class Inbox {
     this.store.putReceipt(operationId, receipt);
     if (this.#untilTrim-- > 0) return;
     this.#untilTrim = TRIM_EVERY;
-    this.store.trimReceipts(`op_${encodeTime(now - RECEIPT_KEPT_MS, TIME_LENGTH)}`);
+    this.store.trimReceipts(firstOperationId(now - RECEIPT_KEPT_MS));
   }
 }
 

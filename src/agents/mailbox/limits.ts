@@ -11,8 +11,15 @@ export const MAX_RESULT_BYTES = 64 * 1024;
 /** What one actor may have under way. */
 export const MAX_OUTBOX_ENVELOPES = 1_000;
 export const MAX_OUTBOX_BYTES = 8 * 1024 * 1024;
-/** Dead letters of one actor; beyond it the oldest leaves. */
+/** Dead letters of one actor; beyond either limit the oldest leaves. */
 export const MAX_DEAD_LETTERS = 1_000;
+export const MAX_DEAD_LETTER_BYTES = 64 * 1024 * 1024;
+/** A page of dead letters ends with the one that takes it beyond this size. */
+export const MAX_PAGE_BYTES = 4 * 1024 * 1024;
+/** What is kept of a receiver's error, in UTF-16 units: its message, and the path and message of each of its issues. */
+export const MAX_ERROR_CHARACTERS = 2_000;
+export const MAX_ERROR_ISSUES = 20;
+export const MAX_ISSUE_CHARACTERS = 500;
 /** The body of a dead letter is shown up to this size. */
 export const MAX_SHOWN_BODY_BYTES = 16 * 1024;
 
@@ -28,8 +35,11 @@ export const MAX_DELAY_MS = 15 * MINUTE;
 
 /** A commit that sends also arms a wake-up this far ahead: what a crash right after it costs. */
 export const WAKE_AFTER_SEND_MS = 5 * SECOND;
-/** How soon the directory is told again of what it could not be told. */
+/** How soon the directory is told again of what it could not be told; twice as long after each failure, up to the latter. */
 export const PUBLISH_RETRY_MS = 15 * SECOND;
+export const MAX_PUBLISH_RETRY_MS = 15 * MINUTE;
+/** How soon a mailbox looks again whether its actor's storage is still of a newer release. */
+export const REFUSED_RETRY_MS = 60 * SECOND;
 
 /**
  * Ages of an operation, counted from the time in its id. Each is longer than the one before, so nothing that may still
@@ -39,6 +49,8 @@ export const SEND_WITHIN_MS = 14 * DAY;
 export const REDELIVER_WITHIN_MS = 30 * DAY;
 export const ACT_WITHIN_MS = 32 * DAY;
 export const RECEIPT_KEPT_MS = 35 * DAY;
+/** A dead letter is seen for a few days after it can no longer be redelivered. */
+export const LETTER_KEPT_MS = 35 * DAY;
 /** How far ahead of an actor's own clock the time in an id may be. */
 export const MAX_CLOCK_AHEAD_MS = DAY;
 

@@ -3,8 +3,11 @@
  *
  * MAIL-16  Only a dead letter is delivered again, under its own operation id and within 30 days of it; its outcome is
  *          told as a late one.
+ * MAIL-19  While the storage of the actor, or the mailbox's own, is of a newer release, nothing is written to it: what
+ *          arrives is told "not now", what is under way waits, and everything else is `UNAVAILABLE`.
  */
 import type { z } from "zod";
+import { type ActorSchema, isRefusal, upgrade } from "../../shared/actor-schema.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { Page, PageOptions } from "../../shared/page.ts";
 import { validate } from "../../shared/validation.ts";
@@ -13,7 +16,7 @@ import { type DeadLetterView, deadLetterView } from "./dead-letter.ts";
 import { ageOf, isOperationId, type NewEnvelope } from "./envelope.ts";
 import { Handlers, type OutcomeHandler, type ReceiveHandler } from "./handlers.ts";
 import { Inbox } from "./inbox.ts";
-import { PUBLISH_RETRY_MS, REDELIVER_WITHIN_MS } from "./limits.ts";
+import { REDELIVER_WITHIN_MS, REFUSED_RETRY_MS } from "./limits.ts";
 import { Outbox } from "./outbox.ts";
 import { deadLetterPageSchema } from "./page.ts";
 import type { MailboxPorts } from "./ports.ts";
@@ -21,7 +24,12 @@ import { Publisher } from "./publisher.ts";
 import { Settlement } from "./settlement.ts";
 import { MailboxStore } from "./store.ts";
 
+/** What a mailbox stores. Its version is written by the first release that needs a step; without it, it is the first. */
+const MAILBOX_SCHEMA: ActorSchema = { of: "actor's mailbox", first: 1, steps: [] };
+const VERSION_KEY = "mailbox:version";
+
 export class Mailbox {
+  #isUpToDate = false;
   readonly #handlers = new Handlers();
   readonly #store: MailboxStore;
   readonly #publisher: Publisher;
@@ -57,47 +65,57 @@ export class Mailbox {
   /**
    * Sends an envelope with the transaction it is called in; delivery begins when that has committed. The same envelope
    * again, while it is under way, is sent once. Resolves when the wake-up is armed: await that before you acknowledge
-   * what the envelope belongs to. Throws `INVALID_INPUT`, `TOO_LARGE`, `QUEUE_OVERFLOW`, `IDEMPOTENCY_CONFLICT`.
+   * what the envelope belongs to. An envelope that is a dead letter is left to `redeliver`. Throws `INVALID_INPUT`,
+   * `TOO_LARGE`, `QUEUE_OVERFLOW`, `IDEMPOTENCY_CONFLICT`, `UNAVAILABLE`.
    */
   send(envelope: NewEnvelope): Promise<void> {
+    this.#checkStorage();
     return this.ports.database.transaction(() => ({ armed: this.#outbox.send(envelope) })).armed;
   }
 
   /** Takes an envelope from another actor's mailbox. Rejects only where it cannot be known whether it was acted upon. */
-  receive(envelope: unknown, attempt: unknown): Promise<Answer> {
+  async receive(envelope: unknown, attempt: unknown): Promise<Answer> {
+    const refusal = this.#refusal();
+    if (refusal !== null) return { type: "busy", error: refusal.toData() };
     return this.#inbox.receive(envelope, attempt);
   }
 
   /** Does what is due. Answers after how many milliseconds to be called again; `null` when nothing is under way. */
   wake(): number | null {
-    const next = this.#outbox.wake();
-    if (!this.#publisher.behind) return next;
-    void this.#publisher.publish();
-    return Math.min(next ?? PUBLISH_RETRY_MS, PUBLISH_RETRY_MS);
+    if (this.#refusal() !== null) return REFUSED_RETRY_MS;
+    const [outbox, publisher] = [this.#outbox.wake(), this.#publisher.wake()];
+    if (outbox === null || publisher === null) return outbox ?? publisher;
+    return Math.min(outbox, publisher);
   }
 
-  /** The dead letters, ascending by the age of their operation. Throws `INVALID_INPUT`. */
+  /**
+   * The dead letters, ascending by the age of their operation; a page may end before `limit`, where it has 4 MiB. Throws
+   * `INVALID_INPUT`, `UNAVAILABLE`.
+   */
   deadLetters(options: PageOptions = {}): Page<DeadLetterView> {
     const { limit, ...range } = validate(deadLetterPageSchema, options, "/page");
-    const letters = this.#store.deadLetters(limit + 1, range);
-    const items = letters.slice(0, limit).map(deadLetterView);
+    this.#checkStorage();
+    const { letters, more } = this.#store.deadLetters(limit, range);
+    const items = letters.map(deadLetterView);
     const last = items.at(-1);
-    return { items, ...(letters.length > limit && last !== undefined ? { nextCursor: last.id } : {}) };
+    return { items, ...(more && last !== undefined ? { nextCursor: last.id } : {}) };
   }
 
   /**
    * Delivers a dead letter again. One that is being delivered again already stays as it is. Throws `NOT_FOUND`,
-   * `CONFLICT` when it is too old, `QUEUE_OVERFLOW`.
+   * `CONFLICT` when it is too old, `QUEUE_OVERFLOW`, `UNAVAILABLE`.
    */
   async redeliver(operationId: string): Promise<void> {
     if (!isOperationId(operationId)) throw noSuchLetter(operationId);
+    this.#checkStorage();
     const { armed } = this.ports.database.transaction(() => {
       const letter = this.#store.deadLetter(operationId);
       if (letter === undefined) {
-        if (this.#outbox.isRedelivered(operationId)) return { armed: this.#outbox.armed };
+        if (this.#outbox.underWay(operationId)?.late) return { armed: this.#outbox.armed };
         throw noSuchLetter(operationId);
       }
-      if (this.#outbox.isUnderWay(operationId)) return { armed: this.#outbox.armed };
+      // Its outcome has committed, and only the news of that was lost.
+      if (this.#outbox.underWay(operationId) !== undefined) return { armed: this.#outbox.armed };
       if (ageOf(operationId, this.ports.clock.now()) > REDELIVER_WITHIN_MS) {
         throw new DramatisError(
           "CONFLICT",
@@ -110,6 +128,27 @@ export class Mailbox {
     });
     await armed;
     void this.#publisher.publish();
+  }
+
+  #refusal(): DramatisError | null {
+    try {
+      this.#checkStorage();
+      return null;
+    } catch (error) {
+      if (isRefusal(error)) return error;
+      throw error;
+    }
+  }
+
+  /** Throws `UNAVAILABLE` for storage of a newer release. */
+  #checkStorage(): void {
+    this.ports.checkStorage();
+    if (this.#isUpToDate) return;
+    const { database, keyValue } = this.ports;
+    const stored = keyValue.get<number>(VERSION_KEY) ?? MAILBOX_SCHEMA.first;
+    const record = (version: number) => keyValue.put(VERSION_KEY, version);
+    // Steps that were taken in somebody's transaction may be taken back with it: it is then looked at again.
+    this.#isUpToDate = !upgrade(MAILBOX_SCHEMA, { database, keyValue }, stored, record);
   }
 }
 

@@ -8,9 +8,9 @@ import {
   addressKey,
   ageOf,
   type Envelope,
-  envelopeSchema,
   type NewEnvelope,
   sameAddress,
+  sentEnvelopeSchema,
 } from "./envelope.ts";
 import { MAX_CLOCK_AHEAD_MS, MAX_ENVELOPE_BYTES, SEND_WITHIN_MS } from "./limits.ts";
 
@@ -21,7 +21,7 @@ export function checkedEnvelope(
   now: number,
 ): { envelope: Envelope; size: number } {
   const given = { ...fields, from, sentAt: now };
-  const envelope: Envelope = validate(envelopeSchema, given, "", "The envelope");
+  const envelope: Envelope = validate(sentEnvelopeSchema, given, "", "The envelope");
   if (sameAddress(from, envelope.to)) {
     throw new DramatisError(
       "INVALID_INPUT",

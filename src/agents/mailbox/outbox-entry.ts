@@ -4,7 +4,8 @@
  *
  * MAIL-3  An entry ends in one outcome: `delivered`, `failed` or `unknown`.
  * MAIL-4  `failed` is concluded only from an answer that rules out the receiver's acting: a refusal that it recorded, or
- *         one when every attempt before was answered. Everything else that is not `delivered` is `unknown`.
+ *         one when every attempt before was answered. Everything else that is not `delivered` is `unknown`, also a "not
+ *         now" to the last attempt.
  * MAIL-5  Attempts are numbered, and a number is used once: an attempt that a crash may have interrupted counts as made
  *         and as unanswered.
  */
@@ -118,6 +119,10 @@ function afterAnswer(entry: OutboxEntry, answer: Answer, now: number): OutboxSte
         },
       };
     case "busy": {
+      // A receiver that can write refuses a last attempt and records that; without a record nothing is ruled out.
+      if (isLastAttempt(entry)) {
+        return { type: "settle", entry, outcome: { status: "unknown", error: answer.error } };
+      }
       const wanted = Math.min(answer.retryAfterMs ?? 0, MAX_DELAY_MS);
       return afterFailure(entry, answer.error, Math.max(delayOf(entry), wanted), now);
     }

@@ -7,6 +7,8 @@
  *          fails, envelopes are therefore acted upon in that order; one that has to be tried again is overtaken.
  * MAIL-13  An outbox is bounded in number and bytes; what does not fit is `QUEUE_OVERFLOW`, and takes the whole
  *          decision back.
+ * MAIL-17  The operation id of a dead letter is sent again by redelivering it only: the same envelope under it is left to
+ *          that, another one is `IDEMPOTENCY_CONFLICT`. The numbers of its attempts therefore go on.
  */
 import { redactSecrets } from "../../adapters/redact.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
@@ -70,9 +72,11 @@ export class Outbox {
     const now = this.ports.clock.now();
     const { envelope, size } = checkedEnvelope(fields, this.#self(), now);
     this.#load();
-    const known = this.#find(envelope.operationId);
+    const known =
+      this.#find(envelope.operationId)?.entry.envelope ??
+      this.store.deadLetter(envelope.operationId)?.envelope;
     if (known === undefined) return this.#stage(newEntry(envelope), size);
-    if (sameContent(known.entry.envelope, envelope)) return this.#armed;
+    if (sameContent(known, envelope)) return this.#armed;
     throw new DramatisError(
       "IDEMPOTENCY_CONFLICT",
       `"${envelope.operationId}" names another envelope. Send this one under a new operation id.`,
@@ -85,15 +89,10 @@ export class Outbox {
     return this.#stage(redeliveredEntry(letter), utf8Length(JSON.stringify(letter.envelope)));
   }
 
-  isUnderWay(operationId: string): boolean {
+  /** The entry of an operation that is under way. */
+  underWay(operationId: string): OutboxEntry | undefined {
     this.#load();
-    return this.#find(operationId) !== undefined;
-  }
-
-  /** Whether this operation is under way again after an outcome was told. */
-  isRedelivered(operationId: string): boolean {
-    this.#load();
-    return this.#find(operationId)?.entry.late ?? false;
+    return this.#find(operationId)?.entry;
   }
 
   /** Starts what is due. Answers after how many milliseconds to come again; `null` when the outbox is empty. */

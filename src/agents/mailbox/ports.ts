@@ -10,6 +10,8 @@ export interface MailboxPorts {
   database: SqlDatabase;
   keyValue: KeyValue;
   clock: Clock;
+  /** Throws `UNAVAILABLE` while the actor's storage is of a newer release: nothing may be written to it then. */
+  checkStorage(): void;
   /** This actor's address; `null` for one that has none, because its name is not `{tenant}:{id}`. */
   self(): ActorAddress | null;
   /** Calls the receiver once, and gives its answer as it came. Rejects when there was none. */

@@ -2,12 +2,13 @@
  * The end of an envelope's stay in the outbox.
  *
  * MAIL-11  An outcome is told in the transaction that takes the envelope out of the outbox (and makes it a dead letter
- *          unless it was delivered), so it is told once.
+ *          unless it was delivered), so it is told once for each time the envelope was put there.
  */
 import type { ErrorData } from "../../shared/errors.ts";
 import type { DeadLetter } from "./dead-letter.ts";
+import { firstOperationId } from "./envelope.ts";
 import type { Effect, Handlers } from "./handlers.ts";
-import { MAX_ATTEMPTS } from "./limits.ts";
+import { LETTER_KEPT_MS, MAX_ATTEMPTS } from "./limits.ts";
 import type { OutboxEntry, Outcome } from "./outbox-entry.ts";
 import type { MailboxPorts } from "./ports.ts";
 import type { Publisher } from "./publisher.ts";
@@ -42,7 +43,9 @@ export class Settlement {
     if (!this.store.deleteEntry(key)) return;
     const isTold = this.#tell(entry, outcome, effects);
     if (outcome.status === "delivered" && isTold) return;
-    const displaced = this.store.bury(deadLetter(entry, outcome, this.ports.clock.now()));
+    const now = this.ports.clock.now();
+    this.store.keep(deadLetter(entry, outcome, now));
+    const displaced = this.store.trimDeadLetters(firstOperationId(now - LETTER_KEPT_MS));
     for (const operationId of [entry.envelope.operationId, ...displaced]) this.publisher.note(operationId);
   }
 

@@ -8,17 +8,22 @@
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { PageOptions } from "../../shared/page.ts";
+import { utf8Length } from "../../shared/utf8.ts";
 import type { DeadLetter } from "./dead-letter.ts";
 import type { Envelope } from "./envelope.ts";
-import { MAX_DEAD_LETTERS, MAX_OUTBOX_ENVELOPES, TRIM_BATCH } from "./limits.ts";
+import {
+  MAX_DEAD_LETTER_BYTES,
+  MAX_DEAD_LETTERS,
+  MAX_OUTBOX_ENVELOPES,
+  MAX_PAGE_BYTES,
+  TRIM_BATCH,
+} from "./limits.ts";
 import type { OutboxEntry } from "./outbox-entry.ts";
 import type { Receipt } from "./receipt.ts";
 
 const OUTBOX = "mailbox:out:";
 const UNPUBLISHED = "mailbox:unpublished:";
 const KEY_DIGITS = 15;
-/** More than may be sent: redelivered letters come on top. */
-const MAX_ENTRIES = 2 * MAX_OUTBOX_ENVELOPES;
 
 const CREATE_INBOX = `CREATE TABLE IF NOT EXISTS mailbox_inbox (
   operation_id TEXT PRIMARY KEY, refused_attempt INTEGER, answer TEXT NOT NULL) WITHOUT ROWID`;
@@ -37,8 +42,11 @@ const PUT_LETTER = `INSERT INTO mailbox_dead_letters (operation_id, letter) VALU
   ON CONFLICT (operation_id) DO UPDATE SET letter = excluded.letter`;
 const GET_LETTER = "SELECT letter FROM mailbox_dead_letters WHERE operation_id = ?";
 const DELETE_LETTER = "DELETE FROM mailbox_dead_letters WHERE operation_id = ?";
-const OLDEST_BEYOND = `SELECT operation_id FROM mailbox_dead_letters
-  ORDER BY operation_id DESC LIMIT -1 OFFSET ${MAX_DEAD_LETTERS}`;
+const OUTDATED = `SELECT operation_id FROM (
+  SELECT operation_id,
+    row_number() OVER newest AS number, sum(octet_length(letter)) OVER newest AS bytes
+  FROM mailbox_dead_letters WINDOW newest AS (ORDER BY operation_id DESC))
+  WHERE operation_id < ? OR number > ${MAX_DEAD_LETTERS} OR bytes > ${MAX_DEAD_LETTER_BYTES}`;
 const LETTERS = {
   asc: "SELECT letter FROM mailbox_dead_letters WHERE operation_id > ? ORDER BY operation_id LIMIT ?",
   desc: "SELECT letter FROM mailbox_dead_letters WHERE operation_id < ? ORDER BY operation_id DESC LIMIT ?",
@@ -49,7 +57,7 @@ const AFTER_ALL = "op~";
 export interface StoredEntry {
   key: string;
   entry: OutboxEntry;
-  /** Characters of the envelope as JSON. */
+  /** Bytes of the envelope as JSON. */
   size: number;
 }
 
@@ -59,8 +67,9 @@ type ReceiptRow = { refused_attempt: number | null; answer: string };
 type LetterRow = { letter: string };
 
 export class MailboxStore {
-  #hasInbox = false;
-  #hasDeadLetters = false;
+  /** `null` where that is not known. */
+  #hasInbox: boolean | null = null;
+  #hasDeadLetters: boolean | null = null;
 
   constructor(
     private readonly database: SqlDatabase,
@@ -69,7 +78,7 @@ export class MailboxStore {
 
   /** The outbox, in the order of sending. */
   entries(): StoredEntry[] {
-    return this.keyValue.list<EntryRow>(OUTBOX, MAX_ENTRIES).map(([key, row]) => stored(key, row));
+    return this.keyValue.list<EntryRow>(OUTBOX, MAX_OUTBOX_ENVELOPES).map(([key, row]) => stored(key, row));
   }
 
   /** The `n`th key of an outbox. */
@@ -97,8 +106,8 @@ export class MailboxStore {
 
   /** After a transaction that rolled back, what it created is not there. */
   forgetTables(): void {
-    this.#hasInbox = false;
-    this.#hasDeadLetters = false;
+    this.#hasInbox = null;
+    this.#hasDeadLetters = null;
   }
 
   receipt(operationId: string): Receipt | undefined {
@@ -125,14 +134,17 @@ export class MailboxStore {
     this.database.run(TRIM_RECEIPTS, before);
   }
 
-  /** Keeps a dead letter. Answers the ids of older ones that had to leave for it. */
-  bury(letter: DeadLetter): string[] {
+  keep(letter: DeadLetter): void {
     if (!this.#deadLettersExist()) this.database.run(CREATE_DEAD);
     this.#hasDeadLetters = true;
     this.database.run(PUT_LETTER, letter.envelope.operationId, JSON.stringify(letter));
-    const beyond = this.database.all<{ operation_id: string }>(OLDEST_BEYOND);
-    for (const { operation_id } of beyond) this.database.run(DELETE_LETTER, operation_id);
-    return beyond.map(({ operation_id }) => operation_id);
+  }
+
+  /** Lets go of dead letters whose id is smaller than `before`, and of the oldest that exceed a limit. Answers their ids. */
+  trimDeadLetters(before: string): string[] {
+    const outdated = this.database.all<{ operation_id: string }>(OUTDATED, before);
+    for (const { operation_id } of outdated) this.database.run(DELETE_LETTER, operation_id);
+    return outdated.map(({ operation_id }) => operation_id);
   }
 
   deadLetter(operationId: string): DeadLetter | undefined {
@@ -145,11 +157,24 @@ export class MailboxStore {
     this.database.run(DELETE_LETTER, operationId);
   }
 
-  /** Up to `limit` dead letters after `cursor`, an operation id. */
-  deadLetters(limit: number, { cursor, order = "asc" }: Omit<PageOptions, "limit">): DeadLetter[] {
-    if (!this.#deadLettersExist()) return [];
+  /**
+   * Dead letters after `cursor`, an operation id: at most `limit`, and no more once they hold `MAX_PAGE_BYTES`; `more`
+   * says whether others follow.
+   */
+  deadLetters(
+    limit: number,
+    { cursor, order = "asc" }: Omit<PageOptions, "limit">,
+  ): { letters: DeadLetter[]; more: boolean } {
+    const letters: DeadLetter[] = [];
+    if (!this.#deadLettersExist()) return { letters, more: false };
     const start = cursor ?? (order === "asc" ? "" : AFTER_ALL);
-    return this.database.all<LetterRow>(LETTERS[order], start, limit).map(letterOf);
+    let bytes = 0;
+    for (const row of this.database.each<LetterRow>(LETTERS[order], start, limit + 1)) {
+      if (letters.length === limit || bytes > MAX_PAGE_BYTES) return { letters, more: true };
+      letters.push(letterOf(row));
+      bytes += utf8Length(row.letter);
+    }
+    return { letters, more: false };
   }
 
   /** Notes that the directory has to be told of this operation; `mark` tells this note from a later one. */
@@ -171,19 +196,19 @@ export class MailboxStore {
   }
 
   #deadLettersExist(): boolean {
-    this.#hasDeadLetters ||= this.database.all(EXISTS, "mailbox_dead_letters").length > 0;
+    this.#hasDeadLetters ??= this.database.all(EXISTS, "mailbox_dead_letters").length > 0;
     return this.#hasDeadLetters;
   }
 
   #inboxExists(): boolean {
-    this.#hasInbox ||= this.database.all(EXISTS, "mailbox_inbox").length > 0;
+    this.#hasInbox ??= this.database.all(EXISTS, "mailbox_inbox").length > 0;
     return this.#hasInbox;
   }
 }
 
 function stored(key: string, { text, ...entry }: EntryRow): StoredEntry {
   // SAFETY: only `putEntry` writes these rows.
-  return { key, entry: { ...entry, envelope: JSON.parse(text) as Envelope }, size: text.length };
+  return { key, entry: { ...entry, envelope: JSON.parse(text) as Envelope }, size: utf8Length(text) };
 }
 
 function letterOf({ letter }: LetterRow): DeadLetter {
