@@ -11,6 +11,7 @@
  *         later wish.
  */
 import { LifecycleCapability, type LifecycleJobContext, type LifecycleJobOutcome } from "agents/lifecycle";
+import { isRefusal } from "../shared/actor-schema.ts";
 
 /** Does what is due; answers in how many milliseconds to come again, or `null` when there is nothing left to wake for. */
 export type WakeupHandler = () => number | null;
@@ -84,11 +85,13 @@ export class Wakeups extends LifecycleCapability {
       return this.handlers[name]?.() ?? null;
     } catch (error) {
       console.error(error);
-      return RETRY_MS;
+      return isRefusal(error) ? REFUSED_RETRY_MS : RETRY_MS;
     }
   }
 }
 
 const RETRY_MS = 5_000;
+/** Only another deploy helps an actor whose storage is of a newer release. */
+const REFUSED_RETRY_MS = 60_000;
 /** The platform takes no alarm that is centuries ahead; a handler that is woken too early waits on. */
 const MAX_AHEAD_MS = 30 * 24 * 3_600_000;

@@ -8,7 +8,7 @@ import { getAgentByName } from "agents";
 import { ulid } from "ulid";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { MailboxPeer } from "../../src/agents/mailbox/answer.ts";
-import type { Envelope } from "../../src/agents/mailbox/envelope.ts";
+import type { ActorAddress, Envelope } from "../../src/agents/mailbox/envelope.ts";
 import type { Frame } from "../../src/client/protocol.ts";
 import { D1Directory } from "../../src/directory/d1-directory.ts";
 import type { SessionEvent, StoredSession } from "../../src/memory/types.ts";
@@ -151,7 +151,7 @@ describe.each(recorded("conversation"))("G4 conversation $name of $release on wo
 });
 
 test.each(recorded("conversation").filter(({ name }) => name === "during-model-call"))(
-  "G4 UPGRADE-3 a conversation of a newer version answers 503 everywhere, keeps its wake-up, and stays as it is",
+  "G4 UPGRADE-3 MAIL-19 a conversation of a newer version answers 503 everywhere, keeps its wake-up, and stays as it is",
   async (recording) => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     onTestFinished(() => log.mockRestore());
@@ -168,6 +168,7 @@ test.each(recorded("conversation").filter(({ name }) => name === "during-model-c
     await client.frame("error", ({ data }) => data.code === "UNAVAILABLE");
     await client.whenClosed();
     for (let time = 0; time < 2; time++) expect(await conversation.wake(), "still armed").toBe(true);
+    await expectTurnedAway(conversation.stub, { kind: "conversation", tenant: "test", id: conversation.id });
     expect(await dump(conversation.stub)).toEqual(before);
 
     await setVersion(conversation.stub, "conversation", 2);
@@ -177,6 +178,26 @@ test.each(recorded("conversation").filter(({ name }) => name === "during-model-c
     expect(await conversation.ended(turn.id)).toMatchObject({ status: "completed" });
   },
 );
+
+/** An envelope to it, the last copy too, is told to come later. */
+async function expectTurnedAway(stub: DurableObjectStub, to: ActorAddress): Promise<void> {
+  // SAFETY: every actor is one; the type of its stub nests too deep for an envelope's JSON.
+  const peer = stub as unknown as MailboxPeer;
+  const envelope: Envelope = {
+    operationId: `op_${ulid()}`,
+    from: { kind: "courier", tenant: to.tenant, id: "somebody" },
+    to,
+    type: "unheard.of",
+    body: null,
+    sentAt: Date.now(),
+  };
+  for (const last of [false, true]) {
+    expect(await peer.receive(envelope, { number: last ? 10 : 1, last })).toMatchObject({
+      type: "busy",
+      error: { code: "UNAVAILABLE" },
+    });
+  }
+}
 
 /** The methods of an agent that tests call as other actors do. */
 interface AgentPeer {
@@ -232,11 +253,12 @@ describe.each(recorded("agent"))("G4 agent of $release on workerd", (recording) 
     expect(listed.value.items.at(-1)?.id).toBe(conversation.id);
   });
 
-  test("UPGRADE-3 of a newer version: 503, and untouched", async () => {
+  test("UPGRADE-3 MAIL-19 of a newer version: 503, and untouched", async () => {
     await setVersion(stub, "identity", 1_000);
     const before = await dump(stub);
     const response = await request("/api/agents/recorded");
     expect([response.status, await response.json()]).toMatchObject([503, { code: "UNAVAILABLE" }]);
+    await expectTurnedAway(stub, { kind: "agent", tenant: "test", id: "recorded" });
     expect(await dump(stub)).toEqual(before);
   });
 });
@@ -281,22 +303,7 @@ describe.each(recorded("sessions"))("G4 a plain SessionAgent of $release on work
     await runInDurableObject(bare, (_, state) => storesOf(state).keyValue.put("dramatis:sessions", 1_000));
     await evictDurableObject(bare);
     const before = await dump(bare);
-    // SAFETY: a `SessionAgent` is one; the type of its stub nests too deep for an envelope's JSON.
-    const peer = (await getAgentByName(env.PlainSessionAgent, name)) as unknown as MailboxPeer;
-    const envelope: Envelope = {
-      operationId: `op_${ulid()}`,
-      from: { kind: "courier", tenant: "test", id: "somebody" },
-      to: { kind: "plain-session-agent", tenant: "test", id: name.slice("test:".length) },
-      type: "unheard.of",
-      body: null,
-      sentAt: Date.now(),
-    };
-    for (const last of [false, true]) {
-      expect(await peer.receive(envelope, { number: last ? 10 : 1, last })).toMatchObject({
-        type: "busy",
-        error: { code: "UNAVAILABLE" },
-      });
-    }
+    await expectTurnedAway(bare, { kind: "plain-session-agent", tenant: "test", id: name.slice(5) });
     expect(await dump(bare)).toEqual(before);
   });
 });

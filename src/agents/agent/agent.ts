@@ -81,6 +81,11 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       return "agent";
     }
 
+    protected override checkStorage() {
+      super.checkStorage();
+      this.#store.checkVersion();
+    }
+
     protected override deadLetterDirectory() {
       return services.deadLetters(this.env);
     }

@@ -31,6 +31,11 @@ export class AgentStore {
     this.#identity = new VersionedRecord(AGENT_SCHEMA, { database, keyValue }, IDENTITY_KEY);
   }
 
+  /** Throws `UNAVAILABLE` for storage of a newer release. */
+  checkVersion(): void {
+    this.#identity.get();
+  }
+
   /** Throws `CONFLICT` if there is an identity already. */
   create(identity: AgentIdentity): void {
     this.database.transaction(() => {

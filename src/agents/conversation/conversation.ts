@@ -3,29 +3,24 @@
  * in `runtime.ts`; here every entrance is checked and answered.
  */
 import type { Connection, ConnectionContext, WSMessage } from "agents";
-import type { AdapterLookup, ModelGateway } from "../../adapters/types.ts";
 import { type Frame, UNAUTHORIZED_CLOSE } from "../../client/protocol.ts";
-import type { DeadLetterDirectory } from "../../directory/dead-letters.ts";
-import type { Directory } from "../../directory/directory.ts";
 import { readEntrance } from "../../http/sockets.ts";
 import { EventStore } from "../../memory/event-store.ts";
 import { LongText } from "../../memory/long-text.ts";
 import type { SessionStorage } from "../../memory/session-store.ts";
 import type { LoadEventsOptions, SessionEvent } from "../../memory/types.ts";
-import type { ActorDirectory } from "../../ports/actor-directory.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
 import { systemClock, systemIds } from "../../ports/workers/system.ts";
 import { isRefusal } from "../../shared/actor-schema.ts";
-import { asResult, type Result, unwrap } from "../../shared/errors.ts";
+import { asResult, type DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
-import type { RateLimit } from "../../shared/token-bucket.ts";
 import { validate } from "../../shared/validation.ts";
 import { CONVERSATION_OPENED } from "../agent/envelopes.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
-import type { TaskExecutor, ToolStateApi, ToolStateEntry } from "../executor/types.ts";
+import type { ToolStateApi, ToolStateEntry } from "../executor/types.ts";
 import { newOperationId } from "../mailbox/operation-id.ts";
 import { Publication } from "../publication.ts";
 import { SessionAgent } from "../session-agent.ts";
@@ -48,30 +43,16 @@ import { conversationRecord, createConversationSchema } from "./create-conversat
 import { ephemeralFrame } from "./frames.ts";
 import { MAX_WATCHERS } from "./limits.ts";
 import { openingSlices } from "./opening.ts";
-import type { Gate } from "./planning/gate.ts";
 import { ConversationQueries } from "./queries.ts";
 import { ConversationRuntime } from "./runtime.ts";
 import { startTurnSchema, subscribeSchema } from "./schemas.ts";
+import type { ConversationServices } from "./services.ts";
 import { ConversationSessions, refused } from "./sessions.ts";
 import { normaliseSignal } from "./signals.ts";
 import type { ConversationRecord } from "./state.ts";
 import { ConversationStore } from "./store/conversation-store.ts";
 import { frameStream, type Listener, type OpeningSlice, Subscribers } from "./subscribers.ts";
 import { conversationView } from "./views.ts";
-
-/** What an application gives its conversations, each made from the environment. */
-export interface ConversationServices<Env> {
-  gateway(env: Env): ModelGateway;
-  executor(env: Env): TaskExecutor;
-  actors(env: Env): Pick<ActorDirectory, "agent">;
-  /** `null` where there is no directory: then nothing is listed. */
-  directory(env: Env): Directory | null;
-  deadLetters(env: Env): DeadLetterDirectory | null;
-  adapters: AdapterLookup;
-  gate: Gate;
-  /** Turns that one conversation accepts; absent = as many as come. */
-  turnLimit?: RateLimit;
-}
 
 /** While turns are active the actor looks after them this often, in milliseconds; a crash costs at most as much. */
 const HEARTBEAT_MS = 10_000;
@@ -149,6 +130,9 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       now: () => systemClock.now(),
     };
 
+    /** Why the storage is left alone; `null` where it is not. */
+    #refusal: DramatisError | null = null;
+
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
       this.lifecycle.use(this.#wakeups);
@@ -167,6 +151,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return "conversation";
     }
 
+    protected override checkStorage() {
+      super.checkStorage();
+      if (this.#refusal !== null) throw this.#refusal;
+    }
+
     protected override deadLetterDirectory() {
       return services.deadLetters(this.env);
     }
@@ -177,6 +166,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       } catch (error) {
         // Every entrance answers it, and the wake-up job keeps trying.
         if (!isRefusal(error)) throw error;
+        this.#refusal = error;
         console.error(error);
       }
     }

@@ -1,0 +1,22 @@
+/** What the classes of conversations are made from. */
+import type { AdapterLookup, ModelGateway } from "../../adapters/types.ts";
+import type { DeadLetterDirectory } from "../../directory/dead-letters.ts";
+import type { Directory } from "../../directory/directory.ts";
+import type { ActorDirectory } from "../../ports/actor-directory.ts";
+import type { RateLimit } from "../../shared/token-bucket.ts";
+import type { TaskExecutor } from "../executor/types.ts";
+import type { Gate } from "./planning/gate.ts";
+
+/** What an application gives its conversations, each made from the environment. */
+export interface ConversationServices<Env> {
+  gateway(env: Env): ModelGateway;
+  executor(env: Env): TaskExecutor;
+  actors(env: Env): Pick<ActorDirectory, "agent">;
+  /** `null` where there is no directory: then nothing is listed. */
+  directory(env: Env): Directory | null;
+  deadLetters(env: Env): DeadLetterDirectory | null;
+  adapters: AdapterLookup;
+  gate: Gate;
+  /** Turns that one conversation accepts; absent = as many as come. */
+  turnLimit?: RateLimit;
+}
