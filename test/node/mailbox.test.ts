@@ -5,8 +5,9 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import type { Answer } from "../../src/agents/mailbox/answer.ts";
+import { type Answer, answerSchema } from "../../src/agents/mailbox/answer.ts";
 import type { Envelope, NewEnvelope } from "../../src/agents/mailbox/envelope.ts";
+import { NotNow } from "../../src/agents/mailbox/handlers.ts";
 import {
   ACT_WITHIN_MS,
   delayAfter,
@@ -479,6 +480,65 @@ describe("a mailbox", () => {
     const more = { operationId, to: address("b"), type: "work", body };
     expect(errorOf(() => woken.send(more))).toMatchObject({ code: "QUEUE_OVERFLOW" });
   });
+
+  test("MAIL-1 what is under way is what was sent, whatever becomes of the object it was made from", async () => {
+    const bodies: unknown[] = [];
+    const { send, clock, mailbox } = open(async ({ body }) => {
+      bodies.push(body);
+      if (bodies.length === 1) throw new Error("lost");
+      return { type: "done", result: null };
+    });
+    const cart = { items: ["tea"] };
+    send({ body: cart });
+    cart.items.push("coffee");
+    await clock.advance(60_000);
+    mailbox.wake();
+    await clock.advance(0);
+    expect(bodies).toEqual([{ items: ["tea"] }, { items: ["tea"] }]);
+  });
+
+  test("MAIL-10 sending again is acknowledged only when the wake-up is armed, after a failure and in a new life", async () => {
+    const log = vi.spyOn(console, "error").mockReturnValue();
+    const { ports } = open();
+    const outcomes = [false, true, true];
+    let armed = 0;
+    const watched: MailboxPorts = {
+      ...ports,
+      arm: async () => {
+        armed += 1;
+        if (!outcomes.shift()) throw new Error("no alarm");
+      },
+    };
+    const envelope = { operationId: operationIdAt(NOW, "ARM"), to: address("b"), type: "work", body: null };
+    const first = new Mailbox(watched);
+    await expect(first.send(envelope)).rejects.toThrow("no alarm");
+    await first.send(envelope);
+    expect(armed).toBe(2);
+    await new Mailbox(watched).send(envelope);
+    expect(armed).toBe(3);
+    log.mockRestore();
+  });
+
+  test.each([Number.NaN, -5_000, 1.5])(
+    "a receiver that asks for a wait of %d ms still answers",
+    async (wait) => {
+      const { ports } = open();
+      const mailbox = new Mailbox(ports);
+      mailbox.receives("work", z.null(), () => {
+        throw new NotNow("Later.", wait);
+      });
+      const envelope = {
+        operationId: operationIdAt(NOW, "WAIT"),
+        from: address("b"),
+        to: address("a"),
+        type: "work",
+        body: null,
+        sentAt: NOW,
+      };
+      const answer = await mailbox.receive(envelope, { number: 1, last: false });
+      expect(answerSchema.parse(answer)).toMatchObject({ type: "busy", error: { message: "Later." } });
+    },
+  );
 
   test("MAIL-17 a dead letter is not sent anew under its operation id", async () => {
     const numbers: number[] = [];

@@ -122,11 +122,14 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         const checked = validate(changeSchema, change);
         const persona =
           checked.persona === undefined ? undefined : await this.#checkedPersona(checked.persona);
+        const current = this.#store.identity();
+        // The directory keeps the newest: an update is newer than the one before, whatever the clock says.
+        const updatedAt = Math.max(systemClock.now(), Date.parse(current.updatedAt) + 1);
         const identity: AgentIdentity = {
-          ...this.#store.identity(),
+          ...current,
           ...(persona === undefined ? {} : { persona }),
           ...(checked.projectIds === undefined ? {} : { projectIds: checked.projectIds }),
-          updatedAt: new Date(systemClock.now()).toISOString(),
+          updatedAt: new Date(updatedAt).toISOString(),
         };
         await this.#commit(() => this.#store.update(identity));
         return identity;

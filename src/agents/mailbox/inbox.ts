@@ -51,7 +51,7 @@ export class Inbox {
     const answer = this.#commit(envelope, attempt.data, effects);
     runEffects(effects);
     void this.publisher.publish();
-    await this.outbox.armed;
+    await this.outbox.whenArmed();
     return answer;
   }
 
@@ -69,7 +69,11 @@ export class Inbox {
     const { operationId } = envelope;
     const now = this.ports.clock.now();
     const decision = decideReceipt(operationId, attempt.number, this.store.receipt(operationId), now);
-    if (decision.type === "answer") return decision.answer;
+    if (decision.type === "answer") {
+      // What the handler sent in an earlier life may still be under way.
+      this.outbox.load();
+      return decision.answer;
+    }
     const handled = this.#handle(envelope, effects);
     if (handled.type === "done") {
       this.#record(operationId, handled, now);
@@ -103,7 +107,7 @@ export class Inbox {
       return { type: "done", result };
     } catch (error) {
       if (!(error instanceof DramatisError)) console.error(error);
-      const retryAfterMs = error instanceof NotNow ? error.retryAfterMs : undefined;
+      const retryAfterMs = error instanceof NotNow ? waitOf(error) : undefined;
       return { type: "threw", error: boundedError(toErrorData(error)), isDoor: false, retryAfterMs };
     }
   }
@@ -139,8 +143,15 @@ type Handled =
   | { type: "done"; result: Json }
   | { type: "threw"; error: ErrorData; isDoor: boolean; retryAfterMs?: number | undefined };
 
+/** A time that has passed meanwhile is none to wait for. */
+function waitOf({ retryAfterMs = Number.NaN }: NotNow): number | undefined {
+  return Number.isFinite(retryAfterMs) ? Math.max(0, Math.ceil(retryAfterMs)) : undefined;
+}
+
+/** A copy: what is answered now is what the receipt answers later. */
 function checkedResult(result: Json): Json {
-  if (isJson(result) && fitsUtf8(JSON.stringify(result), MAX_RESULT_BYTES)) return result;
+  const text = isJson(result) ? JSON.stringify(result) : undefined;
+  if (text !== undefined && fitsUtf8(text, MAX_RESULT_BYTES)) return JSON.parse(text);
   throw new Error(`A handler must answer JSON of at most ${MAX_RESULT_BYTES} bytes.`);
 }
 

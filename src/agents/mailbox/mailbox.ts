@@ -111,11 +111,11 @@ export class Mailbox {
     const { armed } = this.ports.database.transaction(() => {
       const letter = this.#store.deadLetter(operationId);
       if (letter === undefined) {
-        if (this.#outbox.underWay(operationId)?.late) return { armed: this.#outbox.armed };
+        if (this.#outbox.underWay(operationId)?.late) return { armed: this.#outbox.whenArmed() };
         throw noSuchLetter(operationId);
       }
       // Its outcome has committed, and only the news of that was lost.
-      if (this.#outbox.underWay(operationId) !== undefined) return { armed: this.#outbox.armed };
+      if (this.#outbox.underWay(operationId) !== undefined) return { armed: this.#outbox.whenArmed() };
       if (ageOf(operationId, this.ports.clock.now()) > REDELIVER_WITHIN_MS) {
         throw new DramatisError(
           "CONFLICT",

@@ -14,7 +14,7 @@ import {
 } from "./envelope.ts";
 import { MAX_CLOCK_AHEAD_MS, MAX_ENVELOPE_BYTES, SEND_WITHIN_MS } from "./limits.ts";
 
-/** The envelope, and its size in bytes. Throws `INVALID_INPUT` or `TOO_LARGE`. */
+/** The envelope, a copy of its own as it is stored, and its size in bytes. Throws `INVALID_INPUT` or `TOO_LARGE`. */
 export function checkedEnvelope(
   fields: NewEnvelope,
   from: ActorAddress,
@@ -35,14 +35,15 @@ export function checkedEnvelope(
       "The operation id is older than 14 days, or from the future: send under a new one.",
     );
   }
-  const size = utf8Length(JSON.stringify(envelope));
+  const text = JSON.stringify(envelope);
+  const size = utf8Length(text);
   if (size > MAX_ENVELOPE_BYTES) {
     throw new DramatisError(
       "TOO_LARGE",
       `An envelope may have ${MAX_ENVELOPE_BYTES} bytes, this one has ${size}: send a reference.`,
     );
   }
-  return { envelope, size };
+  return { envelope: JSON.parse(text), size };
 }
 
 /** Whether two envelopes under one operation id say the same. */

@@ -55,7 +55,8 @@ export class Outbox {
   readonly #busy = new Set<string>();
   #loaded = false;
   #lastNumber = 0;
-  #armed: Promise<void> = Promise.resolve();
+  /** The newest arming; `null` while this life does not know of one. */
+  #armed: Promise<void> | null = null;
 
   constructor(
     private readonly ports: MailboxPorts,
@@ -63,20 +64,21 @@ export class Outbox {
     private readonly settlement: Settlement,
   ) {}
 
-  /** Resolves when the newest wake-up is armed. */
-  get armed(): Promise<void> {
-    return this.#armed;
+  /** Resolves when the wake-up of what is known to be under way is armed. */
+  whenArmed(): Promise<void> {
+    const isEmpty = this.#held.size + this.#staged.length === 0;
+    return this.#armed ?? (isEmpty ? Promise.resolve() : this.#arm(WAKE_AFTER_SEND_MS));
   }
 
   send(fields: NewEnvelope): Promise<void> {
     const now = this.ports.clock.now();
     const { envelope, size } = checkedEnvelope(fields, this.#self(), now);
-    this.#load();
+    this.load();
     const known =
       this.#find(envelope.operationId)?.entry.envelope ??
       this.store.deadLetter(envelope.operationId)?.envelope;
     if (known === undefined) return this.#stage(newEntry(envelope), size);
-    if (sameContent(known, envelope)) return this.#armed;
+    if (sameContent(known, envelope)) return this.whenArmed();
     throw new DramatisError(
       "IDEMPOTENCY_CONFLICT",
       `"${envelope.operationId}" names another envelope. Send this one under a new operation id.`,
@@ -85,19 +87,19 @@ export class Outbox {
 
   /** Sends a dead letter again. Call it in the transaction that removes it. */
   resend(letter: DeadLetter): Promise<void> {
-    this.#load();
+    this.load();
     return this.#stage(redeliveredEntry(letter), utf8Length(JSON.stringify(letter.envelope)));
   }
 
   /** The entry of an operation that is under way. */
   underWay(operationId: string): OutboxEntry | undefined {
-    this.#load();
+    this.load();
     return this.#find(operationId)?.entry;
   }
 
   /** Starts what is due. Answers after how many milliseconds to come again; `null` when the outbox is empty. */
   wake(): number | null {
-    this.#load();
+    this.load();
     this.#flush();
     const now = this.ports.clock.now();
     // What could not be looked at is looked at again.
@@ -119,7 +121,8 @@ export class Outbox {
     );
   }
 
-  #load(): void {
+  /** Reads what an earlier life left under way. */
+  load(): void {
     if (this.#loaded) return;
     for (const stored of this.store.entries()) {
       this.#held.set(stored.entry.envelope.operationId, { ...stored, woken: true, running: false });
@@ -167,7 +170,7 @@ export class Outbox {
     // Whoever needs to know awaits the promise; nobody has to.
     armed.catch((error: unknown) => {
       console.error(error);
-      if (this.#armed === armed) this.#armed = Promise.resolve();
+      if (this.#armed === armed) this.#armed = null;
     });
     return armed;
   }
