@@ -10,7 +10,7 @@ import type { FormatAdapter, ModelDelta, StreamDecoder } from "./types.ts";
 export const offlineFormat: FormatAdapter = {
   provider: "offline",
   buildRequest: buildBody,
-  extend: (request, messages) => appendMessages(request, messages.map(toOfflineMessage)),
+  extend: (_profile, request, messages) => appendMessages(request, messages.map(toOfflineMessage)),
   decoder: () => new OfflineDecoder(),
 };
 

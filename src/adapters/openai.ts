@@ -36,7 +36,7 @@ export const openaiFormat: FormatAdapter = {
     ];
     return { model: profile.modelId, messages, ...toolsOf(context), ...options(profile, context) };
   },
-  extend: (request, messages) => appendMessages(request, messages.map(toOpenAIMessage)),
+  extend: (_profile, request, messages) => appendMessages(request, messages.map(toOpenAIMessage)),
   decoder: () => new ChatStream("openai", readChatChunk),
 };
 

@@ -35,6 +35,7 @@ export class ReplyAccumulator {
   #usage: TokenUsage | undefined;
   #messageId: string | undefined;
   #finish: FinishReason | undefined;
+  #native: ModelReply["native"];
   #error: ModelError | undefined;
 
   constructor(provider: ProviderId) {
@@ -63,8 +64,13 @@ export class ReplyAccumulator {
       case "usage":
         this.#usage = { ...this.#usage, ...delta.usage };
         return;
+      case "native":
+        this.#native = delta.parts;
+        return;
       case "finish":
         this.#finish = delta.reason;
+        return;
+      case "response":
         return;
       case "error":
         this.#error ??= delta.error;
@@ -90,6 +96,7 @@ export class ReplyAccumulator {
         finishReason: this.#finish,
         ...(this.#usage === undefined ? {} : { usage: this.#usage }),
         ...(this.#messageId === undefined ? {} : { providerMessageId: this.#messageId }),
+        ...(this.#native === undefined ? {} : { native: this.#native }),
       },
     };
   }

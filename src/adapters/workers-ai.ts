@@ -50,7 +50,7 @@ export const workersAIFormat: FormatAdapter = {
       ...settings(profile.parameters, reserved),
     };
   },
-  extend: (request, messages) => appendMessages(request, messages.map(toChatMessage)),
+  extend: (_profile, request, messages) => appendMessages(request, messages.map(toChatMessage)),
   decoder: () =>
     new ChatStream("workers-ai", (chunk) => (isNative(chunk) ? readNative(chunk) : readChatChunk(chunk))),
 };

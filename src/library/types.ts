@@ -43,6 +43,8 @@ export interface ToolDefinition {
   effect: ToolEffect;
   /** One attempt may take this long, in milliseconds. */
   timeoutMs: number;
+  /** The deployed tool whose code runs, where that is not the tool itself. */
+  task?: DefinitionReference;
 }
 
 /** Where a pinned definition came from. Inline definitions have no library. */
@@ -59,4 +61,6 @@ export interface VersionChain {
   persona: Pin & { definition: Persona };
   tools: (Pin & { definition: ToolDefinition })[];
   modelProfile: Pin & { definition: ModelProfile };
+  /** Who answers when that model cannot, in order. */
+  fallbacks?: (Pin & { definition: ModelProfile })[];
 }

@@ -278,7 +278,7 @@ describe.each(FORMATS)("any valid history for $provider", (format) => {
         const first = format.buildRequest(profile, context({ ...given, messages: before }));
         const text = JSON.stringify(first.messages);
         const unchanged = JSON.stringify(first);
-        const extended = format.extend(first, after);
+        const extended = format.extend(profile, first, after);
         expect(JSON.stringify(extended.messages).startsWith(text.slice(0, -1))).toBe(true);
         expect(JSON.stringify(first)).toBe(unchanged);
         const atOnce = format.buildRequest(profile, context({ ...given, messages: [...before, ...after] }));
@@ -288,7 +288,7 @@ describe.each(FORMATS)("any valid history for $provider", (format) => {
   });
 
   test("a request without messages cannot be extended", () => {
-    expect(() => format.extend({ prompt: "hi" }, ROUND)).toThrowError(
+    expect(() => format.extend(profileFor(format), { prompt: "hi" }, ROUND)).toThrowError(
       expect.objectContaining({ code: "INVALID_INPUT" }),
     );
   });

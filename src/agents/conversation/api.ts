@@ -1,4 +1,6 @@
 /** What a `Conversation` actor offers to the others: its RPC surface as a type. */
+
+import type { ModelContext, OutputSpec, ToolSpec } from "../../adapters/types.ts";
 import type {
   Content,
   ConversationView,
@@ -6,6 +8,7 @@ import type {
   TurnSummary,
   WireError,
 } from "../../client/protocol.ts";
+import type { ContextMessage } from "../../memory/types.ts";
 import type { Result } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import type { Page, PageOptions } from "../../shared/page.ts";
@@ -19,6 +22,10 @@ export interface CreateConversation {
   projectId?: string;
   /** Users besides the creator. */
   users?: string[];
+  /** What was said elsewhere before: the model sees it, the transcript does not show it. */
+  history?: ContextMessage[];
+  /** `false` keeps it out of lists: it is found by its id only. */
+  listed?: boolean;
 }
 
 export interface StartTurn {
@@ -26,6 +33,12 @@ export interface StartTurn {
   replyToMessageId?: string;
   /** Becomes the signal's id: the same key and body answer the same turn. */
   idempotencyKey?: string;
+  /** The turn's answer must be JSON of this schema. */
+  output?: OutputSpec;
+  /** Tools that the client runs itself: the turn waits for their results. */
+  tools?: ToolSpec[];
+  /** Which tools the turn's first call of the model may or must use; `auto` when absent. */
+  toolChoice?: ModelContext["toolChoice"];
 }
 
 export interface StartedTurn {

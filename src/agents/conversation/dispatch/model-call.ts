@@ -71,7 +71,7 @@ export async function performModelCall(
     const window = readHistory(history);
     const first = adapter.buildRequest(profile, baseContext(record.chain, window, turn));
     const moves = moveMessages(turn);
-    const body = moves.length === 0 ? first : adapter.extend(first, moves);
+    const body = moves.length === 0 ? first : adapter.extend(profile, first, moves);
     const deadline = startDeadline(clock, profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS, signal);
     try {
       // A gateway ends when it is aborted; one that does not must not hold up the turn for ever.
