@@ -20,6 +20,7 @@ import {
 } from "../../client/protocol.ts";
 import { DramatisError, toErrorData } from "../../shared/errors.ts";
 import { hasExpired, type Principal } from "../../shared/principal.ts";
+import type { StartedTurn, StartTurn } from "./api.ts";
 import { lengthOf, parseClientFrame, parseMessage, refOf } from "./client-frames.ts";
 import { type Allowance, spend } from "./flood.ts";
 import { ephemeralFrame } from "./frames.ts";
@@ -40,8 +41,7 @@ export interface ConnectionMemory {
 export interface ConnectionHost {
   /** The frames to begin with. */
   opening(principal: Principal, from: number | undefined): Iterable<OpeningSlice>;
-  /** Answers what this client alone is told. */
-  startTurn(principal: Principal, frame: Extract<ClientFrame, { type: "turn.start" }>): Promise<Frame[]>;
+  startTurn(principal: Principal, input: StartTurn): Promise<StartedTurn>;
   /** Open connections, this one included. */
   connections(): number;
   now(): number;
@@ -125,7 +125,7 @@ export async function receiveFrame(host: ConnectionHost, client: Client, message
         return;
       case "turn.start":
         // SAFETY: the state is the plain data that `openConnection` put there; the SDK's type only freezes it.
-        sendFrames(client, await host.startTurn(principal as Principal, frame));
+        sendFrames(client, await startTurn(host, principal as Principal, frame));
         return;
       default:
         frame satisfies never;
@@ -135,6 +135,20 @@ export async function receiveFrame(host: ConnectionHost, client: Client, message
     const data = { code, message: text, retriable, ...(ref === undefined ? {} : { ref }) };
     sendFrames(client, [ephemeralFrame("error", data, {}, host.now())]);
   }
+}
+
+/** Answers what this client alone is told. */
+async function startTurn(
+  host: ConnectionHost,
+  principal: Principal,
+  { id, content, replyToMessageId }: Extract<ClientFrame, { type: "turn.start" }>,
+): Promise<Frame[]> {
+  const reply = replyToMessageId === undefined ? {} : { replyToMessageId };
+  const started = await host.startTurn(principal, { content, ...reply, idempotencyKey: id });
+  const { repeated, turnId, messageId } = started;
+  // Whoever sends again has not seen it recorded, and what was recorded is not published twice.
+  if (!repeated) return [];
+  return [ephemeralFrame("message.user", { clientId: id, content }, { turnId, messageId }, host.now())];
 }
 
 /**

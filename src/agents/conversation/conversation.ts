@@ -40,7 +40,6 @@ import {
   tooManyWatchers,
 } from "./connections.ts";
 import { conversationRecord, createConversationSchema } from "./create-conversation.ts";
-import { ephemeralFrame } from "./frames.ts";
 import { MAX_WATCHERS } from "./limits.ts";
 import { openingSlices } from "./opening.ts";
 import { ConversationQueries } from "./queries.ts";
@@ -113,19 +112,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     readonly #queries = new ConversationQueries(this.#runtime.store);
     readonly #connectionHost: ConnectionHost = {
       opening: (principal, from) => this.#opening(principal, from),
-      startTurn: async (principal, { id, content, replyToMessageId }) => {
-        const reply = replyToMessageId === undefined ? {} : { replyToMessageId };
-        const { repeated, turnId, messageId } = await this.#accept(principal, {
-          content,
-          ...reply,
-          idempotencyKey: id,
-        });
-        // Whoever sends again has not seen it recorded, and what was recorded is not published twice.
-        const data = { clientId: id, content };
-        return repeated
-          ? [ephemeralFrame("message.user", data, { turnId, messageId }, systemClock.now())]
-          : [];
-      },
+      startTurn: (principal, input) => this.#accept(principal, input),
       connections: () => [...this.#clients()].length,
       now: () => systemClock.now(),
     };
