@@ -12,6 +12,7 @@ import { createConversationClass } from "./agents/conversation/conversation.ts";
 import { allowAll, type Gate } from "./agents/conversation/planning/gate.ts";
 import { type ExecutorService, serviceExecutor } from "./agents/executor/client.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
+import { AttachmentStore } from "./attachments/attachment-store.ts";
 import { D1Directory } from "./directory/d1-directory.ts";
 import { D1DeadLetters, type DeadLetterDirectory } from "./directory/dead-letters.ts";
 import type { Directory } from "./directory/directory.ts";
@@ -22,6 +23,7 @@ import { checkJwtConfiguration, isJwtConfigured, type JwtEnv } from "./http/jwt.
 import type { Library } from "./library/define.ts";
 import { CodeRegistry } from "./library/registry.ts";
 import { durableActors } from "./ports/workers/actor-directory.ts";
+import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
 import { systemClock } from "./ports/workers/system.ts";
 import { DramatisError, type Result } from "./shared/errors.ts";
 import { completeLimits, type Limits } from "./shared/limits.ts";
@@ -34,6 +36,8 @@ export interface DramatisEnv extends ModelEnvironment, LocalEnv, JwtEnv {
   Executor: ExecutorService;
   /** The directory; without it everything works but lists. */
   DB?: D1Database;
+  /** Attachments; without it what users say is text. */
+  BUCKET?: R2Bucket;
   /** Workers AI. */
   AI?: Ai;
   /** Counts the requests of each principal; without it every isolate counts on its own. */
@@ -79,11 +83,14 @@ export function dramatis(options: DramatisOptions) {
   const limits = completeLimits(options.limits);
   const deadLetters = (env: DramatisEnv): DeadLetterDirectory | null =>
     env.DB === undefined ? null : new D1DeadLetters(env.DB);
+  const attachments = (env: DramatisEnv): AttachmentStore | null =>
+    env.BUCKET === undefined ? null : new AttachmentStore(new R2ObjectStore(env.BUCKET));
   const http = createHttpApp<DramatisEnv>({
     authorize: options.authorize ?? defaultAuthorize,
     actors: durableActors,
     directory: (env) => directory(env) ?? unavailable(),
     deadLetters: (env) => deadLetters(env) ?? unavailable(),
+    attachments: (env) => attachments(env) ?? noBucket(),
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
       await checkExecutor(env);
@@ -100,6 +107,7 @@ export function dramatis(options: DramatisOptions) {
       actors: durableActors,
       directory,
       deadLetters,
+      attachments,
       adapters: adapterFor,
       gate: options.gate ?? allowAll,
       ...(limits.turns === false ? {} : { turnLimit: limits.turns }),
@@ -161,6 +169,13 @@ async function seed(env: DramatisEnv, agents: (CreateAgent & { tenant?: string }
       `The agent "${agent.id}" could not be created: ${created.error.message}`,
     );
   }
+}
+
+function noBucket(): never {
+  throw new DramatisError(
+    "UNAVAILABLE",
+    "Attachments need the R2 binding `BUCKET`; add it to the Worker's configuration.",
+  );
 }
 
 function unavailable(): never {

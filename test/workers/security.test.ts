@@ -20,6 +20,7 @@ const NOTHING = {
   conversation: "conv_01JD0000000000000000000000",
   turn: "turn_01JD0000000000000000000000",
   letter: "op_01JD0000000000000000000000",
+  attachment: "att_01JD0000000000000000000000",
 };
 type Ids = typeof NOTHING;
 
@@ -55,6 +56,8 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   getConversation: READ,
   listMessages: READ,
   listJournal: READ,
+  uploadAttachment: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  getAttachment: READ,
   startTurn: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   listTurns: READ,
   getTurn: READ,
@@ -116,6 +119,12 @@ beforeAll(async () => {
   await turn.text();
   const path = `/api/conversations/${conversation}/turns`;
   const { turns } = await server.call<{ turns: { id: string }[] }>(owner, "GET", path, 200);
+  const upload = await server.as(owner, `/api/conversations/${conversation}/attachments`, {
+    method: "POST",
+    headers: { "content-type": "text/plain" },
+    body: WORD,
+  });
+  const { id: attachment } = await upload.json<{ id: string }>();
   const letter = "op_01JD0000000000000000000001";
   const address = { kind: "conversation", tenant: "acme", id: conversation };
   // SAFETY: `test/wrangler.jsonc` binds it.
@@ -131,7 +140,7 @@ beforeAll(async () => {
     sentAt: "2026-01-01T00:00:00.000Z",
     diedAt: "2026-01-01T01:00:00.000Z",
   });
-  ids = { agent, conversation, turn: turns[0]?.id ?? "", letter };
+  ids = { agent, conversation, turn: turns[0]?.id ?? "", letter, attachment };
   expect(ids.turn).toMatch(/^turn_/);
 });
 
@@ -150,9 +159,9 @@ async function state(): Promise<string> {
   return JSON.stringify([answers, sockets]);
 }
 
-function pathOf(path: string, { agent, conversation, turn, letter }: Ids): string {
+function pathOf(path: string, { agent, conversation, turn, letter, attachment }: Ids): string {
   const id = path.includes("conversation") ? conversation : path.includes("agents") ? agent : letter;
-  const filled = path.replace(":turnId", turn).replace(":id", id);
+  const filled = path.replace(":turnId", turn).replace(":attachmentId", attachment).replace(":id", id);
   expect(filled, "the path has parameters that this test does not know").not.toContain(":");
   return filled;
 }
@@ -256,7 +265,7 @@ describe("G7 a good token of someone else", () => {
     for (const operation of OPERATIONS) {
       if (EXPECTED[operation.id]?.[guest] === MAY) continue;
       // Of what one may read, one may know that it is there.
-      if (operation.id === "startTurn" && guest === "operator") continue;
+      if (/^(?:startTurn|uploadAttachment)$/.test(operation.id) && guest === "operator") continue;
       const [real, none] = [await request(operation, token), await request(operation, token, NOTHING)];
       expect(await whole(real, ids), operation.id).toBe(await whole(none, NOTHING));
     }

@@ -41,6 +41,7 @@ import {
 } from "./connections.ts";
 import { conversationRecord, createConversationSchema } from "./create-conversation.ts";
 import { MAX_WATCHERS } from "./limits.ts";
+import type { ConversationMedia } from "./media.ts";
 import { openingSlices } from "./opening.ts";
 import { ConversationQueries } from "./queries.ts";
 import { ConversationRuntime } from "./runtime.ts";
@@ -104,6 +105,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       gateway: services.gateway(this.env),
       adapters: services.adapters,
       executor: services.executor(this.env),
+      ...this.#media(),
       gate: services.gate,
       ...(services.turnLimit === undefined ? {} : { turnLimit: services.turnLimit }),
       window: { open: () => this.#wakeups.arm("window", HEARTBEAT_MS) },
@@ -174,6 +176,13 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async view(principal: Principal) {
       return this.#read(principal, (state) => conversationView(state.record, state.active.size));
+    }
+
+    async checkSpeaker(principal: Principal) {
+      return asResult(() => {
+        checkSpeaker(this.#runtime.state.record, principal);
+        return null;
+      });
     }
 
     async startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>> {
@@ -310,6 +319,16 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     /** Wakes the actor when the authority of one who watches ends. */
     async #expireAt(time: number): Promise<void> {
       await this.#wakeups.arm("expiry", Math.max(0, time - systemClock.now()));
+    }
+
+    #media(): { media?: ConversationMedia } {
+      const store = services.attachments(this.env);
+      if (store === null) return {};
+      const owner = () => {
+        const { tenant, id: conversationId } = this.#runtime.state.record;
+        return { tenant, conversationId };
+      };
+      return { media: { head: (id) => store.head(owner(), id), get: (id) => store.get(owner(), id) } };
     }
 
     #clients(): Iterable<Client> {

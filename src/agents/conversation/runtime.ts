@@ -12,7 +12,7 @@
  *        repeated message nor one that was refused does.
  */
 
-import type { Content, Frame } from "../../client/protocol.ts";
+import type { Frame } from "../../client/protocol.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
@@ -27,6 +27,7 @@ import { type EffectHost, type EffectPorts, EffectRunner } from "./dispatch/effe
 import { type Effect, effectOfTurn, effectsOf } from "./dispatch/effects.ts";
 import { ephemeralFrame, framesOf } from "./frames.ts";
 import { messageId, parseItemId, stemOf, turnId } from "./ids.ts";
+import { checkMedia, hasMedia } from "./media.ts";
 import type { Gate } from "./planning/gate.ts";
 import { plan } from "./planning/plan.ts";
 import type { Transition } from "./reduce-turn.ts";
@@ -131,9 +132,12 @@ export class ConversationRuntime {
    * Resolves when the turn is durable and its wake-up armed.
    */
   async accept(signal: UserMessage): Promise<StartedTurn> {
-    checkTextOnly(parseContent(signal.data.content));
+    const content = parseContent(signal.data.content);
     const key = signal.id;
-    const known = key === undefined ? undefined : this.store.turnOfKey(signal.caller.userId, key);
+    const turnOfKey = () => (key === undefined ? undefined : this.store.turnOfKey(signal.caller.userId, key));
+    // Before the key is looked up for good: from there on nothing may come in between.
+    if (hasMedia(content) && turnOfKey() === undefined) await checkMedia(content, this.ports.media);
+    const known = turnOfKey();
     if (known !== undefined) {
       const started = this.#acceptedBefore(known, signal);
       await this.#wakeup.whenArmed();
@@ -320,13 +324,6 @@ export class ConversationRuntime {
 function isFinal(error: unknown): boolean {
   if (error instanceof DramatisError) return !error.retriable;
   return error instanceof RangeError || error instanceof TypeError;
-}
-
-function checkTextOnly(content: Content): void {
-  if (typeof content === "string" || content.every((part) => part.type === "text")) return;
-  throw new DramatisError("INVALID_INPUT", "Images and files are not supported yet; send text.", {
-    errors: [{ path: "/content", message: "Only text parts are supported." }],
-  });
 }
 
 function startedTurn(turn: Turn, repeated: boolean): StartedTurn {
