@@ -11,8 +11,10 @@ export {
   type ListOptions,
   type NewConversation,
   type RequestOptions,
+  type UploadOptions,
 } from "./http.ts";
 export type {
+  AttachmentView,
   Content,
   ConversationSummary,
   ConversationView,

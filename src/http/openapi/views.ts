@@ -9,6 +9,7 @@ import type { JournalEntryView, TurnView } from "../../agents/conversation/api.t
 import { ENTRY_TYPES } from "../../agents/conversation/journal-entry.ts";
 import type { DeadLetterView } from "../../agents/mailbox/dead-letter.ts";
 import {
+  type AttachmentView,
   type ConversationSummary,
   type ConversationView,
   clientFrameSchema,
@@ -54,7 +55,7 @@ export const content = contentSchema.meta({
   example: "What is 12*(3+4)?",
 });
 
-export const attachment = z
+export const attachment: z.ZodType<AttachmentView> = z
   .strictObject({
     id: z.string().meta({ example: "att_01JD0000000000000000000000" }),
     mediaType: z.string(),
