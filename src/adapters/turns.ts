@@ -6,6 +6,7 @@ import type { ContextMessage, ContextPart, Facts } from "../memory/types.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import { unsupported } from "./native.ts";
+import { attributed } from "./speaker.ts";
 import type { ModelContext, ProviderId } from "./types.ts";
 
 export interface Turn {
@@ -60,8 +61,7 @@ export function spokenParts(message: ContextMessage): ContextPart[] {
 
 function labelOf({ role, name }: ContextMessage): string {
   if (role === "tool") return "";
-  const speaker = name?.replace(/\s+/g, " ").trim();
-  return `${role === "system" ? SYSTEM_LABEL : ""}${speaker ? `${speaker}: ` : ""}`;
+  return `${role === "system" ? SYSTEM_LABEL : ""}${attributed(name, "")}`;
 }
 
 /**

@@ -200,6 +200,21 @@ describe("a reply of anthropic", () => {
     });
   });
 
+  test("a block without an end is complete when the reply is", () => {
+    const given = begin(0, { type: "tool_use", id: "t", name: "now", input: { a: 1 } });
+    const server = begin(1, { type: "server_tool_use", id: "s", name: "web_search", input: {} });
+    const query = delta(1, { type: "input_json_delta", partial_json: '{"query":"x"}' });
+    expect(outcomeOf([START, given, server, query, ...end("tool_use")])).toMatchObject({
+      reply: {
+        toolCalls: [{ id: "t", name: "now", arguments: { a: 1 } }],
+        native: [
+          { type: "tool-call", index: 0 },
+          { type: "block", value: { id: "s", input: { query: "x" } } },
+        ],
+      },
+    });
+  });
+
   test("reasoning that was cut off before its signature is not kept", () => {
     const cut = [START, begin(0, { type: "thinking", thinking: "hm" }), ...end("max_tokens")];
     const outcome = outcomeOf(cut);

@@ -77,6 +77,11 @@ export class ReplyBlocks {
     return block === undefined ? [] : this.#complete(block);
   }
 
+  /** The reply is complete: blocks whose end did not come are, too. */
+  close(): ModelDelta[] {
+    return [...this.#byIndex.keys()].flatMap((index) => this.end(index));
+  }
+
   /** A block that came whole. */
   whole(value: JsonObject): ModelDelta[] {
     const deltas = this.begin(value);

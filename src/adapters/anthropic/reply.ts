@@ -89,8 +89,9 @@ export class AnthropicReply implements ReplyReader {
   }
 
   close(): ModelDelta[] {
+    const last = this.#blocks.close();
     const parts = this.#blocks.native();
-    return parts === undefined ? [] : [{ type: "native", parts }];
+    return parts === undefined ? last : [...last, { type: "native", parts }];
   }
 
   #begin({ id, content, stop_reason: stop, usage }: z.infer<typeof message>): ModelDelta[] | ModelError {
