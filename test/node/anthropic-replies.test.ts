@@ -51,6 +51,39 @@ function end(reason: string | null): object[] {
   ];
 }
 
+/** Arguments of a call, as parsed from text: without the negative zero that JSON cannot write. */
+const INPUT = fc
+  .dictionary(fc.string({ maxLength: 4 }), fc.jsonValue({ maxDepth: 1 }), { maxKeys: 2 })
+  .map((input): object => JSON.parse(JSON.stringify(input)));
+
+/** A block as a stream gives it: what grows comes in pieces of some size. */
+function piecesOf(block: object, index: number, size: number): object[] {
+  const cut = (value: string) => value.match(new RegExp(`[^]{1,${size}}`, "g")) ?? [];
+  const pieces: object[] = [];
+  const start: Record<string, unknown> = { ...block };
+  for (const [key, value] of Object.entries(block)) {
+    if (key === "text") {
+      start.text = "";
+      pieces.push(...cut(value).map((text) => ({ type: "text_delta", text })));
+    } else if (key === "thinking") {
+      start.thinking = "";
+      pieces.push(...cut(value).map((thinking) => ({ type: "thinking_delta", thinking })));
+    } else if (key === "signature") {
+      start.signature = "";
+      pieces.push({ type: "signature_delta", signature: value });
+    } else if (key === "citations") {
+      start.citations = [];
+      pieces.push(...value.map((citation: unknown) => ({ type: "citations_delta", citation })));
+    } else if (key === "input") {
+      start.input = {};
+      pieces.push(
+        ...cut(JSON.stringify(value)).map((part) => ({ type: "input_json_delta", partial_json: part })),
+      );
+    }
+  }
+  return [begin(index, start), ...pieces.map((piece) => delta(index, piece)), stop(index)];
+}
+
 describe("a reply of anthropic", () => {
   const call = begin(2, { type: "tool_use", id: "toolu_1", name: "lookup", input: {} });
   const STREAM: unknown[] = [
@@ -129,6 +162,53 @@ describe("a reply of anthropic", () => {
     };
     expect(outcomeOf([whole])).toStrictEqual(outcomeOf(STREAM));
     expect(outcomeOf([JSON.stringify(whole, null, 2)])).toStrictEqual(outcomeOf(STREAM));
+  });
+
+  test("ANTHROPIC-3 any content comes in pieces as it comes whole, and goes back as it came", () => {
+    const said = fc.string({ minLength: 1 }).filter((value) => value.trim() !== "");
+    const block = fc.oneof(
+      fc.record({ type: fc.constant("text"), text: said }),
+      fc.record({ type: fc.constant("text"), text: said, citations: fc.constant([{ cited_text: "c" }]) }),
+      fc.record({ type: fc.constant("thinking"), thinking: fc.string(), signature: said }),
+      fc.record({ type: fc.constant("redacted_thinking"), data: fc.string() }),
+      fc.record({ type: fc.constant("tool_use"), id: fc.uuid(), name: fc.constant("now"), input: INPUT }),
+      fc.record({
+        type: fc.constant("server_tool_use"),
+        id: fc.uuid(),
+        name: fc.constant("web_search"),
+        input: INPUT,
+      }),
+      fc.record({
+        type: fc.constant("web_search_tool_result"),
+        tool_use_id: fc.uuid(),
+        content: fc.constant([]),
+      }),
+    );
+    fc.assert(
+      fc.property(fc.array(block, { maxLength: 6 }), fc.integer({ min: 1, max: 9 }), (content, size) => {
+        const message = { ...START.message, stop_reason: "end_turn" };
+        const outcome = outcomeOf([{ ...message, content }]);
+        const pieces = content.flatMap((whole, index) => piecesOf(whole, index, size));
+        const usage = { ...START.message.usage, output_tokens: 1 };
+        const last = { type: "message_delta", delta: { stop_reason: "end_turn" }, usage };
+        expect(outcomeOf([START, ...pieces, last])).toStrictEqual(outcome);
+        if (!outcome.ok) throw new Error(outcome.error.message);
+        const { text: said, toolCalls, native } = outcome.reply;
+        const reply: ContextMessage = {
+          role: "assistant",
+          content: said,
+          toolCalls,
+          ...(native === undefined ? {} : { native: { ...PROFILE, parts: native } }),
+        };
+        const messages: ContextMessage[] = [{ role: "user", content: "?" }, reply];
+        const context = { systemInstructions: [], messages, tools: [], toolChoice: "auto" } as const;
+        const request = adapterFor("anthropic").buildRequest(PROFILE, context);
+        // Plain texts without anything between them may be one.
+        if (native !== undefined)
+          expect(request.messages).toEqual([expect.anything(), { role: "assistant", content }]);
+      }),
+      { numRuns: 150 },
+    );
   });
 
   test("plain text and calls behind it need nothing of their own", () => {

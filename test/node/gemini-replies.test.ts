@@ -26,6 +26,27 @@ function callsOf(...calls: object[]): unknown {
   return outcome.ok ? outcome.reply.toolCalls : outcome.error.category;
 }
 
+/** Arguments of a call, as parsed from text: without the negative zero that JSON cannot write. */
+const ARGS = fc
+  .dictionary(fc.string({ maxLength: 4 }), fc.jsonValue({ maxDepth: 1 }), { maxKeys: 2 })
+  .map((args): object => JSON.parse(JSON.stringify(args)));
+
+/** Plain texts that follow each other are one. */
+function joinPlain(parts: readonly object[]): object[] {
+  const joined: object[] = [];
+  for (const part of parts) {
+    const last = joined.at(-1);
+    if (last !== undefined && isPlain(last) && isPlain(part))
+      joined.splice(-1, 1, { text: last.text + part.text });
+    else joined.push(part);
+  }
+  return joined;
+}
+
+function isPlain(part: object): part is { text: string } {
+  return "text" in part && Object.keys(part).length === 1;
+}
+
 describe("a reply of gemini", () => {
   const STREAM: unknown[] = [
     chunk([{ text: "hm", thought: true }]),
@@ -102,6 +123,40 @@ describe("a reply of gemini", () => {
     expect(gemini.buildRequest(PROFILE, context).contents).toStrictEqual([expect.anything(), expected]);
     const elsewhere = gemini.buildRequest({ ...PROFILE, modelId: "gemini-2.0" }, context);
     expect(JSON.stringify(elsewhere)).not.toContain("s1");
+  });
+
+  test("GEMINI-3 any parts come in pieces as they come whole, and go back as they came", () => {
+    const said = fc.string({ minLength: 1 });
+    const call = fc.record({ id: fc.uuid(), name: fc.constant("now"), args: ARGS });
+    const signature = fc.base64String({ minLength: 4 });
+    const part = fc.oneof(
+      fc.record({ text: said }),
+      fc.record({ text: fc.string(), thoughtSignature: signature }),
+      fc.record({ text: said, thought: fc.constant(true), thoughtSignature: signature }),
+      fc.record({ functionCall: call }),
+      fc.record({ functionCall: call, thoughtSignature: signature }),
+      fc.record({ executableCode: fc.record({ code: said }) }),
+    );
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 6 }), (parts) => {
+        const outcome = outcomeOf([done(parts)]);
+        expect(outcomeOf([...parts.map((one) => chunk([one])), done()])).toStrictEqual(outcome);
+        if (!outcome.ok) throw new Error(outcome.error.message);
+        const { text: content, toolCalls, native } = outcome.reply;
+        if (native === undefined) return;
+        const reply: ContextMessage = {
+          role: "assistant",
+          content,
+          toolCalls,
+          native: { ...PROFILE, parts: native },
+        };
+        const messages: ContextMessage[] = [{ role: "user", content: "?" }, reply];
+        const context = { systemInstructions: [], messages, tools: [], toolChoice: "auto" } as const;
+        const { contents } = gemini.buildRequest(PROFILE, context);
+        expect(contents).toEqual([expect.anything(), { role: "model", parts: joinPlain(parts) }]);
+      }),
+      { numRuns: 150 },
+    );
   });
 
   test("a whole response as one payload, and a plain one needs nothing of its own", () => {
