@@ -103,7 +103,7 @@ function choose({ tools: offered, toolChoice }: ModelContext): JsonObject | unde
 
 function toDeclaration({ name, description, inputSchema }: ToolSpec): JsonObject {
   if (name === "" || name !== toName(name)) {
-    const rule = 'begin with a letter or "_", and use up to 64 letters, digits, "_", ".", ":" and "-"';
+    const rule = 'begin with a letter or "_", and use up to 128 letters, digits, "_", ".", ":" and "-"';
     throw unsupported("gemini", `a tool named "${name}": ${rule}`);
   }
   return { name, ...(description === "" ? {} : { description }), parametersJsonSchema: inputSchema };

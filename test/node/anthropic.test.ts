@@ -207,6 +207,10 @@ describe("a request to anthropic", () => {
       /"anyOf".*"lookup"/,
     );
     expectUnsupported(() => build({ toolChoice: "required" }), /none is offered/);
+    for (const open of [{}, { additionalProperties: true }, { additionalProperties: { type: "string" } }]) {
+      const schema = { type: "object", properties: { map: { type: "object", ...open } } };
+      expectUnsupported(() => build({ output: { name: "map", schema } }), /any members/);
+    }
     expectUnsupported(() => build({}, { tools: "all" }), /`tools`/);
   });
 

@@ -3,6 +3,7 @@
  * does not know is told to the model in words, as part of a description. Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
+import { unsupported } from "../native.ts";
 
 /** Keywords that are sent as they are. */
 const KEPT = new Set(["$ref", "type", "enum", "const", "title", "description", "required"]);
@@ -23,8 +24,14 @@ const FORMATS = new Set([
   "uuid",
 ]);
 
-/** The schema with every object closed and every other limit in a description. What fits it fits the given one too. */
+/**
+ * The schema with every object closed and every other limit in a description. What fits it fits the given one too,
+ * except for the limits. Throws `UNSUPPORTED` for an object whose members have no names of their own.
+ */
 export function enforceable(schema: JsonObject): JsonObject {
+  if (isMap(schema)) {
+    throw unsupported("anthropic", 'structured output with an object of any members: name its "properties"');
+  }
   const made: JsonObject = {};
   const told: string[] = [];
   for (const [keyword, value] of Object.entries(schema)) {
@@ -33,7 +40,7 @@ export function enforceable(schema: JsonObject): JsonObject {
     else if (keyword === "items" ? isJsonObject(value) : NESTED.has(keyword))
       made[keyword] = inside(keyword, value);
     else if (isKnown(keyword, value)) made[keyword] = value;
-    else if (keyword !== "$schema" && !isClosing(keyword, value))
+    else if (keyword !== "$schema" && keyword !== "additionalProperties")
       told.push(`${keyword}: ${JSON.stringify(value)}`);
   }
   const isObject = schema.type === "object" || schema.properties !== undefined;
@@ -59,9 +66,12 @@ function isKnown(keyword: string, value: Json): boolean {
   return keyword === "minItems" && (value === 0 || value === 1);
 }
 
-/** Every object is closed anyway. */
-function isClosing(keyword: string, value: Json): boolean {
-  return keyword === "additionalProperties" && typeof value === "boolean";
+/** Closed, such an object could only be empty. */
+function isMap({ type, properties, additionalProperties: others, ...rest }: JsonObject): boolean {
+  if (isJsonObject(others)) return true;
+  const isDescribed =
+    properties !== undefined || ["anyOf", "oneOf", "allOf", "$ref"].some((key) => key in rest);
+  return type === "object" && others !== false && !isDescribed;
 }
 
 function described(description: Json | undefined, told: readonly string[]): string {

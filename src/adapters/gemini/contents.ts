@@ -7,12 +7,12 @@ import { jsonOf, spokenParts, type Turn } from "../turns.ts";
 import type { ModelProfile } from "../types.ts";
 import { toParts } from "./media.ts";
 
-const MAX_NAME = 64;
+const MAX_NAME = 128;
 
 /** What newer models want on the first call of a reply that they have not signed themselves. */
 const UNSIGNED: JsonObject = { thoughtSignature: "skip_thought_signature_validator" };
 
-/** A letter or `_`, then up to 63 letters, digits, `_`, `.`, `:` and `-`. */
+/** A letter or `_`, then up to 127 letters, digits, `_`, `.`, `:` and `-`. */
 export function toName(name: string): string {
   const plain = name.replace(/[^A-Za-z0-9_.:-]/gu, "_");
   return (/^[A-Za-z_]/.test(plain) ? plain : `_${plain}`).slice(0, MAX_NAME);
