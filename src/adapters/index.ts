@@ -1,7 +1,9 @@
 /** Public surface of `dramatis/adapters`: provider formats, the gateway, and what assembles a reply. */
+export { anthropicFormat } from "./anthropic.ts";
 export { defaultModelProfile, type ModelEnvironment, OFFLINE_PROFILE } from "./default-profile.ts";
 export type { AiBinding, GatewayPorts } from "./gateway/ports.ts";
 export { createModelGateway, secretsOf } from "./gateway.ts";
+export { geminiFormat } from "./gemini.ts";
 export { adapterFor, resolveProvider } from "./lookup.ts";
 export { type ModelSummariserOptions, modelSummariser } from "./model-summariser.ts";
 export { offlineModel } from "./offline/model.ts";

@@ -1,5 +1,7 @@
 /** Which adapter speaks for which provider, and by which names a provider is known. */
 import { DramatisError } from "../shared/errors.ts";
+import { anthropicFormat } from "./anthropic.ts";
+import { geminiFormat } from "./gemini.ts";
 import { offlineFormat } from "./offline.ts";
 import { openaiFormat } from "./openai.ts";
 import { type AdapterLookup, PROVIDERS, type ProviderId } from "./types.ts";
@@ -11,12 +13,16 @@ export const adapterFor: AdapterLookup = (provider) => {
       return openaiFormat;
     case "workers-ai":
       return workersAIFormat;
+    case "anthropic":
+      return anthropicFormat;
+    case "gemini":
+      return geminiFormat;
     case "offline":
       return offlineFormat;
     default:
       throw new DramatisError(
         "UNSUPPORTED",
-        `The provider "${provider}" is not built in; choose openai, workers-ai or offline.`,
+        `The provider "${provider}" is not built in; choose openai, anthropic, gemini, workers-ai or offline.`,
       );
   }
 };
