@@ -1,7 +1,9 @@
 /** Which adapter speaks for which provider, and by which names a provider is known. */
 import { DramatisError } from "../shared/errors.ts";
+import { aiSdkFormat } from "./ai-sdk.ts";
 import { offlineFormat } from "./offline.ts";
 import { openaiFormat } from "./openai.ts";
+import { openaiResponsesFormat } from "./openai-responses.ts";
 import { type AdapterLookup, PROVIDERS, type ProviderId } from "./types.ts";
 import { workersAIFormat } from "./workers-ai.ts";
 
@@ -9,14 +11,18 @@ export const adapterFor: AdapterLookup = (provider) => {
   switch (provider) {
     case "openai":
       return openaiFormat;
+    case "openai-responses":
+      return openaiResponsesFormat;
     case "workers-ai":
       return workersAIFormat;
+    case "ai-sdk":
+      return aiSdkFormat;
     case "offline":
       return offlineFormat;
     default:
       throw new DramatisError(
         "UNSUPPORTED",
-        `The provider "${provider}" is not built in; choose openai, workers-ai or offline.`,
+        `The provider "${provider}" is not built in; choose openai, openai-responses, workers-ai, ai-sdk or offline.`,
       );
   }
 };
