@@ -5,7 +5,7 @@
  *              it be not stored, unless the profile asks for it.
  * RESPONSES-2  A reply goes back to its model item by item, as it was given: reasoning, built-in tools, phases and ids.
  *              A reply that the API would refuse in that form (reasoning without its encrypted content, a built-in
- *              tool's call that nobody answered) goes back as text and calls alone.
+ *              tool's call that nobody answered) goes back as texts and calls alone.
  * RESPONSES-3  Who speaks stands before the text, as in `Ann: Hello`, because messages have no names.
  */
 import type { ContextMessage } from "../memory/types.ts";

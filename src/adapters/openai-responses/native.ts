@@ -5,14 +5,15 @@ import { nativeParts } from "../native.ts";
 import { attributed } from "../speaker.ts";
 import type { ModelProfile } from "../types.ts";
 
-/** The items of a reply; `undefined` where text and calls alone must do. */
+/** The items of a reply; `undefined` where it has none that say more than its text and calls. */
 export function nativeItems(
   message: ContextMessage,
   profile: ModelProfile,
   toCall: (call: ToolCall) => JsonObject,
 ): JsonObject[] | undefined {
-  const parts = nativeParts(message, profile);
-  if (parts === undefined || !canReturn(parts, isStored(profile))) return undefined;
+  const given = nativeParts(message, profile);
+  if (given === undefined) return undefined;
+  const parts = canReturn(given, isStored(profile)) ? given : given.flatMap(alone);
   const items: JsonObject[] = [];
   let offset = 0;
   for (const part of parts) {
@@ -36,7 +37,18 @@ export function nativeItems(
         part satisfies never;
     }
   }
-  return items;
+  return items.length === 0 ? undefined : items;
+}
+
+/** A part without what only its whole reply gives a meaning to. */
+function alone(part: NativePart): NativePart[] {
+  if (part.type === "block") return [];
+  const { phase, namespace } = toObject(part.extra);
+  const extra = {
+    ...(phase === undefined ? {} : { phase }),
+    ...(namespace === undefined ? {} : { namespace }),
+  };
+  return [{ ...part, extra }];
 }
 
 /** Whether a reply has a built-in tool's call that waits for an answer of whoever called the model. */

@@ -33,6 +33,11 @@ export class ResponsesOutput {
     return this.#calls.size > 0;
   }
 
+  /** Whether any item is finished. */
+  get hasItems(): boolean {
+    return this.#items.size > 0;
+  }
+
   get isWaiting(): boolean {
     return isWaiting([...this.#items.values()]);
   }

@@ -100,7 +100,8 @@ export class ResponsesStream implements StreamDecoder {
           ),
         );
     }
-    const items = Array.isArray(output) ? output : [];
+    // Places of streamed items may have gaps that the list of the whole has not, so the two are not matched.
+    const items = Array.isArray(output) && !this.#output.hasItems ? output : [];
     const rest = items.flatMap((item, at) => (isJsonObject(item) ? this.#output.finish(at, item) : []));
     const counted = readResponsesUsage(usage);
     const parts = status === "incomplete" ? undefined : this.#output.native();
