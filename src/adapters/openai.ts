@@ -28,7 +28,7 @@ import type { FormatAdapter, ModelContext, ModelProfile } from "./types.ts";
 
 const MAX_CALL_ID = 40;
 /** Characters of a `prompt_cache_key`. */
-export const MAX_CACHE_KEY = 64;
+const MAX_CACHE_KEY = 64;
 /** Parameters that the API refuses where no tool is offered. */
 const TOOL_PARAMETERS = ["tool_choice", "parallel_tool_calls"];
 

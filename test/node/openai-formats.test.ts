@@ -111,7 +111,7 @@ describe("a whole request", () => {
     expect(openai.buildRequest(CHAT, FULL)).toEqual(expected);
   });
 
-  test("to the Responses API", () => {
+  test("RESPONSES-3 to the Responses API", () => {
     const expected: ResponseCreateParamsStreaming = {
       model: "gpt-test",
       instructions: "Be brief.\n\nBe kind.",

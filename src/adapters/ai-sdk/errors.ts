@@ -3,12 +3,8 @@
  * the class twice. Pure.
  */
 import { z } from "zod";
-import { categoryOfStatus, ModelFailure, readErrorBody, retryAfterMs } from "../errors.ts";
-import { redactSecrets } from "../redact.ts";
-import { shorten } from "../text.ts";
+import { categoryOfStatus, clean, ModelFailure, readErrorBody, retryAfterMs } from "../errors.ts";
 import type { ErrorCategory } from "../types.ts";
-
-const MAX_MESSAGE = 500;
 
 const errorSchema = z.object({
   name: z.string().catch(""),
@@ -26,7 +22,6 @@ const CATEGORY_BY_NAME: ReadonlyMap<string, ErrorCategory> = new Map([
   ["AI_UnsupportedFunctionalityError", "validation"],
   ["AI_InvalidPromptError", "validation"],
   ["AI_InvalidArgumentError", "validation"],
-  ["AI_TooManyEmbeddingValuesForCallError", "validation"],
 ]);
 
 /** `now` is in milliseconds since the epoch: a wait may be given as a date. */
@@ -36,8 +31,7 @@ export function aiSdkFailure(error: unknown, now: number): ModelFailure {
   if (!parsed.success) return new ModelFailure("transient", "The model failed without saying why.");
   const { message, statusCode: status, responseHeaders } = parsed.data;
   const wait = responseHeaders === undefined ? undefined : retryAfterMs(new Headers(responseHeaders), now);
-  const said = shorten(redactSecrets(message.toWellFormed()).replace(/\s+/g, " ").trim(), MAX_MESSAGE);
-  return new ModelFailure(categoryOf(parsed.data), said || "The model failed without saying why.", {
+  return new ModelFailure(categoryOf(parsed.data), clean(message) || "The model failed without saying why.", {
     ...(status === undefined ? {} : { status }),
     ...(wait === undefined ? {} : { retryAfterMs: wait }),
   });
@@ -57,7 +51,7 @@ function categoryOf({
   }
   // A used-up quota is reported with the status of a rate limit, but waiting does not help.
   if (statusCode === 429 && readErrorBody(responseBody).category === "quota") return "quota";
-  if (statusCode >= 200 && statusCode < 300) return isRetryable ? "transient" : "validation";
+  if (statusCode < 300) return "transient";
   const category = categoryOfStatus(statusCode);
   return category === "unknown" && isRetryable ? "transient" : category;
 }
