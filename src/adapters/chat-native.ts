@@ -3,7 +3,7 @@
  * came, and what stood beside a call (`extra_content`, where Gemini's signatures are). OpenAI itself sends none of it.
  * A reply without calls is not kept: it ends its loop, and some servers refuse old reasoning. Pure.
  */
-import type { ContextMessage, NativePart } from "../memory/types.ts";
+import type { ContextMessage, Facts, NativePart } from "../memory/types.ts";
 import { isJson, isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
 import { nativeParts } from "./native.ts";
 import type { ModelProfile } from "./types.ts";
@@ -70,12 +70,18 @@ export function chatNative(
 ): { message: JsonObject; calls: (JsonObject | undefined)[] } {
   const given: { message: JsonObject; calls: (JsonObject | undefined)[] } = { message: {}, calls: [] };
   for (const part of nativeParts(message, profile) ?? []) {
-    if (part.type === "block" && isJson(part.value) && isJsonObject(part.value))
-      Object.assign(given.message, part.value);
+    if (part.type === "block") Object.assign(given.message, reasoningOf(part.value));
     if (part.type === "tool-call") {
       const { extra } = part;
       given.calls[part.index] = isJson(extra) && isJsonObject(extra) ? extra : undefined;
     }
   }
   return given;
+}
+
+function reasoningOf(value: Facts): JsonObject {
+  const { reasoning_details: details, reasoning_content: content, reasoning } = value;
+  if (Array.isArray(details) && isJson(details)) return { reasoning_details: details };
+  if (typeof content === "string") return { reasoning_content: content };
+  return typeof reasoning === "string" ? { reasoning } : {};
 }

@@ -1,6 +1,6 @@
 /** What a reply of an AI SDK model was made of, to be given back to it (AISDK-2). Pure state. */
 import type { NativePart } from "../../memory/types.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
+import { isJson, isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
 
 interface Passage {
   kind: "text" | "reasoning";
@@ -95,11 +95,11 @@ export class AiSdkReply {
     if (index >= 0) this.#pieces.splice(index, 1);
   }
 
-  /** The parts of the reply; `undefined` where text and calls say it all. */
+  /** The parts of the reply; `undefined` where text and calls say it all, or where they cannot be kept. */
   parts(): NativePart[] | undefined {
     const parts = this.#pieces.flatMap(toPart);
     const saysMore = parts.some((part) => part.type === "block" || part.extra !== undefined);
-    return saysMore && !this.#isMixed ? parts : undefined;
+    return saysMore && !this.#isMixed && isJson(parts) ? parts : undefined;
   }
 
   #isBehind(passage: Passage): boolean {
