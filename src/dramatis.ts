@@ -2,6 +2,7 @@
  * The composition root: an application's libraries and policies in, its Worker out. The only place that knows every
  * part; everything else gets what it needs as a port.
  */
+import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
 import { createModelGateway, secretsOf } from "./adapters/gateway.ts";
 import { adapterFor } from "./adapters/lookup.ts";
@@ -57,6 +58,8 @@ export interface DramatisOptions {
     default?: ModelProfile;
     /** Reaches the models; absent = the built-in providers. */
     gateway?: (env: DramatisEnv) => ModelGateway;
+    /** The AI SDK's models by their ids, for profiles of the provider `ai-sdk`; `undefined` for an unknown id. */
+    languageModels?: (modelId: string, env: DramatisEnv) => LanguageModelV4 | undefined;
   };
   /** How much a caller may do; absent = the defaults of `Limits`. */
   limits?: Limits;
@@ -67,6 +70,8 @@ export interface DramatisOptions {
   /** Agents that every runtime has from its first request on, in the tenant `local` unless they say otherwise. */
   agents?: (CreateAgent & { tenant?: string })[];
 }
+
+type Models = NonNullable<DramatisOptions["models"]>;
 
 /**
  * The Worker of an application. Export its classes under their own names, and its handler as the default.
@@ -102,7 +107,7 @@ export function dramatis(options: DramatisOptions) {
   });
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
-      gateway: options.models?.gateway ?? builtInGateway,
+      gateway: options.models?.gateway ?? ((env) => builtInGateway(env, options.models)),
       executor: (env) => serviceExecutor(env.Executor),
       actors: durableActors,
       directory,
@@ -123,12 +128,13 @@ export function dramatis(options: DramatisOptions) {
   };
 }
 
-function builtInGateway(env: DramatisEnv): ModelGateway {
+function builtInGateway(env: DramatisEnv, { languageModels }: Models = {}): ModelGateway {
   return createModelGateway({
     secret: secretsOf(env),
     fetch: (input, init) => fetch(input, init),
     clock: systemClock,
     ...(env.AI === undefined ? {} : { ai: env.AI }),
+    ...(languageModels === undefined ? {} : { languageModel: (modelId) => languageModels(modelId, env) }),
   });
 }
 

@@ -156,6 +156,7 @@ function categoryOfCode(value: string | number | null | undefined): ErrorCategor
   return CATEGORY_BY_CODE.get(String(value));
 }
 
-function clean(message: string): string {
+/** What a provider said, fit to be told (MERR-2). */
+export function clean(message: string): string {
   return shorten(redactSecrets(message.toWellFormed()).replace(/\s+/g, " ").trim(), MAX_MESSAGE);
 }
