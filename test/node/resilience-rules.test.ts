@@ -11,7 +11,7 @@ import {
   type Verdict,
 } from "../../src/adapters/resilience/breaker.ts";
 import { HostGuards, hostKey } from "../../src/adapters/resilience/host-guards.ts";
-import { ConcurrencyLimiter, type Release } from "../../src/adapters/resilience/limiter.ts";
+import { ConcurrencyLimiter, GONE_AFTER_MS, type Slot } from "../../src/adapters/resilience/limiter.ts";
 import { completeResilience, deadlineOf } from "../../src/adapters/resilience/profile.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 
@@ -190,17 +190,20 @@ describe("a breaker", () => {
   });
 
   /** The breaker after attempts that end with these verdicts at these times, all admitted at once. */
-  const after = (...ends: [at: number, verdict: Verdict][]) =>
+  const afterEnds = (...ends: [at: number, verdict: Verdict][]) =>
     ends.reduce<BreakerState>(
       (state, [at, verdict]) => judge(state, { isProbe: false, verdict }, settings, at),
       CLOSED,
     );
 
   test("BREAKER-1 failures count within the window, and since the last success", () => {
-    expect(after([0, "failed"], [500, "failed"], [999, "failed"])).toEqual({ phase: "open", until: 1_499 });
-    expect(after([0, "failed"], [500, "failed"], [1_000, "failed"]).phase).toBe("closed");
-    expect(after([0, "failed"], [1, "failed"], [2, "alive"], [3, "failed"]).phase).toBe("closed");
-    expect(after([0, "failed"], [1, "failed"], [2, "unknown"], [3, "failed"]).phase).toBe("open");
+    expect(afterEnds([0, "failed"], [500, "failed"], [999, "failed"])).toEqual({
+      phase: "open",
+      until: 1_499,
+    });
+    expect(afterEnds([0, "failed"], [500, "failed"], [1_000, "failed"]).phase).toBe("closed");
+    expect(afterEnds([0, "failed"], [1, "failed"], [2, "alive"], [3, "failed"]).phase).toBe("closed");
+    expect(afterEnds([0, "failed"], [1, "failed"], [2, "unknown"], [3, "failed"]).phase).toBe("open");
   });
 
   test("BREAKER-2 a clock that jumps back prolongs nothing", () => {
@@ -246,97 +249,107 @@ describe("a breaker", () => {
 });
 
 describe("a line of calls", () => {
+  const which = fc.nat(9);
   const step = fc.oneof(
-    { weight: 3, arbitrary: fc.constant({ type: "ask" } as const) },
-    { weight: 2, arbitrary: fc.record({ type: fc.constant("release" as const), which: fc.nat(9) }) },
-    { weight: 2, arbitrary: fc.record({ type: fc.constant("abort" as const), which: fc.nat(9) }) },
-    { weight: 1, arbitrary: fc.record({ type: fc.constant("again" as const), which: fc.nat(9) }) },
+    { weight: 4, arbitrary: fc.constant({ type: "ask" } as const) },
+    { weight: 3, arbitrary: fc.record({ type: fc.constant("release" as const), which }) },
+    { weight: 2, arbitrary: fc.record({ type: fc.constant("leave" as const), which }) },
+    { weight: 1, arbitrary: fc.record({ type: fc.constant("again" as const), which }) },
   );
+  const steps = fc.array(fc.tuple(step, fc.boolean()), { minLength: 10, maxLength: 60 });
+  const limits = fc.record({ concurrent: fc.integer({ min: 1, max: 3 }), queued: fc.nat(4) });
 
-  test("LIMITER-1 LIMITER-2 LIMITER-4 never above the limit, in order, and no slot is lost", async () => {
-    const limits = fc.record({ concurrent: fc.integer({ min: 1, max: 3 }), queued: fc.nat(4) });
-    await fc.assert(
-      fc.asyncProperty(limits, fc.array(step, { minLength: 10, maxLength: 50 }), async (limit, steps) => {
+  test("LIMITER-1 LIMITER-2 LIMITER-4 never above the limit, in order, and no slot is lost", () => {
+    fc.assert(
+      fc.property(limits, steps, (limit, actions) => {
         const limiter = new ConcurrencyLimiter(limit, () => 0);
-        const holders: { id: number; release: Release; controller: AbortController }[] = [];
-        const spent: Release[] = [];
-        const granted: number[] = [];
-        let waiting: { id: number; controller: AbortController }[] = [];
-        for (const [id, action] of steps.entries()) {
+        const holders: Slot[] = [];
+        const spent: Slot[] = [];
+        let waiting: Slot[] = [];
+        for (const [action, asksBackwards] of actions) {
           switch (action.type) {
             case "ask": {
-              const controller = new AbortController();
               const isFull = holders.length >= limit.concurrent && waiting.length >= limit.queued;
-              const asked = limiter.acquire(1_000, controller.signal);
-              if (isFull) {
-                await expect(asked).rejects.toMatchObject({ category: "rate_limit" });
-                break;
-              }
-              waiting.push({ id, controller });
-              asked.then(
-                (release) => {
-                  granted.push(id);
-                  holders.push({ id, release, controller });
-                  waiting = waiting.filter((waiter) => waiter.id !== id);
-                },
-                () => undefined,
-              );
+              if (isFull) expect(() => limiter.ask(1_000)).toThrowError(/wait already/);
+              else waiting.push(limiter.ask(1_000));
               break;
             }
             case "release": {
               const [holder] = holders.splice(action.which % Math.max(1, holders.length), 1);
-              if (holder === undefined) break;
-              // An abort after the grant must not disturb those who wait.
-              if (action.which % 2 === 0) holder.controller.abort();
-              holder.release();
-              spent.push(holder.release);
+              holder?.release();
+              if (holder !== undefined) spent.push(holder);
               break;
             }
-            case "abort": {
+            case "leave": {
               const [leaver] = waiting.splice(action.which % Math.max(1, waiting.length), 1);
-              leaver?.controller.abort();
+              leaver?.release();
               break;
             }
-            case "again":
-              spent[action.which % Math.max(1, spent.length)]?.();
+            case "again": {
+              const former = spent[action.which % Math.max(1, spent.length)];
+              former?.release();
+              expect(former?.take() ?? false).toBe(false);
               break;
+            }
             default:
               action satisfies never;
           }
-          await Promise.resolve();
-          await Promise.resolve();
+          // Everybody who waits asks; in whatever order, the slots go to those who came first.
+          const free = limit.concurrent - holders.length;
+          const taken = asksBackwards
+            ? new Set(waiting.toReversed().filter((slot) => slot.take()))
+            : new Set(waiting.filter((slot) => slot.take()));
+          expect([...taken].sort(byPlace(waiting))).toEqual(waiting.slice(0, Math.max(0, free)));
+          holders.push(...taken);
+          waiting = waiting.filter((slot) => !taken.has(slot));
           expect(holders.length).toBeLessThanOrEqual(limit.concurrent);
-          if (waiting.length > 0) expect(holders.length).toBe(limit.concurrent);
         }
-        expect(granted).toEqual(granted.toSorted((one, next) => one - next));
-        for (const { controller } of waiting) controller.abort();
-        for (const { release } of holders) release();
-        await Promise.resolve();
+        for (const slot of [...waiting, ...holders]) slot.release();
         expect(limiter.isIdle).toBe(true);
       }),
       RUNS,
     );
   });
 
-  test("LIMITER-3 a slot whose holder is gone comes back when its lease is over", async () => {
+  const byPlace = (line: readonly Slot[]) => (one: Slot, other: Slot) =>
+    line.indexOf(one) - line.indexOf(other);
+
+  test("LIMITER-3 a slot whose holder is gone comes back when its lease is over, and the line goes on", () => {
     let now = 0;
     const limiter = new ConcurrencyLimiter({ concurrent: 1, queued: 5 }, () => now);
-    const { signal } = new AbortController();
-    const lost = await limiter.acquire(1_000, signal);
-    const waiting = limiter.acquire(1_000, signal);
-    now = 1_000;
-    const last = limiter.acquire(1_000, signal);
-    const release = await waiting;
-    lost();
-    release();
-    (await last)();
+    const lost = limiter.ask(GONE_AFTER_MS * 2);
+    const gone = limiter.ask(1_000);
+    const waiting = limiter.ask(1_000);
+    now = GONE_AFTER_MS - 1;
+    expect(waiting.take()).toBe(false);
+    now = GONE_AFTER_MS * 2 - 2;
+    expect(waiting.take()).toBe(false);
+    now = GONE_AFTER_MS * 2;
+    expect(waiting.take()).toBe(true);
+    lost.release();
+    expect(gone.take()).toBe(false);
+    waiting.release();
+    expect(gone.take()).toBe(true);
+    gone.release();
     expect(limiter.isIdle).toBe(true);
   });
 
-  test("LIMITER-2 who has gone before asking gets nothing", async () => {
-    const limiter = new ConcurrencyLimiter({ concurrent: 1, queued: 1 }, () => 0);
+  test("LIMITER-2 an abort leaves the line", async () => {
+    const clock = new VirtualClock();
+    const guards = new HostGuards(clock, { concurrency: { concurrent: 1, queued: 1 } });
+    const profile = { provider: "openai", modelId: "m" } as const;
+    const { signal } = new AbortController();
+    const controller = new AbortController();
+    const pass = await guards.enter(profile, 60_000, signal);
     const reason = new Error("gone");
-    await expect(limiter.acquire(1, AbortSignal.abort(reason))).rejects.toBe(reason);
-    expect(limiter.isIdle).toBe(true);
+    const leaving = guards.enter(profile, 60_000, controller.signal);
+    controller.abort(reason);
+    await expect(leaving).rejects.toBe(reason);
+    const next = guards.enter(profile, 60_000, signal);
+    pass.leave("alive");
+    pass.leave("alive");
+    await clock.runNext();
+    (await next).leave("alive");
+    expect(clock.pending).toBe(0);
   });
 });
