@@ -121,7 +121,7 @@ export function dramatis(options: DramatisOptions) {
   });
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
-      gateway: (env) => guarded(options.models?.gateway?.(env) ?? builtInGateway(env, options, trusted(env))),
+      gateway: (env) => guarded(options.models?.gateway?.(env) ?? builtInGateway(env, options, trusted)),
       executor: (env) => serviceExecutor(env.Executor),
       actors: durableActors,
       directory,
@@ -155,19 +155,25 @@ function hostsOf({ libraries, models = {} }: DramatisOptions, env: DramatisEnv):
   });
 }
 
+/** Made anew for each call: a host that is none then fails the call, with what to change, and not the actor. */
 function builtInGateway(
   env: DramatisEnv,
   { models: { languageModels } = {} }: DramatisOptions,
-  trusted: readonly TrustedHost[],
+  trusted: (env: DramatisEnv) => readonly TrustedHost[],
 ): ModelGateway {
-  return createModelGateway({
+  const ports = {
     secret: secretsOf(env),
-    fetch: (input, init) => fetch(input, init),
+    fetch: (input: string, init: RequestInit) => fetch(input, init),
     clock: systemClock,
-    trustedHosts: trusted,
     ...(env.AI === undefined ? {} : { ai: env.AI }),
-    ...(languageModels === undefined ? {} : { languageModel: (modelId) => languageModels(modelId, env) }),
-  });
+    ...(languageModels === undefined
+      ? {}
+      : { languageModel: (modelId: string) => languageModels(modelId, env) }),
+  };
+  return {
+    stream: (request, signal) =>
+      createModelGateway({ ...ports, trustedHosts: trusted(env) }).stream(request, signal),
+  };
 }
 
 /** Throws `UNAVAILABLE`, naming what to configure, unless tools can be run: an empty batch must come back. */

@@ -160,6 +160,13 @@ describe("G6 RUN-5 turns of a conversation", () => {
     expect((await say(id, { content: "again", idempotencyKey: "k" })).status).toBe(202);
   });
 
+  test("C23 an interceptor of the application stops a call before it is sent, and the turn says why", async () => {
+    const stream = await say(await create(), { content: "This is top secret." }, "text/event-stream");
+    const text = await stream.text();
+    expect(text).toContain("turn.failed");
+    expect(text).toContain("That stays here.");
+  });
+
   test("of one conversation leave the others alone", async () => {
     const [first, second] = [await create(), await create()];
     expect(await statuses(4, () => say(first, { content: "x" }))).toEqual([202, 202, 202, 429]);
