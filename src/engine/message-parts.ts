@@ -66,6 +66,13 @@ export function partsOf(content: unknown): MessagePart[] {
   return [{ type: "text", text: JSON.stringify(content) ?? "" }];
 }
 
+/** A value as a part, if it is one. */
+export function asPart(value: unknown): MessagePart | undefined {
+  const parsed = part.safeParse(value);
+  // SAFETY: as above.
+  return parsed.success ? (parsed.data as MessagePart) : undefined;
+}
+
 /** What a reply was made of in its provider's own words, where a message's metadata has it. */
 export function nativeReplyOf(value: unknown): NativeReply | undefined {
   const parsed = nativeReply.safeParse(value);

@@ -19,8 +19,8 @@ export interface ProviderChatRequest {
   parameters?: Record<string, unknown>;
 }
 
-/** A message that a provider gave. The engine gives it an id, a conversation and a time where it has none. */
-export type ProviderMessage = Omit<ConversationMessage, "id" | "conversationId" | "createdAt"> &
+/** A message on its way into a conversation. The engine gives it an id, the conversation and a time where it has none. */
+export type NewMessage = Omit<ConversationMessage, "id" | "conversationId" | "createdAt"> &
   Partial<Pick<ConversationMessage, "id" | "conversationId" | "createdAt">>;
 
 /** What an adapter knows of its call beside the reply: it goes into the call's record. */
@@ -34,7 +34,7 @@ export interface CallFacts {
 }
 
 export interface ProviderChatResult {
-  messages: ProviderMessage[];
+  messages: NewMessage[];
   usage?: TokenUsage;
   /** The provider's own answer, for debugging. It is not stored. */
   raw?: unknown;
@@ -47,7 +47,7 @@ export interface ProviderStreamChunk {
   /** The message is complete with this chunk. */
   isMessageComplete?: boolean;
   /** The whole message, with the chunk that completes it; without it the engine joins the texts of the deltas. */
-  message?: ProviderMessage;
+  message?: NewMessage;
   /** With the last chunk. */
   usage?: TokenUsage;
   /** The provider's own chunk, for debugging. */

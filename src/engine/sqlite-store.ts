@@ -46,7 +46,9 @@ const LAST_MESSAGES =
 
 const INSERT_TURN = "INSERT INTO engine_turns (conversation_id, at, n, id, body) VALUES (?, ?, ?, ?, ?)";
 const UPDATE_TURN = "UPDATE engine_turns SET at = ?, body = ? WHERE conversation_id = ? AND id = ?";
-const SELECT_TURN = "SELECT id, body FROM engine_turns WHERE conversation_id = ? AND id = ?";
+/** A turn that keeps its time keeps its place, and its row in the index. */
+const UPDATE_TURN_BODY = "UPDATE engine_turns SET body = ? WHERE conversation_id = ? AND id = ?";
+const SELECT_TURN = "SELECT id, at, body FROM engine_turns WHERE conversation_id = ? AND id = ?";
 const FIRST_TURNS = "SELECT id, body FROM engine_turns WHERE conversation_id = ? ORDER BY at, n LIMIT ?";
 const LAST_TURNS =
   "SELECT id, body FROM engine_turns WHERE conversation_id = ? ORDER BY at DESC, n DESC LIMIT ?";
@@ -131,9 +133,11 @@ export class SqliteConversationStore implements ConversationStore {
     const { text, at } = turnText(turn);
     const key = textKey("turn", conversationId, id);
     this.database.transaction(() => {
-      const [before] = this.database.all<Row>(SELECT_TURN, conversationId, id);
+      const [before] = this.database.all<Row & { at: number }>(SELECT_TURN, conversationId, id);
       if (before === undefined) throw turnNotFound(conversationId, id);
-      this.database.run(UPDATE_TURN, at, this.#repack(key, before.body, text), conversationId, id);
+      const body = this.#repack(key, before.body, text);
+      if (at === before.at) this.database.run(UPDATE_TURN_BODY, body, conversationId, id);
+      else this.database.run(UPDATE_TURN, at, body, conversationId, id);
     });
   }
 
