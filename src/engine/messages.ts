@@ -20,7 +20,7 @@ export function toContextMessages(message: ChatInputMessage): ContextMessage[] {
   // SAFETY: metadata is JSON, whose members are facts.
   const facts = metadata as Facts;
   const first = saysNothing ? [] : [spoken(message, parts, facts, native)];
-  return [...first, ...results.map((result) => resultMessage(result, saysNothing ? facts : {}))];
+  return [...first, ...results.map((result) => resultMessage(message, result, saysNothing ? facts : {}))];
 }
 
 /** The engine's message of a model's, without id and time. */
@@ -77,13 +77,18 @@ function spoken(
   }
 }
 
-function resultMessage({ id, name, result, isError }: PartOf<"tool-result">, facts: Facts): ContextMessage {
+function resultMessage(
+  message: ChatInputMessage,
+  { id, result, isError, ...part }: PartOf<"tool-result">,
+  facts: Facts,
+): ContextMessage {
+  const name = part.name === "" ? message.name : part.name;
   const content = typeof result === "string" ? result : (JSON.stringify(result) ?? "");
   return {
     role: "tool",
     content,
     toolCallId: id,
-    ...(name === "" ? {} : { name }),
+    ...(name === undefined ? {} : { name }),
     ...kept(isError === true ? { ...facts, isSuccess: false } : facts),
   };
 }

@@ -655,7 +655,7 @@ describe("records and correlation", () => {
         startedAt: 1,
         finishedAt: 2,
       } as const),
-      rateLimitFeedback: { remainingRequests: 9, isRateLimited: false },
+      rateLimitFeedback: { remainingRequests: 9, isRateLimited: false, rawHeaders: {} },
     };
     const call = { outcome, requestId: "req_1", cost: 0.25, responseMetadata: { finishReason: "stop" } };
     adapter.answer({ ...said("Hi."), usage: { inputTokens: 1 }, call });
