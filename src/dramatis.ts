@@ -5,6 +5,7 @@
 import { defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
 import { createModelGateway, secretsOf } from "./adapters/gateway.ts";
 import { adapterFor } from "./adapters/lookup.ts";
+import { type TrustedHost, trustedHosts } from "./adapters/trusted-hosts.ts";
 import type { ModelGateway, ModelProfile } from "./adapters/types.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import type { CreateAgent } from "./agents/agent/api.ts";
@@ -53,6 +54,11 @@ export interface DramatisOptions {
     default?: ModelProfile;
     /** Reaches the models; absent = the built-in providers. */
     gateway?: (env: DramatisEnv) => ModelGateway;
+    /**
+     * Hosts that may get keys, beside the providers' own, those of `*_BASE_URL` and those of profiles in the libraries:
+     * `host`, `host:port`, or with `http://` before it where it is not HTTPS.
+     */
+    allowedHosts?: string[];
   };
   /** How much a caller may do; absent = the defaults of `Limits`. */
   limits?: Limits;
@@ -77,6 +83,7 @@ export function dramatis(options: DramatisOptions) {
   const directory = (env: DramatisEnv): Directory | null =>
     env.DB === undefined ? null : new D1Directory(env.DB);
   const limits = completeLimits(options.limits);
+  const trusted = (env: DramatisEnv) => hostsOf(options, env);
   const deadLetters = (env: DramatisEnv): DeadLetterDirectory | null =>
     env.DB === undefined ? null : new D1DeadLetters(env.DB);
   const http = createHttpApp<DramatisEnv>({
@@ -86,6 +93,7 @@ export function dramatis(options: DramatisOptions) {
     deadLetters: (env) => deadLetters(env) ?? unavailable(),
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
+      trusted(env);
       await checkExecutor(env);
       await seed(env, options.agents ?? []);
     },
@@ -95,7 +103,7 @@ export function dramatis(options: DramatisOptions) {
   });
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
-      gateway: options.models?.gateway ?? builtInGateway,
+      gateway: options.models?.gateway ?? ((env) => builtInGateway(env, trusted(env))),
       executor: (env) => serviceExecutor(env.Executor),
       actors: durableActors,
       directory,
@@ -115,11 +123,25 @@ export function dramatis(options: DramatisOptions) {
   };
 }
 
-function builtInGateway(env: DramatisEnv): ModelGateway {
+/** Where keys may go. Throws `INVALID_INPUT` for a host that is none. */
+function hostsOf({ libraries, models = {} }: DramatisOptions, env: DramatisEnv): TrustedHost[] {
+  const { default: fallback, allowedHosts } = models;
+  const profiles = libraries.flatMap(({ modelProfiles }) =>
+    modelProfiles.map(({ definition }) => definition),
+  );
+  return trustedHosts({
+    env,
+    profiles: fallback === undefined ? profiles : [...profiles, fallback],
+    ...(allowedHosts === undefined ? {} : { allowedHosts }),
+  });
+}
+
+function builtInGateway(env: DramatisEnv, trusted: readonly TrustedHost[]): ModelGateway {
   return createModelGateway({
     secret: secretsOf(env),
     fetch: (input, init) => fetch(input, init),
     clock: systemClock,
+    trustedHosts: trusted,
     ...(env.AI === undefined ? {} : { ai: env.AI }),
   });
 }

@@ -9,6 +9,7 @@ export { offlineModel } from "./offline/model.ts";
 export { offlineFormat } from "./offline.ts";
 export { openaiFormat } from "./openai.ts";
 export { collectReply, ReplyAccumulator, type ReplyOutcome } from "./reply.ts";
+export { mayReceiveKey, type TrustedHost, type TrustOptions, trustedHosts } from "./trusted-hosts.ts";
 export * from "./types.ts";
 export {
   type ModelFormatAdapter,
