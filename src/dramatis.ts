@@ -5,6 +5,9 @@
 import { defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
 import { createModelGateway, secretsOf } from "./adapters/gateway.ts";
 import { adapterFor } from "./adapters/lookup.ts";
+import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
+import { type HostGuardOptions, HostGuards } from "./adapters/resilience/host-guards.ts";
+import type { Interceptor } from "./adapters/resilience/interceptors.ts";
 import { type TrustedHost, trustedHosts } from "./adapters/trusted-hosts.ts";
 import type { ModelGateway, ModelProfile } from "./adapters/types.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
@@ -23,7 +26,7 @@ import { checkJwtConfiguration, isJwtConfigured, type JwtEnv } from "./http/jwt.
 import type { Library } from "./library/define.ts";
 import { CodeRegistry } from "./library/registry.ts";
 import { durableActors } from "./ports/workers/actor-directory.ts";
-import { systemClock } from "./ports/workers/system.ts";
+import { systemClock, systemIds } from "./ports/workers/system.ts";
 import { DramatisError, type Result } from "./shared/errors.ts";
 import { completeLimits, type Limits } from "./shared/limits.ts";
 import type { Principal } from "./shared/principal.ts";
@@ -59,6 +62,8 @@ export interface DramatisOptions {
      * `host`, `host:port`, or with `http://` before it where it is not HTTPS.
      */
     allowedHosts?: string[];
+    /** What stands between the actors of an isolate and the hosts of models, and around every call. */
+    resilience?: HostGuardOptions & { interceptors?: readonly Interceptor[] };
   };
   /** How much a caller may do; absent = the defaults of `Limits`. */
   limits?: Limits;
@@ -84,6 +89,9 @@ export function dramatis(options: DramatisOptions) {
     env.DB === undefined ? null : new D1Directory(env.DB);
   const limits = completeLimits(options.limits);
   const trusted = (env: DramatisEnv) => hostsOf(options, env);
+  const { interceptors = [], ...guardOptions } = options.models?.resilience ?? {};
+  const guards = new HostGuards(systemClock, guardOptions);
+  const guarded = (gateway: ModelGateway) => guardGateway(gateway, { guards, interceptors, ids: systemIds });
   const deadLetters = (env: DramatisEnv): DeadLetterDirectory | null =>
     env.DB === undefined ? null : new D1DeadLetters(env.DB);
   const http = createHttpApp<DramatisEnv>({
@@ -103,7 +111,7 @@ export function dramatis(options: DramatisOptions) {
   });
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
-      gateway: options.models?.gateway ?? ((env) => builtInGateway(env, trusted(env))),
+      gateway: (env) => guarded(options.models?.gateway?.(env) ?? builtInGateway(env, trusted(env))),
       executor: (env) => serviceExecutor(env.Executor),
       actors: durableActors,
       directory,

@@ -7,8 +7,7 @@
  * GATE-4  A model profile reaches only secrets that are named like keys, so it cannot send out another one.
  * GATE-5  A key is sent only where the deployer trusts (TRUST-1); otherwise nothing is sent at all.
  */
-import { DramatisError } from "../shared/errors.ts";
-import { ModelFailure, modelError } from "./errors.ts";
+import { ModelFailure } from "./errors.ts";
 import { AttemptDeadlines } from "./gateway/deadlines.ts";
 import { httpTransport, keyOf } from "./gateway/http.ts";
 import { httpProvider } from "./gateway/http-providers.ts";
@@ -17,6 +16,7 @@ import type { GatewayPorts, Transport } from "./gateway/ports.ts";
 import { workersAITransport } from "./gateway/workers-ai.ts";
 import { adapterFor } from "./lookup.ts";
 import { redactSecrets } from "./redact.ts";
+import { thrownError } from "./thrown.ts";
 import type {
   ModelDelta,
   ModelError,
@@ -68,7 +68,7 @@ async function* streamReply(
     }
     decoder ??= adapterFor(provider).decoder();
   } catch (error) {
-    failure = describe(error, provider, attempt.signal);
+    failure = thrownError(error, provider, attempt.signal);
   } finally {
     attempt.stop();
   }
@@ -88,27 +88,6 @@ function transportOf(provider: ProviderId): Transport {
     default:
       throw new ModelFailure("validation", `There is no transport for the provider "${provider}".`);
   }
-}
-
-function describe(error: unknown, provider: ProviderId, signal: AbortSignal): ModelError {
-  if (signal.aborted && !(signal.reason instanceof ModelFailure)) {
-    const isTimeout = nameOf(signal.reason) === "TimeoutError";
-    return isTimeout
-      ? modelError(provider, "timeout", "The model took too long to answer.")
-      : modelError(provider, "canceled", "The model call was cancelled.");
-  }
-  const cause: unknown = signal.aborted ? signal.reason : error;
-  if (cause instanceof ModelFailure) {
-    return modelError(provider, cause.category, cause.message, cause.details);
-  }
-  if (cause instanceof DramatisError) return modelError(provider, "validation", cause.message);
-  // Nothing that the transports expect: logged here with its stack, told to nobody.
-  console.error(cause);
-  return modelError(provider, "unknown", "The model call failed unexpectedly.");
-}
-
-function nameOf(reason: unknown): unknown {
-  return typeof reason === "object" && reason !== null && "name" in reason ? reason.name : undefined;
 }
 
 function redacted(delta: ModelDelta, { profile }: ModelRequest, ports: GatewayPorts): ModelDelta {
