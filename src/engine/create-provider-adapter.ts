@@ -1,23 +1,24 @@
-/** The engine's adapter over a format adapter and a gateway: any provider that the runtime knows. */
+/**
+ * The engine's adapter over a format adapter and a gateway: any provider that the runtime knows, with attempts, deadlines
+ * and fallbacks around it.
+ */
 import { costOf } from "../adapters/cost.ts";
 import { adapterFor } from "../adapters/lookup.ts";
 import { ReplyAccumulator } from "../adapters/reply.ts";
-import type {
-  FormatAdapter,
-  ModelDelta,
-  ModelError,
-  ModelGateway,
-  ModelProfile,
-  ModelReply,
-  ModelRequest,
-  ResponseInfo,
-} from "../adapters/types.ts";
-import type { Clock } from "../ports/clock.ts";
-import { systemClock } from "../ports/workers/system.ts";
+import {
+  createResilientGateway,
+  type ResilientDelta,
+  type ResilientGateway,
+  type ResilientGatewayOptions,
+  type ResilientRequest,
+} from "../adapters/resilience/resilient-gateway.ts";
+import type { FormatAdapter, ModelError, ModelGateway, ModelProfile, ModelReply } from "../adapters/types.ts";
+import { systemClock, systemIds } from "../ports/workers/system.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { ProviderCallError } from "./failures.ts";
 import { fromContextMessage } from "./messages.ts";
 import type {
+  CallFacts,
   NewMessage,
   ProviderAdapter,
   ProviderCallOptions,
@@ -28,30 +29,34 @@ import type {
 import { readRequest } from "./request-parameters.ts";
 import type { RequestOutcome } from "./types.ts";
 
-export interface ProviderAdapterOptions {
+export interface ProviderAdapterOptions extends Partial<ResilientGatewayOptions> {
   /** How the model is called. A request's model and parameters win over the profile's. */
   profile: ModelProfile;
+  /** Makes one attempt a call, as `createModelGateway` does. */
   gateway: ModelGateway;
+  /** Who answers when that model cannot, in order. A request's model and own parameters are not theirs. */
+  fallbacks?: readonly ModelProfile[];
   /** Its name among the engine's providers; the profile's provider when absent. */
   id?: string;
-  /** The one of the profile's provider when absent. */
+  /** For the profile's provider; the built-in one when absent. */
   format?: FormatAdapter;
   /** Whose requests these are, for the gateway; `default` when absent. */
   tenant?: string;
   projectId?: string;
-  clock?: Pick<Clock, "now">;
 }
 
 /**
- * An adapter for the engine. `parameters` of a request may hold `tools`, `toolChoice`, `output` and `cache` in the terms
- * of `ModelContext`; all others go to the provider as they are. Calls fail with `ProviderCallError`.
+ * An adapter for the engine. Of a request's `parameters`, `tools`, `toolChoice`, `output` and `cache` are as in
+ * `ModelContext`; all others go to the provider as they are. Calls fail with `ProviderCallError`. A model is asked three
+ * times at most where `resilience` does not say otherwise.
  *
  * @example createProviderAdapter({ profile: { provider: "openai", modelId: "gpt-4.1-mini" }, gateway })
  */
 export function createProviderAdapter(options: ProviderAdapterOptions): ProviderAdapter {
   const { profile, id = profile.provider } = options;
+  const gateway = createResilientGateway(options.gateway, { clock: systemClock, ids: systemIds, ...options });
   const streamChat = (request: ProviderChatRequest, call: ProviderCallOptions) =>
-    streamReply(options, request, call);
+    streamReply(options, gateway, request, call);
   return {
     id,
     supportsStreaming: true,
@@ -70,48 +75,78 @@ export function createProviderAdapter(options: ProviderAdapterOptions): Provider
 
 async function* streamReply(
   options: ProviderAdapterOptions,
+  gateway: ResilientGateway,
   request: ProviderChatRequest,
   call: ProviderCallOptions,
 ): AsyncGenerator<ProviderStreamChunk> {
-  const { clock = systemClock } = options;
-  const startedAt = clock.now();
-  const { profile, body } = built(options, request, startedAt);
-  const reply = new ReplyAccumulator(profile.provider);
-  let response: ResponseInfo = {};
-  const sent: ModelRequest = { profile, body, context: executionContext(options, call) };
-  for await (const delta of options.gateway.stream(sent, call.signal)) {
-    reply.add(delta);
-    if (delta.type === "response") response = { ...response, ...delta.response };
+  const { provider } = options.profile;
+  let reply = new ReplyAccumulator(provider);
+  let facts: CallFacts = {};
+  let answeredBy = options.profile;
+  for await (const delta of gateway.stream(resilientRequest(options, request, call), call.signal)) {
+    if (delta.type === "reset") reply = new ReplyAccumulator(provider);
+    else if (delta.type === "outcome") {
+      facts = { ...facts, outcome: delta.outcome };
+      answeredBy = delta.profile;
+    } else {
+      reply.add(delta);
+      const requestId = requestIdOf(delta);
+      if (requestId !== undefined) facts = { ...facts, requestId };
+    }
     const piece = pieceOf(delta);
-    if (piece !== undefined) yield { delta: piece, raw: delta };
+    if (piece !== undefined) yield { ...piece, raw: delta };
   }
   const ended = reply.outcome();
-  const times = { startedAt, finishedAt: clock.now() };
-  const outcome = outcomeOfAttempt(response, times, ended.ok ? undefined : ended.error);
-  const requestId = response.requestId ?? (ended.ok ? undefined : ended.error.requestId);
-  const facts = { outcome, ...(requestId === undefined ? {} : { requestId }) };
   if (!ended.ok) throw new ProviderCallError(ended.error, facts);
   const { usage, finishReason } = ended.reply;
-  // The profile's prices are those of its own model.
-  const hasPrice = usage !== undefined && profile.modelId === options.profile.modelId;
-  const cost = hasPrice ? costOf(usage, profile) : undefined;
+  const cost = usage === undefined ? undefined : costOf(usage, answeredBy);
+  const { provider: answered, modelId } = answeredBy;
+  const isFallback = answered !== provider || modelId !== request.model;
   yield {
     isMessageComplete: true,
-    message: messageOf(ended.reply, profile),
+    message: messageOf(ended.reply, answeredBy),
     ...(usage === undefined ? {} : { usage }),
-    call: { ...facts, ...(cost === undefined ? {} : { cost }), responseMetadata: { finishReason } },
+    call: {
+      ...facts,
+      ...(cost === undefined ? {} : { cost }),
+      responseMetadata: {
+        finishReason,
+        ...(isFallback ? { answeredBy: { provider: answered, model: modelId } } : {}),
+      },
+    },
   };
 }
 
-/** The provider's own request. What cannot be said in it fails without an attempt. */
-function built(
-  { profile, format = adapterFor(profile.provider) }: ProviderAdapterOptions,
+/** What is asked of whom. A request that makes no sense fails without an attempt. */
+function resilientRequest(
+  { profile, fallbacks = [], format, tenant = "default", projectId = "default" }: ProviderAdapterOptions,
   request: ProviderChatRequest,
-  now: number,
-): Pick<ModelRequest, "profile" | "body"> {
+  call: ProviderCallOptions,
+): ResilientRequest {
+  const { agent, conversationId, turnId, parentCorrelationId, extensions, metadata } = call;
+  const { context, parameters } = understood(profile, request);
+  const own = {
+    ...(request.model === profile.modelId ? profile : withoutPrices(profile)),
+    modelId: request.model,
+    parameters: { ...profile.parameters, ...parameters },
+  };
+  const formatOf = (asked: ModelProfile) =>
+    asked.provider === format?.provider ? format : adapterFor(asked.provider);
+  return {
+    profiles: [own, ...fallbacks],
+    body: (asked) => formatOf(asked).buildRequest(asked, context),
+    context: { tenant, projectId, agentId: agent, conversationId, turnId },
+    trace: {
+      requestClass: extensions["request.class"],
+      ...(parentCorrelationId === undefined ? {} : { parentCorrelationId }),
+      ...(metadata === undefined ? {} : { metadata }),
+    },
+  };
+}
+
+function understood(profile: ModelProfile, request: ProviderChatRequest) {
   try {
-    const read = readRequest(profile, request);
-    return { profile: read.profile, body: format.buildRequest(read.profile, read.context) };
+    return readRequest(request);
   } catch (error) {
     if (!(error instanceof DramatisError)) throw error;
     const { message, code } = error;
@@ -119,6 +154,7 @@ function built(
       ...{ category: "validation", message, retriable: false },
       provider: profile.provider,
     };
+    const now = Date.now();
     const outcome: RequestOutcome = {
       ...{ ok: false, errorCategory: "validation", attempts: 0, startedAt: now, finishedAt: now },
     };
@@ -126,33 +162,28 @@ function built(
   }
 }
 
-function executionContext(
-  { tenant = "default", projectId = "default" }: ProviderAdapterOptions,
-  { agent, conversationId, turnId }: ProviderCallOptions,
-): ModelRequest["context"] {
-  return { tenant, projectId, agentId: agent, conversationId, turnId };
+/** The prices of a profile are those of its own model. */
+function withoutPrices(profile: ModelProfile): ModelProfile {
+  const {
+    costPer1kInput: _i,
+    costPer1kOutput: _o,
+    costPer1kCachedInput: _c,
+    costPer1kCacheWrite: _w,
+    ...rest
+  } = profile;
+  return rest;
 }
 
-/** What a reader of the stream is shown of a delta: text as it is, reasoning and calls as what they are. */
-function pieceOf(delta: ModelDelta): unknown {
-  if (delta.type === "text") return delta.text;
-  return delta.type === "reasoning" || delta.type === "tool-call" ? delta : undefined;
+function requestIdOf(delta: ResilientDelta): string | undefined {
+  if (delta.type === "response") return delta.response.requestId;
+  return delta.type === "error" ? delta.error.requestId : undefined;
 }
 
-function outcomeOfAttempt(
-  { status, rateLimit }: ResponseInfo,
-  times: Pick<RequestOutcome, "startedAt" | "finishedAt">,
-  error: ModelError | undefined,
-): RequestOutcome {
-  const last = error?.status ?? status;
-  return {
-    ok: error === undefined,
-    ...(last === undefined ? {} : { status: last }),
-    errorCategory: error?.category ?? "none",
-    attempts: 1,
-    ...times,
-    ...(rateLimit === undefined ? {} : { rateLimitFeedback: rateLimit }),
-  };
+/** What a reader of the stream is shown: text as it is, reasoning and calls as what they are, and that all was void. */
+function pieceOf(delta: ResilientDelta): Pick<ProviderStreamChunk, "delta" | "isReset"> | undefined {
+  if (delta.type === "reset") return { isReset: true };
+  if (delta.type === "text") return { delta: delta.text };
+  return delta.type === "reasoning" || delta.type === "tool-call" ? { delta } : undefined;
 }
 
 function messageOf(reply: ModelReply, { provider, modelId }: ModelProfile): NewMessage {

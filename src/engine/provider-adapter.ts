@@ -44,6 +44,8 @@ export interface ProviderChatResult {
 export interface ProviderStreamChunk {
   /** A piece of the message: text as a string, anything else in a shape of its own. */
   delta?: unknown;
+  /** Everything of the present message so far is void: the adapter begins again. */
+  isReset?: boolean;
   /** The message is complete with this chunk. */
   isMessageComplete?: boolean;
   /** The whole message, with the chunk that completes it; without it the engine joins the texts of the deltas. */

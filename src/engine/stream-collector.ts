@@ -12,7 +12,8 @@ export class StreamCollector {
   #parts: MessagePart[] = [];
   #facts: Pick<ProviderChatResult, "usage" | "call"> = {};
 
-  add({ delta, isMessageComplete, message, usage, call }: ProviderStreamChunk): void {
+  add({ delta, isReset, isMessageComplete, message, usage, call }: ProviderStreamChunk): void {
+    if (isReset) this.#parts = [];
     const part = asPart(typeof delta === "string" ? { type: "text", text: delta } : delta);
     if (part !== undefined) this.#addPart(part);
     if (usage !== undefined) this.#facts.usage = usage;
