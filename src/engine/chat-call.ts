@@ -72,19 +72,23 @@ function* asChunks({ messages, usage, call }: ProviderChatResult): Generator<Chu
   }
 }
 
-/** The promise, or a rejection with the signal's reason if it aborts first. */
+/**
+ * The promise, or a rejection with the signal's reason if it aborts first. An adapter that listens to the signal gets the
+ * time to say what became of its call.
+ */
 async function abortable<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  const answer = Promise.resolve(promise);
   let onAbort = () => {};
   const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason);
+    onAbort = () => void setTimeout(() => reject(signal.reason));
     if (signal.aborted) onAbort();
     else signal.addEventListener("abort", onAbort, { once: true });
   });
   try {
-    return await Promise.race([promise, aborted]);
+    return await Promise.race([answer, aborted]);
   } finally {
     signal.removeEventListener("abort", onAbort);
     // Whichever loses has nobody left to listen to it.
-    promise.catch(() => {});
+    for (const loser of [answer, aborted]) loser.catch(() => {});
   }
 }

@@ -119,12 +119,13 @@ async function* streamReply(
 
 /** What is asked of whom. A request that makes no sense fails without an attempt. */
 function resilientRequest(
-  { profile, fallbacks = [], format, tenant = "default", projectId = "default" }: ProviderAdapterOptions,
+  options: ProviderAdapterOptions,
   request: ProviderChatRequest,
   call: ProviderCallOptions,
 ): ResilientRequest {
   const { agent, conversationId, turnId, parentCorrelationId, extensions, metadata } = call;
-  const { context, parameters } = understood(profile, request);
+  const { profile, fallbacks = [], format, tenant = "default", projectId = "default" } = options;
+  const { context, parameters } = understood(options, request);
   const own = {
     ...(request.model === profile.modelId ? profile : withoutPrices(profile)),
     modelId: request.model,
@@ -144,7 +145,7 @@ function resilientRequest(
   };
 }
 
-function understood(profile: ModelProfile, request: ProviderChatRequest) {
+function understood({ profile, clock = systemClock }: ProviderAdapterOptions, request: ProviderChatRequest) {
   try {
     return readRequest(request);
   } catch (error) {
@@ -154,7 +155,7 @@ function understood(profile: ModelProfile, request: ProviderChatRequest) {
       ...{ category: "validation", message, retriable: false },
       provider: profile.provider,
     };
-    const now = Date.now();
+    const now = clock.now();
     const outcome: RequestOutcome = {
       ...{ ok: false, errorCategory: "validation", attempts: 0, startedAt: now, finishedAt: now },
     };

@@ -9,9 +9,10 @@ import { createHistoryBuilder, type HistoryBuilder } from "./history.ts";
 import { type ConversationHooks, type OnHookError, runAfterHook } from "./hooks.ts";
 import { defaultPlanner, type TurnPlanner } from "./planner.ts";
 import type { NewMessage, ProviderAdapter } from "./provider-adapter.ts";
+import { runTurnEvents, type TurnEvent } from "./run-turn.ts";
 import { conversationNotFound, messageText } from "./stored-records.ts";
 import { notBefore } from "./turn-messages.ts";
-import { type EnginePorts, type RunTurn, runTurnEvents, type TurnEvent } from "./turn-run.ts";
+import type { EnginePorts, RunTurn } from "./turn-run.ts";
 import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./types.ts";
 
 export interface ConversationEngineConfig {
@@ -101,13 +102,13 @@ export function createConversationEngine(config: ConversationEngineConfig): Conv
   }
 
   async function appendMessages(conversationId: string, messages: readonly NewMessage[]): Promise<void> {
-    const conversation = await store.getConversation(conversationId);
-    if (conversation === null) throw conversationNotFound(conversationId);
     const now = clock.now();
     const [newest] = await store.getMessages(conversationId, { limit: 1, order: "desc" });
     const createdAt = notBefore(now, newest);
     const complete = messages.map((message) => completed(message, conversationId, createdAt));
     await store.appendMessages(conversationId, complete);
+    const conversation = await store.getConversation(conversationId);
+    if (conversation === null) throw conversationNotFound(conversationId);
     await store.updateConversation({ ...conversation, updatedAt: toIso(now) });
   }
 

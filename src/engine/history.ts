@@ -48,7 +48,7 @@ export function createHistoryBuilder(options: HistoryBuilderOptions = {}): Histo
 }
 
 /** The selection itself. Throws `INVALID_INPUT` for limits that make no sense. */
-export function buildHistory(
+function buildHistory(
   messages: readonly ConversationMessage[],
   { countTokens, ...limits }: HistoryBuilderOptions,
 ): HistoryBuildResult {

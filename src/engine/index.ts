@@ -59,6 +59,7 @@ export type {
   ProviderChatResult,
   ProviderStreamChunk,
 } from "./provider-adapter.ts";
+export type { TurnEvent } from "./run-turn.ts";
 export { SqliteConversationStore } from "./sqlite-store.ts";
-export type { RunTurn, TurnEvent } from "./turn-run.ts";
+export type { RunTurn } from "./turn-run.ts";
 export type * from "./types.ts";

@@ -1,24 +1,24 @@
 /**
- * One turn: history, plan, hook, call, messages, record, in this order, whatever fails on the way.
+ * One turn: history, plan, hook, call, messages, record, in this order, and what is stored of it.
  *
  * ENGINE-4  A turn that was begun ends: `succeeded`, `failed` or `cancelled`, with the time of its end, and every call
  *           record in it is closed with an outcome.
  * ENGINE-5  A turn's output messages are exactly those of it that are in the conversation: none where its call failed.
- * ENGINE-6  A turn whose signal aborts, or whose reader leaves, is cancelled, even if its provider does not listen.
  */
 import type { TokenUsage } from "../adapters/types.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Ids } from "../ports/ids.ts";
+import { DramatisError } from "../shared/errors.ts";
 import { adapterOf, builtHistory, type CallPlanPorts, plannedCall, requestOf } from "./call-plan.ts";
 import { closeCallRecord, openCallRecord, toIso } from "./call-record.ts";
 import { type ChunkEvent, chat, streams } from "./chat-call.ts";
 import type { ConversationStore } from "./conversation-store.ts";
 import { agentContextOf, extensionsOf, type RequestClass, runIdOf } from "./correlation.ts";
-import { cancelledError, outcomeOf, ProviderCallError, turnError } from "./failures.ts";
+import { outcomeOf, ProviderCallError, turnError } from "./failures.ts";
 import { type ConversationHooks, type OnHookError, runAfterHook } from "./hooks.ts";
 import type { PlannedTurn } from "./planner.ts";
 import type { CallFacts, ProviderCallOptions, ProviderChatResult } from "./provider-adapter.ts";
-import { conversationNotFound } from "./stored-records.ts";
+import { conversationNotFound, turnText } from "./stored-records.ts";
 import { inputOf, notBefore } from "./turn-messages.ts";
 import type {
   ConversationMessage,
@@ -53,38 +53,8 @@ export interface RunTurn {
   metadata?: Record<string, unknown>;
 }
 
-/** What a streamed turn gives: chunks, then the turn. */
-export type TurnEvent = ChunkEvent | { type: "turn"; turn: ConversationTurn };
-
-/** Runs a turn: yields chunks where it is streamed, returns the turn that succeeded, throws why one did not. */
-export async function* runTurnEvents(
-  ports: EnginePorts,
-  options: RunTurn,
-  { streaming }: { streaming: boolean },
-): AsyncGenerator<ChunkEvent, ConversationTurn> {
-  const run = await TurnRun.begin(ports, options);
-  const left = new AbortController();
-  const signal = options.signal === undefined ? left.signal : AbortSignal.any([options.signal, left.signal]);
-  let isOver = false;
-  try {
-    signal.throwIfAborted();
-    const turn = await run.succeed(yield* run.call({ streaming, signal }));
-    isOver = true;
-    return turn;
-  } catch (error) {
-    isOver = true;
-    await run.fail(error, signal.aborted);
-    throw error;
-  } finally {
-    if (!isOver) {
-      left.abort(cancelledError());
-      await run.fail(left.signal.reason, true);
-    }
-  }
-}
-
 /** A turn on its way: what is stored of it, and what is known beside. */
-class TurnRun {
+export class TurnRun {
   /** The provider that was planned, once one was. */
   #provider: string | undefined;
   /** The call in progress. */
@@ -152,6 +122,9 @@ class TurnRun {
   /** Appends the messages, closes the record, stores the turn. */
   async succeed({ messages, usage, call }: ProviderChatResult): Promise<ConversationTurn> {
     const { store, clock, hooks, onHookError } = this.ports;
+    if (!Array.isArray(messages)) {
+      throw new DramatisError("INVALID_INPUT", "The adapter's answer has no list of `messages`.");
+    }
     const createdAt = notBefore(clock.now(), this.messages.at(-1));
     const output = messages.map((message) => ({
       ...{ id: `msg_${this.ports.ids.ulid()}`, createdAt },
@@ -174,9 +147,12 @@ class TurnRun {
   /** Stores why there is no answer. Throws only if that cannot be stored. */
   async fail(error: unknown, isCancelled: boolean): Promise<void> {
     const { store, clock, hooks, onHookError } = this.ports;
-    if (this.#open !== undefined) {
-      const known = error instanceof ProviderCallError ? error.call : {};
+    const known = error instanceof ProviderCallError ? error.call : {};
+    try {
       this.#closeCall(known, { error, isCancelled });
+    } catch {
+      // What the adapter told cannot be stored; that the call has failed can.
+      this.#closeCall({}, { error, isCancelled });
     }
     const provider = this.#provider === undefined ? {} : { provider: this.#provider };
     this.turn = {
@@ -201,7 +177,7 @@ class TurnRun {
     if (beforeTurn === undefined) return;
     const copy = structuredClone(this.turn);
     await beforeTurn.call(this.ports.hooks, copy, this.#hookContext());
-    if (copy.metadata !== undefined) this.turn = { ...this.turn, metadata: copy.metadata };
+    if (copy.metadata !== undefined) this.#adopt({ ...this.turn, metadata: copy.metadata });
   }
 
   #callOptions(
@@ -250,8 +226,15 @@ class TurnRun {
     const { record, startedAt } = this.#open;
     const finishedAt = this.ports.clock.now();
     const outcome = known.outcome ?? outcomeOf({ startedAt, finishedAt }, failed);
-    this.turn = { ...this.turn, providerCalls: [closeCallRecord(record, { ...known, outcome, finishedAt })] };
+    const closed = closeCallRecord(record, { ...known, outcome, finishedAt });
+    this.#adopt({ ...this.turn, providerCalls: [closed] });
     this.#open = undefined;
+  }
+
+  /** Takes over what others gave, once it is known that it can be stored: else the turn could not even fail. */
+  #adopt(turn: ConversationTurn): void {
+    turnText(turn);
+    this.turn = turn;
   }
 
   /** Reads the conversation again: someone may have changed it since. */

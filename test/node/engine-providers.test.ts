@@ -298,6 +298,19 @@ describe("one provider", () => {
     });
     expect(bodies()).toHaveLength(1);
   });
+
+  it("C22 a turn that is cancelled in its second attempt says that there were two", async () => {
+    const { failing, started } = setUp();
+    server.reply(errorReply(503, { message: "Busy." }), { kind: "hang" });
+    const abort = new AbortController();
+    const running = failing(await started(user("Hi")), abort.signal);
+    await server.request(before + 1);
+    abort.abort();
+    const turn = await running;
+    expect(turn.providerCalls).toMatchObject([
+      { outcome: { ok: false, errorCategory: "canceled", attempts: 2 } },
+    ]);
+  });
 });
 
 describe("several providers", () => {

@@ -7,6 +7,7 @@ import {
   createHistoryBuilder,
   InMemoryConversationStore,
   type NewMessage,
+  ProviderCallError,
   type ProviderStreamChunk,
   type RequestOutcome,
   type RunTurn,
@@ -232,7 +233,7 @@ describe("turns", () => {
     expect(await engine.getConversation(id)).toMatchObject({ title: "New" });
   });
 
-  it("C6 an adapter that throws: failed, with message and provider, the hook, and the same error thrown", async () => {
+  it("C6 ENGINE-3 an adapter that throws: failed, with message and provider, the hook, and the same error thrown", async () => {
     const seen: unknown[] = [];
     const failure = new Error("refused for sk-abcdefghij123456");
     const { failing, adapter } = setUp({
@@ -315,6 +316,26 @@ describe("turns", () => {
       providerCalls: [{ outcome: { ok: true } }],
     });
     expect(contentsOf(messages)).toEqual(["Hello"]);
+  });
+
+  it("C6 ENGINE-4 what an adapter or a hook gives that cannot be stored fails the turn, and is not in it", async () => {
+    const odd = { odd: 1n };
+    const { failing, adapter } = setUp();
+    adapter.answer({ ...said("Hi."), call: { responseMetadata: odd } });
+    const failed = { status: "failed", error: { code: "INVALID_INPUT" }, finishedAt: expect.any(String) };
+    const { turn, messages } = await failing();
+    expect(turn).toMatchObject({ ...failed, providerCalls: [{ outcome: { ok: false } }] });
+    expect(messages).toHaveLength(1);
+    const failure = { category: "auth", message: "no", retriable: false, provider: "openai" } as const;
+    adapter.answer(new ProviderCallError(failure, { responseMetadata: odd }));
+    expect((await failing()).turn).toMatchObject({
+      error: { code: "MODEL_FAILED", message: "no" },
+      providerCalls: [{ outcome: { errorCategory: "auth" } }],
+    });
+    adapter.answer(JSON.parse("{}"));
+    expect((await failing()).turn).toMatchObject(failed);
+    const hooked = setUp({ hooks: { beforeTurn: (given) => void Object.assign(given, { metadata: odd }) } });
+    expect((await hooked.failing()).turn).toMatchObject({ ...failed, providerCalls: [] });
   });
 
   it("C6 a failure that cannot be stored is told with the first", async () => {
