@@ -7,6 +7,7 @@ import {
   fromContextMessage,
   toContextMessages,
 } from "../../src/engine/index.ts";
+import { readRequest } from "../../src/engine/request-parameters.ts";
 import type { ContextMessage, ContextPart } from "../../src/memory/types.ts";
 import { history } from "../support/histories.ts";
 
@@ -139,6 +140,37 @@ describe("messages both ways", () => {
     ],
   ])("ENGINE-2 %s", (_, given, told) => {
     expect(toContextMessages(given)).toEqual(told);
+  });
+});
+
+describe("the parameters of a request", () => {
+  const messages: ChatInputMessage[] = [
+    { role: "system", content: "Be brief." },
+    { role: "user", content: "Hi" },
+    { role: "system", content: "Now in French." },
+  ];
+
+  it("four mean the same everywhere, all others are the provider's own", () => {
+    const neutral = {
+      tools: [{ name: "t", description: "A tool.", inputSchema: { type: "object" } }],
+      toolChoice: { name: "t" },
+      output: { name: "answer", schema: { type: "object" } },
+      cache: { key: "c", stableMessages: 1 },
+    };
+    expect(readRequest({ messages, model: "m", parameters: { ...neutral, top_p: 1, stop: ["x"] } })).toEqual({
+      parameters: { top_p: 1, stop: ["x"] },
+      context: {
+        systemInstructions: ["Be brief."],
+        messages: messages.slice(1),
+        ...neutral,
+      },
+    });
+  });
+
+  it("none are needed", () => {
+    const { context, parameters } = readRequest({ messages: [], model: "m" });
+    expect(parameters).toEqual({});
+    expect(context).toEqual({ systemInstructions: [], messages: [], tools: [], toolChoice: "auto" });
   });
 });
 

@@ -228,7 +228,10 @@ describe("turns", () => {
     const id = await started();
     const record = await store.getConversation(id);
     if (record === null) throw new Error("no conversation");
-    adapter.answer(store.updateConversation({ ...record, title: "New" }).then(() => said("Hi.")));
+    adapter.answer(async () => {
+      await store.updateConversation({ ...record, title: "New" });
+      return said("Hi.");
+    });
     await engine.runTurn({ conversationId: id });
     expect(await engine.getConversation(id)).toMatchObject({ title: "New" });
   });
@@ -372,6 +375,20 @@ describe("history and planning", () => {
     });
     await engine.runTurn({ conversationId: id });
     expect(contentsOf(adapter.asked[0]?.request.messages ?? [])).toEqual(["Be brief.", "new"]);
+  });
+
+  it.each([
+    [1, ["Be brief.", "Be kind.", "three"]],
+    [3, ["Be brief.", "Be kind.", "three"]],
+    [4, ["Be brief.", "Be kind.", "two", "three"]],
+  ])("C7 HISTORY-3 a limit of %i holds for instructions and the rest together", async (maxMessages, sent) => {
+    const { engine, adapter } = setUp({ historyBuilder: createHistoryBuilder({ maxMessages }) });
+    const instructions = ["Be brief.", "Be kind."].map((content) => ({ role: "system" as const, content }));
+    const { id } = await engine.createConversation({
+      initialMessages: [...instructions, user("one"), user("two"), user("three")],
+    });
+    await engine.runTurn({ conversationId: id });
+    expect(contentsOf(adapter.asked[0]?.request.messages ?? [])).toEqual(sent);
   });
 
   it("C7 a builder of one's own gets conversation, messages, turn and agent", async () => {
@@ -650,6 +667,13 @@ describe("streams", () => {
       { content: "whole", providerMessageId: "p" },
       { content: "unfinished" },
     ]);
+  });
+
+  it("C13 what a reset makes void is not in the message", async () => {
+    const adapter = new StreamingAdapter([{ delta: "void" }, { isReset: true }, { delta: "kept" }]);
+    const { engine, started } = setUp({ adapter });
+    const turn = turnOf(await eventsOf(engine.streamTurn({ conversationId: await started() })));
+    expect(turn?.outputMessages).toMatchObject([{ content: "kept" }]);
   });
 
   it("C13 a stream that breaks fails the turn: what came of it is in no conversation", async () => {

@@ -12,7 +12,7 @@ export interface Asked {
   options: ProviderCallOptions;
 }
 
-type Answer = ProviderChatResult | Promise<ProviderChatResult> | Error;
+type Answer = ProviderChatResult | Promise<ProviderChatResult> | (() => Promise<ProviderChatResult>) | Error;
 
 /** A whole reply of one text. */
 export const said = (text: string): ProviderChatResult => ({
@@ -36,7 +36,7 @@ export class ScriptedAdapter implements ProviderAdapter {
     this.asked.push({ request, options });
     const answer = this.#queue.shift() ?? said(`Answer ${this.asked.length}.`);
     if (answer instanceof Error) throw answer;
-    return answer;
+    return typeof answer === "function" ? answer() : answer;
   }
 }
 
