@@ -93,6 +93,10 @@ const rows: [row: string, name: string, statement: string][] = [
     "Several providers in one conversation",
     "Turn 1 by one provider, turn 2 by another; the history is translated.",
   ],
+  ["C20", "RequestOutcome", "Attempts, category and rate-limit feedback, once per call."],
+  ["C21", "Retry-After", "The delay equals the header, is capped, and a deadline prevents sleeping."],
+  ["C22", "Abort", "A canceled call, after a single attempt."],
+  ["C23", "Interceptor order", "Before in order, after reversed; a throw before sending aborts."],
   [
     "G1",
     "Two commands",

@@ -301,7 +301,7 @@ describe("one provider", () => {
     expect(bodies()).toHaveLength(1);
   });
 
-  it("C22 a turn that is cancelled in its second attempt says that there were two", async () => {
+  it("a turn that is cancelled in its second attempt says that there were two", async () => {
     const { failing, started } = setUp();
     server.reply(errorReply(503, { message: "Busy." }), { kind: "hang" });
     const abort = new AbortController();

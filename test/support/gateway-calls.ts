@@ -40,10 +40,15 @@ export function stream(call: Call): AsyncIterable<ModelDelta> {
   return gateway.stream({ profile, body, context: CONTEXT }, call.signal ?? new AbortController().signal);
 }
 
-export async function deltasOf(call: Call): Promise<ModelDelta[]> {
-  const deltas: ModelDelta[] = [];
-  for await (const delta of stream(call)) deltas.push(delta);
-  return deltas;
+export function deltasOf(call: Call): Promise<ModelDelta[]> {
+  return allOf(stream(call));
+}
+
+/** Everything that comes. */
+export async function allOf<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const all: Item[] = [];
+  for await (const item of items) all.push(item);
+  return all;
 }
 
 /** The one error of a call. Throws if there is none, if anything follows it, or if it shows the key. */

@@ -54,7 +54,7 @@ export class LogicalCall {
 
   async *run(): AsyncGenerator<ResilientDelta, void> {
     try {
-      const error = yield* this.#ask();
+      const error = yield* this.#answered();
       if (error !== undefined) yield { type: "error", error };
       const outcome = this.#report(error?.category);
       yield { type: "outcome", outcome, profile: this.#last.profile };
@@ -64,14 +64,17 @@ export class LogicalCall {
     }
   }
 
-  /** Asks one model after the other; `undefined` if one has answered. */
-  async *#ask(): AsyncGenerator<ResilientDelta, ModelError | undefined> {
-    let resilience: ResilienceProfile;
+  async *#answered(): AsyncGenerator<ResilientDelta, ModelError | undefined> {
     try {
-      resilience = this.#resilience();
+      return yield* this.#ask();
     } catch (thrown) {
       return thrownError(thrown, this.#last.profile.provider, this.signal);
     }
+  }
+
+  /** Asks one model after the other; `undefined` if one has answered. */
+  async *#ask(): AsyncGenerator<ResilientDelta, ModelError | undefined> {
+    const resilience = this.#resilience();
     const deadline = deadlineOf(resilience, this.#startedAt, this.request.deadline);
     let error: ModelError | undefined;
     for (const [index, profile] of this.request.profiles.entries()) {
