@@ -5,6 +5,7 @@
 import { defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
 import { createModelGateway, secretsOf } from "./adapters/gateway.ts";
 import { adapterFor } from "./adapters/lookup.ts";
+import { type ModelHostsEnv, trustedHosts } from "./adapters/trusted-hosts.ts";
 import type { ModelGateway, ModelProfile } from "./adapters/types.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import type { CreateAgent } from "./agents/agent/api.ts";
@@ -12,6 +13,7 @@ import { createConversationClass } from "./agents/conversation/conversation.ts";
 import { allowAll, type Gate } from "./agents/conversation/planning/gate.ts";
 import { type ExecutorService, serviceExecutor } from "./agents/executor/client.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
+import { D1Definitions } from "./directory/d1-definitions.ts";
 import { D1Directory } from "./directory/d1-directory.ts";
 import { D1DeadLetters, type DeadLetterDirectory } from "./directory/dead-letters.ts";
 import type { Directory } from "./directory/directory.ts";
@@ -19,8 +21,11 @@ import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { type Authorize, defaultAuthorize, type LocalEnv } from "./http/authorize.ts";
 import type { CorsOptions } from "./http/cors.ts";
 import { checkJwtConfiguration, isJwtConfigured, type JwtEnv } from "./http/jwt.ts";
+import { Catalogue } from "./library/catalogue.ts";
 import type { Library } from "./library/define.ts";
-import { CodeRegistry } from "./library/registry.ts";
+import { PublishedCode } from "./library/published-code.ts";
+import { CodeRegistry, type Registry } from "./library/registry.ts";
+import { VersionedRegistry } from "./library/versioned-registry.ts";
 import { durableActors } from "./ports/workers/actor-directory.ts";
 import { systemClock } from "./ports/workers/system.ts";
 import { DramatisError, type Result } from "./shared/errors.ts";
@@ -28,11 +33,11 @@ import { completeLimits, type Limits } from "./shared/limits.ts";
 import type { Principal } from "./shared/principal.ts";
 
 /** The bindings and variables of a Dramatis Worker. Bindings are named as their classes. */
-export interface DramatisEnv extends ModelEnvironment, LocalEnv, JwtEnv {
+export interface DramatisEnv extends ModelEnvironment, ModelHostsEnv, LocalEnv, JwtEnv {
   Conversation: DurableObjectNamespace;
   Agent: DurableObjectNamespace;
   Executor: ExecutorService;
-  /** The directory; without it everything works but lists. */
+  /** The directory and the registry; without it everything works but lists and libraries by API. */
   DB?: D1Database;
   /** Workers AI. */
   AI?: Ai;
@@ -53,6 +58,8 @@ export interface DramatisOptions {
     default?: ModelProfile;
     /** Reaches the models; absent = the built-in providers. */
     gateway?: (env: DramatisEnv) => ModelGateway;
+    /** Hosts, with their port where it is not the protocol's own, that model profiles by API may point to. */
+    allowedHosts?: string[];
   };
   /** How much a caller may do; absent = the defaults of `Limits`. */
   limits?: Limits;
@@ -73,7 +80,13 @@ export interface DramatisOptions {
  * export default app.handler;
  */
 export function dramatis(options: DramatisOptions) {
-  const registry = new CodeRegistry(options.libraries);
+  const code = new CodeRegistry(options.libraries);
+  const published = new PublishedCode(code);
+  const definitions = (env: DramatisEnv) => (env.DB === undefined ? null : new D1Definitions(env.DB));
+  const registry = (env: DramatisEnv, tenant: string): Registry => {
+    const store = definitions(env);
+    return store === null ? code : new VersionedRegistry({ code, published, store }, tenant);
+  };
   const directory = (env: DramatisEnv): Directory | null =>
     env.DB === undefined ? null : new D1Directory(env.DB);
   const limits = completeLimits(options.limits);
@@ -84,6 +97,14 @@ export function dramatis(options: DramatisOptions) {
     actors: durableActors,
     directory: (env) => directory(env) ?? unavailable(),
     deadLetters: (env) => deadLetters(env) ?? unavailable(),
+    libraries: (env) => ({
+      catalogue: new Catalogue({ code, published, store: definitions(env) }),
+      authoring: (tenant) => ({
+        registry: registry(env, tenant),
+        code,
+        trusts: trustedHosts(env, options.models?.allowedHosts),
+      }),
+    }),
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
       await checkExecutor(env);
@@ -110,7 +131,7 @@ export function dramatis(options: DramatisOptions) {
       directory,
       deadLetters,
     }),
-    Executor: createExecutorClass(registry, systemClock),
+    Executor: createExecutorClass(code, systemClock),
     handler: { fetch: http.fetch } satisfies HttpApp<DramatisEnv>,
   };
 }

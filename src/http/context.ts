@@ -4,6 +4,7 @@ import type { DeadLetterDirectory } from "../directory/dead-letters.ts";
 import type { Directory } from "../directory/directory.ts";
 import type { ActorDirectory } from "../ports/actor-directory.ts";
 import type { Principal } from "../shared/principal.ts";
+import type { LibraryServices } from "./libraries.ts";
 
 /** The ports of one request. */
 export interface Services {
@@ -12,6 +13,7 @@ export interface Services {
   directory(): Directory;
   /** As `directory`. */
   deadLetters(): DeadLetterDirectory;
+  libraries(): LibraryServices;
   /** Creates what every fresh runtime has; does nothing once that is done. */
   seed(): Promise<void>;
   /** The most bytes that a body may have. */

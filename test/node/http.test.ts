@@ -417,6 +417,7 @@ describe("who may enter", () => {
       authorize: localAuthorize,
       actors: () => ({ agent: untouched, conversation: untouched, mailbox: untouched }),
       deadLetters: untouched,
+      libraries: untouched,
       directory: () => ({
         putAgent: untouched,
         putConversation: untouched,
@@ -430,6 +431,7 @@ describe("who may enter", () => {
         "/",
         "/api",
         "/api/agents",
+        "/api/libraries",
         "/api/nothing",
         "/agents/conversation/x",
         "/health/",
