@@ -4,6 +4,8 @@
  * LIBAPI-1  A tenant sees the deployed libraries and its own, and nothing of another tenant's.
  * LIBAPI-2  A library belongs to the author of its first definition; only they and administrators add to it. What is
  *           deployed is changed by a deployment.
+ * LIBAPI-3  What is refused leaves nothing behind, no library either.
+ * LIBAPI-4  Lists ascend by creation, what is deployed first, and go on after a cursor without loss or repetition.
  */
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";

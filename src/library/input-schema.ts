@@ -55,12 +55,14 @@ for (const what of ["Length", "Items", "Properties", "Contains"]) {
   KEYWORDS[`min${what}`] = isCount;
   KEYWORDS[`max${what}`] = isCount;
 }
+KEYWORDS.dependencies = () => "Is of an older draft: use dependentRequired or dependentSchemas.";
 /** What would make a reference mean something else. */
 for (const name of ["$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "$recursiveAnchor"])
   KEYWORDS[name] = () => "Is not supported: put what is shared under $defs, and refer to it by #/$defs/NAME.";
 
 const SCHEMAS = [
-  ...["items", "contains", "unevaluatedItems", "additionalProperties", "unevaluatedProperties"],
+  ...["items", "additionalItems", "contains", "unevaluatedItems"],
+  ...["additionalProperties", "unevaluatedProperties"],
   ...["propertyNames", "not", "if", "then", "else"],
 ];
 const SCHEMA_LISTS = ["allOf", "anyOf", "oneOf", "prefixItems"];
@@ -85,7 +87,10 @@ export function inputSchemaIssues(schema: JsonObject, base = ""): InputIssue[] {
 
 function walk(node: Json, path: Path, root: JsonObject, report: (path: Path, message: string) => void): void {
   if (typeof node === "boolean") return;
-  if (!isJsonObject(node)) return report(path, "Must be a schema: an object, true or false.");
+  if (!isJsonObject(node)) {
+    report(path, "Must be a schema: an object, true or false.");
+    return;
+  }
   for (const [name, value] of Object.entries(node)) {
     const at = [...path, name];
     const problem = Object.hasOwn(KEYWORDS, name) ? KEYWORDS[name]?.(value) : null;
