@@ -14,7 +14,7 @@ import { codePage, libraryPage } from "./catalogue-pages.ts";
 import type { DefinitionKey, DefinitionStore } from "./definition-store.ts";
 import { contentHash } from "./hash.ts";
 import { completeDefinition, type DefinitionKind, type DefinitionTypes } from "./kinds.ts";
-import { CODE_TENANT, type PublishedCode } from "./published-code.ts";
+import { CODE_TENANT, type CodeNumbers, type PublishedCode } from "./published-code.ts";
 import type { LibraryReference } from "./reference.ts";
 import type { CodeDefinition, CodeRegistry } from "./registry.ts";
 import {
@@ -35,9 +35,14 @@ export interface CatalogueSources {
   store: DefinitionStore | null;
 }
 
-/** Every method throws `UNAVAILABLE` while the store does not answer. */
+/** For one request. Every method throws `UNAVAILABLE` while the store does not answer. */
 export class Catalogue {
-  constructor(private readonly sources: CatalogueSources) {}
+  readonly #numbers: CodeNumbers | null;
+
+  constructor(private readonly sources: CatalogueSources) {
+    const { store, published } = sources;
+    this.#numbers = store === null ? null : published.open(store);
+  }
 
   /** The deployed libraries, then the tenant's own. Throws `INVALID_INPUT` for a cursor that is none. */
   libraries(tenant: string, options: PageOptions = {}): Promise<Page<LibraryView>> {
@@ -154,17 +159,16 @@ export class Catalogue {
     kind: Kind,
     { library, id }: LibraryReference,
   ): Promise<DefinitionKey<Kind>> {
-    const { code, published } = this.sources;
+    const { code } = this.sources;
     if (!code.has(library)) return { tenant, library, kind, id };
     const deployed = await code.deployed(kind, { library, id });
-    if (deployed !== undefined) await published.version(this.#store(), deployed);
+    if (deployed !== undefined) await this.#numbers?.version(deployed);
     return { tenant: CODE_TENANT, library, kind, id };
   }
 
   async #viewOfCode(deployed: CodeDefinition): Promise<DefinitionView> {
     const { library, id, hash, definition } = deployed;
-    const { published, store } = this.sources;
-    const kept = store === null ? undefined : await published.version(store, deployed);
+    const kept = await this.#numbers?.version(deployed);
     const createdAt = kept === undefined ? null : new Date(kept.createdAt).toISOString();
     return { library, id, version: kept?.version ?? 1, hash, definition, owner: null, createdAt };
   }

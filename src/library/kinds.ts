@@ -12,8 +12,6 @@ export interface DefinitionTypes {
 
 export type DefinitionKind = keyof DefinitionTypes;
 
-export const DEFINITION_KINDS = ["persona", "tool", "model-profile"] as const;
-
 /** As messages call them. */
 export const KIND_NAMES: Record<DefinitionKind, string> = {
   persona: "persona",

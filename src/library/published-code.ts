@@ -11,21 +11,23 @@ import type { CodeDefinition, CodeRegistry } from "./registry.ts";
 /** The owner of what deployments bring along. No tenant has this name: theirs hold no colon. */
 export const CODE_TENANT = ":code";
 
+type Numbers = ReadonlyMap<string, PublishedVersion>;
+
+/** What an isolate knows of the numbers. */
 export class PublishedCode {
   /** By database. Only the outcome is shared: a promise must not outlive the request that made it. */
-  readonly #numbers = new WeakMap<object, ReadonlyMap<string, PublishedVersion>>();
+  readonly #known = new WeakMap<object, Numbers>();
 
   constructor(private readonly code: Pick<CodeRegistry, "all">) {}
 
-  /** Throws `UNAVAILABLE` while the store does not answer. */
-  async version(store: DefinitionStore, definition: CodeDefinition): Promise<PublishedVersion> {
-    const known = this.#numbers.get(store.identity) ?? (await this.#publish(store));
-    const found = known.get(keyOf(definition));
-    if (found === undefined) throw new Error(`${keyOf(definition)} was not published.`);
-    return found;
+  /** The numbers for one request. */
+  open(store: DefinitionStore): CodeNumbers {
+    return new CodeNumbers(() => this.#numbers(store));
   }
 
-  async #publish(store: DefinitionStore): Promise<ReadonlyMap<string, PublishedVersion>> {
+  async #numbers(store: DefinitionStore): Promise<Numbers> {
+    const known = this.#known.get(store.identity);
+    if (known !== undefined) return known;
     const all = await this.code.all();
     let versions = await store.published(CODE_TENANT, all);
     if (versions.includes(undefined)) {
@@ -39,8 +41,23 @@ export class PublishedCode {
         return version === undefined ? [] : [[keyOf(definition), version] as const];
       }),
     );
-    this.#numbers.set(store.identity, numbers);
+    this.#known.set(store.identity, numbers);
     return numbers;
+  }
+}
+
+/** The numbers as one request asks for them: however many it asks for at once, they are read once. */
+export class CodeNumbers {
+  #numbers: Promise<Numbers> | undefined;
+
+  constructor(private readonly read: () => Promise<Numbers>) {}
+
+  /** Throws `UNAVAILABLE` while the store does not answer. */
+  async version(definition: CodeDefinition): Promise<PublishedVersion> {
+    this.#numbers ??= this.read();
+    const found = (await this.#numbers).get(keyOf(definition));
+    if (found === undefined) throw new Error(`${keyOf(definition)} was not published.`);
+    return found;
   }
 }
 

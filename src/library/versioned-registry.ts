@@ -13,7 +13,7 @@ import { DramatisError } from "../shared/errors.ts";
 import type { DefinitionStore } from "./definition-store.ts";
 import { strictest } from "./effects.ts";
 import { type DefinitionKind, type DefinitionTypes, KIND_NAMES } from "./kinds.ts";
-import { CODE_TENANT, type PublishedCode } from "./published-code.ts";
+import { CODE_TENANT, type CodeNumbers, type PublishedCode } from "./published-code.ts";
 import { formatReference, type LibraryReference, parseReference } from "./reference.ts";
 import {
   type CodeDefinition,
@@ -31,11 +31,16 @@ export interface RegistrySources {
   store: DefinitionStore;
 }
 
+/** For one request. */
 export class VersionedRegistry implements Registry {
+  readonly #numbers: CodeNumbers;
+
   constructor(
     private readonly sources: RegistrySources,
     private readonly tenant: string,
-  ) {}
+  ) {
+    this.#numbers = sources.published.open(sources.store);
+  }
 
   persona(reference: LibraryReference): Promise<Resolved<Persona>> {
     return this.#resolve("persona", reference);
@@ -80,7 +85,7 @@ export class VersionedRegistry implements Registry {
   }
 
   async #number(deployed: CodeDefinition): Promise<number> {
-    return (await this.sources.published.version(this.sources.store, deployed)).version;
+    return (await this.#numbers.version(deployed)).version;
   }
 
   /** REG-5 */

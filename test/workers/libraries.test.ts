@@ -2,6 +2,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
+import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import type { ModelProfile } from "../../src/adapters/types.ts";
 import { D1Definitions } from "../../src/directory/d1-definitions.ts";
 import { MAX_VERSIONS } from "../../src/directory/definition-statements.ts";
@@ -11,6 +12,7 @@ import { defineLibrary, defineModelProfile, definePersona, defineTool } from "..
 import { contentHash } from "../../src/library/hash.ts";
 import { PublishedCode } from "../../src/library/published-code.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
+import { resolveChain } from "../../src/library/resolve.ts";
 import type { ToolDefinition, ToolEffect } from "../../src/library/types.ts";
 import { VersionedRegistry } from "../../src/library/versioned-registry.ts";
 import type { Principal } from "../../src/shared/principal.ts";
@@ -623,6 +625,15 @@ describe("publishing what is deployed", () => {
     const cost = await again.meter.cost(() => again.prompt());
     expect(cost).toMatchObject({ statements: 1, written: 0 });
     expect(cost.read, "the list of what is asked, and each found").toBeLessThanOrEqual(12);
+    // All at once, as a persona that is given inline asks for them.
+    const inline = deployed("counted", "One.");
+    await migrate(inline.meter.database);
+    const source = {
+      identity: { systemPrompt: "Hi.", modelProfileId: "counted/offline" },
+      tools: { toolIds: ["counted/charge"] },
+    };
+    const resolve = () => resolveChain(inline.registry, source, OFFLINE_PROFILE);
+    expect(await inline.meter.cost(resolve)).toMatchObject({ statements: 1, written: 0 });
     const changed = deployed("counted", "Two.");
     await migrate(changed.meter.database);
     // The row and its content's index; only a first version is in the index of the list.
