@@ -5,7 +5,10 @@
 import { defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
 import { createModelGateway, secretsOf } from "./adapters/gateway.ts";
 import { adapterFor } from "./adapters/lookup.ts";
-import { type ModelHostsEnv, trustedHosts } from "./adapters/trusted-hosts.ts";
+import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
+import { type HostGuardOptions, HostGuards } from "./adapters/resilience/host-guards.ts";
+import type { Interceptor } from "./adapters/resilience/interceptors.ts";
+import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/trusted-hosts.ts";
 import type { ModelGateway, ModelProfile } from "./adapters/types.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import type { CreateAgent } from "./agents/agent/api.ts";
@@ -27,13 +30,13 @@ import { PublishedCode } from "./library/published-code.ts";
 import { CodeRegistry, type Registry } from "./library/registry.ts";
 import { VersionedRegistry } from "./library/versioned-registry.ts";
 import { durableActors } from "./ports/workers/actor-directory.ts";
-import { systemClock } from "./ports/workers/system.ts";
+import { systemClock, systemIds } from "./ports/workers/system.ts";
 import { DramatisError, type Result } from "./shared/errors.ts";
 import { completeLimits, type Limits } from "./shared/limits.ts";
 import type { Principal } from "./shared/principal.ts";
 
 /** The bindings and variables of a Dramatis Worker. Bindings are named as their classes. */
-export interface DramatisEnv extends ModelEnvironment, ModelHostsEnv, LocalEnv, JwtEnv {
+export interface DramatisEnv extends ModelEnvironment, LocalEnv, JwtEnv {
   Conversation: DurableObjectNamespace;
   Agent: DurableObjectNamespace;
   Executor: ExecutorService;
@@ -58,8 +61,13 @@ export interface DramatisOptions {
     default?: ModelProfile;
     /** Reaches the models; absent = the built-in providers. */
     gateway?: (env: DramatisEnv) => ModelGateway;
-    /** Hosts, with their port where it is not the protocol's own, that model profiles by API may point to. */
+    /**
+     * Hosts that may get keys, and to which model profiles by API may point, beside the providers' own, those of `*_BASE_URL` and those of profiles in the libraries:
+     * `host`, `host:port`, or with `http://` before it where it is not HTTPS.
+     */
     allowedHosts?: string[];
+    /** What stands between the actors of an isolate and the hosts of models, and around every call. */
+    resilience?: HostGuardOptions & { interceptors?: readonly Interceptor[] };
   };
   /** How much a caller may do; absent = the defaults of `Limits`. */
   limits?: Limits;
@@ -90,6 +98,10 @@ export function dramatis(options: DramatisOptions) {
   const directory = (env: DramatisEnv): Directory | null =>
     env.DB === undefined ? null : new D1Directory(env.DB);
   const limits = completeLimits(options.limits);
+  const trusted = (env: DramatisEnv) => hostsOf(options, env);
+  const { interceptors = [], ...guardOptions } = options.models?.resilience ?? {};
+  const guards = new HostGuards(systemClock, guardOptions);
+  const guarded = (gateway: ModelGateway) => guardGateway(gateway, { guards, interceptors, ids: systemIds });
   const deadLetters = (env: DramatisEnv): DeadLetterDirectory | null =>
     env.DB === undefined ? null : new D1DeadLetters(env.DB);
   const http = createHttpApp<DramatisEnv>({
@@ -102,11 +114,12 @@ export function dramatis(options: DramatisOptions) {
       authoring: (tenant) => ({
         registry: registry(env, tenant),
         code,
-        trusts: trustedHosts(env, options.models?.allowedHosts),
+        mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
       }),
     }),
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
+      trusted(env);
       await checkExecutor(env);
       await seed(env, options.agents ?? []);
     },
@@ -116,7 +129,7 @@ export function dramatis(options: DramatisOptions) {
   });
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
-      gateway: options.models?.gateway ?? builtInGateway,
+      gateway: (env) => guarded(options.models?.gateway?.(env) ?? builtInGateway(env, trusted(env))),
       executor: (env) => serviceExecutor(env.Executor),
       actors: durableActors,
       directory,
@@ -136,11 +149,25 @@ export function dramatis(options: DramatisOptions) {
   };
 }
 
-function builtInGateway(env: DramatisEnv): ModelGateway {
+/** Where keys may go. Throws `INVALID_INPUT` for a host that is none. */
+function hostsOf({ libraries, models = {} }: DramatisOptions, env: DramatisEnv): TrustedHost[] {
+  const { default: fallback, allowedHosts } = models;
+  const profiles = libraries.flatMap(({ modelProfiles }) =>
+    modelProfiles.map(({ definition }) => definition),
+  );
+  return trustedHosts({
+    env,
+    profiles: fallback === undefined ? profiles : [...profiles, fallback],
+    ...(allowedHosts === undefined ? {} : { allowedHosts }),
+  });
+}
+
+function builtInGateway(env: DramatisEnv, trusted: readonly TrustedHost[]): ModelGateway {
   return createModelGateway({
     secret: secretsOf(env),
     fetch: (input, init) => fetch(input, init),
     clock: systemClock,
+    trustedHosts: trusted,
     ...(env.AI === undefined ? {} : { ai: env.AI }),
   });
 }

@@ -21,8 +21,8 @@ export interface AuthoringPorts {
   /** That of the author's tenant. */
   registry: Registry;
   code: CodeRegistry;
-  /** Whether the key of a model profile may go to this address. */
-  trusts(baseUrl: string): boolean;
+  /** Whether the key of a model profile may go where the profile says. */
+  mayReceiveKey(profile: ModelProfile): boolean;
 }
 
 /** A tool as an author posts it: what is left out is as the deployed tool has it. */
@@ -86,7 +86,7 @@ export async function checkedTool({ code }: AuthoringPorts, posted: PostedTool):
 
 /** The profile, if its address is trusted and those that stand in exist; throws `INVALID_INPUT`. */
 export async function checkedModelProfile(
-  { registry, trusts }: AuthoringPorts,
+  { registry, mayReceiveKey }: AuthoringPorts,
   { library, id }: { library: string; id: string },
   profile: ModelProfile,
 ): Promise<ModelProfile> {
@@ -95,10 +95,11 @@ export async function checkedModelProfile(
     if (provider === "ai-sdk" || provider === "offline") {
       throw invalid("/baseUrl", `The provider ${provider} takes no base URL.`);
     }
-    if (!trusts(baseUrl)) {
+    if (!isPlain(baseUrl)) throw invalid("/baseUrl", "Must have no user, password, query and fragment.");
+    if (!mayReceiveKey(profile)) {
       throw invalid(
         "/baseUrl",
-        "Must be an address without user, password and query, at a host that the deployer trusts: set DRAMATIS_MODEL_HOSTS, or `models.allowedHosts` of dramatis(), to its host and port.",
+        "Must be at a host that the deployer trusts with keys: name it in DRAMATIS_MODEL_HOSTS, or in `models.allowedHosts` of dramatis().",
       );
     }
   }
@@ -111,6 +112,12 @@ export async function checkedModelProfile(
     await resolveFallbacks(registry, { library, id, definition: profile });
   });
   return profile;
+}
+
+function isPlain(baseUrl: string): boolean {
+  if (!URL.canParse(baseUrl)) return false;
+  const { username, password, search, hash } = new URL(baseUrl);
+  return username + password + search + hash === "";
 }
 
 /** What `find` answers; what it does not find, or refuses, is told of the place that asked for it. */
