@@ -30,8 +30,8 @@ const timeout = z.int().min(1).max(MAX_TIMEOUT_MS);
 const price = z.exactOptional(z.number().min(0));
 const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
 
-/** The fields of a persona. */
-export const personaObject = z.strictObject({
+/** A persona as it is written: fields come back as they were given. */
+export const personaSchema = z.strictObject({
   name: z.exactOptional(label),
   description: z.exactOptional(label),
   identity: z.strictObject({
@@ -48,13 +48,10 @@ export const personaObject = z.strictObject({
       ),
     }),
   ),
-});
+}) satisfies z.ZodType<Persona>;
 
-/** A persona as it is written: fields come back as they were given. */
-export const personaSchema: z.ZodType<Persona> = personaObject;
-
-/** The fields of a model profile. Provider aliases become the provider's name, a base URL loses its trailing slashes. */
-export const modelProfileObject = z.strictObject({
+/** A model profile. Provider aliases become the provider's name, a base URL loses its trailing slashes. */
+export const modelProfileSchema = z.strictObject({
   provider: z.preprocess(
     (value) => (typeof value === "string" ? (PROVIDER_ALIASES[value] ?? value) : value),
     z.enum(PROVIDERS),
@@ -88,12 +85,10 @@ export const modelProfileObject = z.strictObject({
   fallbacks: z.exactOptional(
     z.array(referenceSchema).max(MAX_FALLBACKS, `At most ${MAX_FALLBACKS} others can stand in`),
   ),
-});
+}) satisfies z.ZodType<ModelProfile>;
 
-export const modelProfileSchema: z.ZodType<ModelProfile> = modelProfileObject;
-
-/** The fields of a tool. */
-export const toolObject = z.strictObject({
+/** A tool as data. */
+export const toolDefinitionSchema = z.strictObject({
   name: z
     .string()
     .regex(/^[a-zA-Z0-9_-]{1,64}$/, "A tool's name is 1 to 64 letters, digits, underscores and hyphens"),
@@ -104,10 +99,7 @@ export const toolObject = z.strictObject({
   effect: z.enum(["pure", "idempotent", "once"]),
   timeoutMs: timeout,
   task: z.exactOptional(referenceSchema),
-});
-
-/** A tool as data. */
-export const toolDefinitionSchema: z.ZodType<ToolDefinition> = toolObject;
+}) satisfies z.ZodType<ToolDefinition>;
 
 function withoutTrailingSlash(url: string): string {
   return url.replace(/\/+$/, "");

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { PROVIDERS } from "../../adapters/types.ts";
 import { idSchema } from "../../library/reference.ts";
-import { modelProfileObject, personaObject, toolObject } from "../../library/schemas.ts";
+import { modelProfileSchema, personaSchema, toolDefinitionSchema } from "../../library/schemas.ts";
 import type { DefinitionView, LibraryView } from "../../library/views.ts";
 import { persona } from "./views.ts";
 
@@ -47,14 +47,14 @@ function versionOf(name: string, definition: z.ZodType): z.ZodType<DefinitionVie
   return view as unknown as z.ZodType<DefinitionView>;
 }
 
-const modelProfile = modelProfileObject
+const modelProfile = modelProfileSchema
   .extend({ provider: z.enum(PROVIDERS), baseUrl: z.exactOptional(z.url()) })
   .meta({
     id: "ModelProfile",
     description: "Which model answers, how it is called, and what it costs.",
     example: { provider: "openai", modelId: "gpt-4.1-mini" },
   });
-const tool = toolObject.meta({
+const tool = toolDefinitionSchema.meta({
   id: "Tool",
   description: "A tool as data: what a model sees of it.",
   example: {
@@ -72,22 +72,24 @@ export const modelProfileVersion = versionOf("ModelProfileVersion", modelProfile
 
 const id = { id: definitionId };
 
-export const personaBody = personaObject.extend(id).meta({
+export const personaBody = personaSchema.extend(id).meta({
   example: { id: "guide", identity: { systemPrompt: "You are a friendly guide." } },
 });
-export const modelProfileBody = modelProfileObject.extend(id).meta({
+export const modelProfileBody = modelProfileSchema.extend(id).meta({
   example: { id: "fast", provider: "openai", modelId: "gpt-4.1-mini", parameters: { temperature: 0 } },
 });
 /** What is left out is as the deployed tool has it. */
 export const toolBody = z
   .strictObject({
     ...id,
-    name: toolObject.shape.name,
-    description: toolObject.shape.description,
-    task: toolObject.shape.task.unwrap().meta({ description: "The deployed tool whose code runs." }),
-    inputSchema: z.exactOptional(toolObject.shape.inputSchema),
-    effect: z.exactOptional(toolObject.shape.effect),
-    timeoutMs: z.exactOptional(toolObject.shape.timeoutMs),
+    name: toolDefinitionSchema.shape.name,
+    description: toolDefinitionSchema.shape.description,
+    task: toolDefinitionSchema.shape.task
+      .unwrap()
+      .meta({ description: "The deployed tool whose code runs." }),
+    inputSchema: z.exactOptional(toolDefinitionSchema.shape.inputSchema),
+    effect: z.exactOptional(toolDefinitionSchema.shape.effect),
+    timeoutMs: z.exactOptional(toolDefinitionSchema.shape.timeoutMs),
   })
   .meta({
     example: { id: "sum", name: "sum", description: "Adds up an expression.", task: "demo/calculator" },
