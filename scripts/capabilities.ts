@@ -12,6 +12,7 @@ const rows: [row: string, name: string, statement: string][] = [
     "Created in a library, versioned; fields round-trip; `recentTurnsLimit` is 20 where it is not given.",
   ],
   ["A2", "Persona inline or by reference", "Both forms run a turn with the right system prompt."],
+  ["A4", "Model profile", "Changing one alters a new conversation's request without touching the persona."],
   ["A6", "A tool binds a task", "The task's output reaches the model."],
   [
     "A7",
@@ -58,6 +59,11 @@ const rows: [row: string, name: string, statement: string][] = [
   ["A73", "Callbacks are idempotent", "The same result delivered twice changes nothing."],
   ["B1", "Isolated histories", "A model sees nothing of another conversation."],
   ["B7", "Turn latency", "Completed minus created is available."],
+  [
+    "F12",
+    "Versioning",
+    "A version for each content; pinned and latest; what runs is unaffected, after an eviction too.",
+  ],
   [
     "G1",
     "Two commands",
