@@ -4,6 +4,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import type { ModelProfile } from "../../src/adapters/types.ts";
+import type { AgentApi } from "../../src/agents/agent/api.ts";
 import { D1Definitions } from "../../src/directory/d1-definitions.ts";
 import { MAX_VERSIONS } from "../../src/directory/definition-statements.ts";
 import { migrate } from "../../src/directory/migrate.ts";
@@ -15,6 +16,7 @@ import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import type { ToolDefinition, ToolEffect } from "../../src/library/types.ts";
 import { VersionedRegistry } from "../../src/library/versioned-registry.ts";
+import { unwrap } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { ADMIN, type Answer, expectProblem, get, MEMBER, post, send } from "./http-client.ts";
 import { testLibrary } from "./library.ts";
@@ -376,10 +378,8 @@ describe("personas and model profiles by API", () => {
     expect(body.definition).toEqual({ ...full, fallbacks: ["spare"] });
     await add("full/personas", { id: "p", identity: { systemPrompt: "Hi.", modelProfileId: "main" } });
     // SAFETY: the binding's class implements `AgentApi`.
-    const agent = env.Agent.getByName(`test:${await createAgent("full/p")}`) as unknown as {
-      persona(): Promise<{ value: { chain: { fallbacks: object[] } } }>;
-    };
-    expect((await agent.persona()).value.chain.fallbacks).toMatchObject([
+    const agent = env.Agent.getByName(`test:${await createAgent("full/p")}`) as unknown as AgentApi;
+    expect(unwrap(await agent.persona()).chain.fallbacks).toMatchObject([
       { library: "full", id: "spare", version: 1, definition: scripted("spare") },
       { library: "test", id: "scripted", version: 1 },
     ]);
@@ -417,6 +417,18 @@ describe("who may", () => {
     expect((await get("/api/libraries/team/personas/guide", inTenant(tenant, ["member"]))).body.version).toBe(
       3,
     );
+  });
+
+  test("LIBAPI-2 LIBAPI-3 of authors who begin a library at once, one has it", async () => {
+    const authors = ["ann", "ben", "cem", "dia"].map((name) => inTenant("begin", ["author"], name));
+    const answers = await Promise.all(
+      authors.map((author) => post("/api/libraries/new/personas", guide(author.subject), author)),
+    );
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 403, 403, 403]);
+    const winner = answers.find(({ status }) => status === 201)?.body.owner;
+    const { body } = await get("/api/libraries/new/personas/guide/versions", inTenant("begin"));
+    expect(body).toMatchObject({ versions: [{ version: 1, owner: winner }] });
+    expect((await get("/api/libraries/new", inTenant("begin"))).body).toMatchObject({ owner: winner });
   });
 
   test("LIBAPI-1 REG-4 two tenants with a library of one id share nothing, and both see the deployed ones", async () => {
