@@ -59,6 +59,10 @@ const rows: [row: string, name: string, statement: string][] = [
   ["A73", "Callbacks are idempotent", "The same result delivered twice changes nothing."],
   ["B1", "Isolated histories", "A model sees nothing of another conversation."],
   ["B7", "Turn latency", "Completed minus created is available."],
+  ["C20", "RequestOutcome", "Attempts, category and rate-limit feedback, once per call."],
+  ["C21", "Retry-After", "The delay equals the header, is capped, and a deadline prevents sleeping."],
+  ["C22", "Abort", "A canceled call, after a single attempt."],
+  ["C23", "Interceptor order", "Before in order, after reversed; a throw before sending aborts."],
   [
     "F12",
     "Versioning",

@@ -129,7 +129,7 @@ export function dramatis(options: DramatisOptions) {
   });
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
-      gateway: (env) => guarded(options.models?.gateway?.(env) ?? builtInGateway(env, trusted(env))),
+      gateway: (env) => guarded(options.models?.gateway?.(env) ?? builtInGateway(env, trusted)),
       executor: (env) => serviceExecutor(env.Executor),
       actors: durableActors,
       directory,
@@ -162,14 +162,21 @@ function hostsOf({ libraries, models = {} }: DramatisOptions, env: DramatisEnv):
   });
 }
 
-function builtInGateway(env: DramatisEnv, trusted: readonly TrustedHost[]): ModelGateway {
-  return createModelGateway({
+/** Made anew for each call: a host that is none then fails the call, with what to change, and not the actor. */
+function builtInGateway(
+  env: DramatisEnv,
+  trusted: (env: DramatisEnv) => readonly TrustedHost[],
+): ModelGateway {
+  const ports = {
     secret: secretsOf(env),
-    fetch: (input, init) => fetch(input, init),
+    fetch: (input: string, init: RequestInit) => fetch(input, init),
     clock: systemClock,
-    trustedHosts: trusted,
     ...(env.AI === undefined ? {} : { ai: env.AI }),
-  });
+  };
+  return {
+    stream: (request, signal) =>
+      createModelGateway({ ...ports, trustedHosts: trusted(env) }).stream(request, signal),
+  };
 }
 
 /** Throws `UNAVAILABLE`, naming what to configure, unless tools can be run: an empty batch must come back. */

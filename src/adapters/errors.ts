@@ -51,7 +51,7 @@ export function modelError(
 }
 
 /** The category of an HTTP status that is not a success. */
-export function categoryOfStatus(status: number): ErrorCategory {
+function categoryOfStatus(status: number): ErrorCategory {
   if (status >= 500) return "transient";
   switch (status) {
     case 401:

@@ -35,11 +35,7 @@ const headerNames = (what: What, kind: Kind) => [
 ];
 
 /** What a response says of limits; `undefined` if it says nothing and none was hit. */
-export function rateLimitFeedback(
-  status: number,
-  headers: Headers,
-  now: number,
-): RateLimitFeedback | undefined {
+function rateLimitFeedback(status: number, headers: Headers, now: number): RateLimitFeedback | undefined {
   const rawHeaders: Record<string, string> = {};
   const read = (name: string): string | undefined => {
     const value = headers.get(name);

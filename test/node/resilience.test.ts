@@ -348,6 +348,7 @@ describe("aborting", () => {
     await server.request(before);
     controller.abort(new DOMException("Too long.", "TimeoutError"));
     expect(outcomeOf(await asking)).toMatchObject({ errorCategory: "timeout", attempts: 1 });
+    expect(clock.slept).toEqual([]);
   });
 });
 
@@ -383,8 +384,9 @@ describe("interceptors", () => {
     };
     const interceptors = [tracing("one", log), refusing, tracing("three", log)];
     const profiles = [profileOf(server), profileOf(other)] as const;
-    const deltas = await ask({ options: { interceptors }, request: { profiles } });
-    expect(outcomeOf(deltas)).toMatchObject({ ok: false, errorCategory: "validation", attempts: 0 });
+    const classify = () => ({ category: "transient" }) as const;
+    const deltas = await ask({ options: { interceptors, classify }, request: { profiles } });
+    expect(outcomeOf(deltas)).toMatchObject({ ok: false, attempts: 0 });
     expect(deltas.at(-2)).toMatchObject({ error: { message: expect.stringContaining("Not on Sundays.") } });
     expect(log).toEqual(["one before 1", "three error validation", "one error validation"]);
     expect(sent()).toBe(0);
@@ -498,7 +500,10 @@ describe("a chain of models", () => {
 
 describe("breakers and limits of hosts", () => {
   test("a host that keeps failing is left alone for a while, and then probed", async () => {
-    const guards = new HostGuards(clock, { breaker: { failures: 3, coolDownMs: 5_000 } });
+    const guards = new HostGuards(clock, {
+      breaker: { failures: 3, coolDownMs: 5_000 },
+      concurrency: { concurrent: 1, queued: 0 },
+    });
     const options = { guards, resilience: { maxAttempts: 1 } };
     server.reply(...many(3, failing(500)));
     for (let n = 0; n < 3; n++) await ask({ options });

@@ -1,4 +1,5 @@
-/** A clock for calls of a real server: a sleep is over at once and moves time on, and a timer ends when a test says so. */
+/** A clock for calls of a real server: a sleep is over as soon as others had their turn, and moves time on, and a timer ends when a test says so. */
+import { setImmediate } from "node:timers/promises";
 import type { Clock } from "../../src/ports/clock.ts";
 import { NOW } from "./gateway-calls.ts";
 
@@ -17,6 +18,7 @@ export class SteeredClock implements Clock {
   async sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
     this.slept.push(milliseconds);
     this.onSleep();
+    await setImmediate();
     signal?.throwIfAborted();
     this.#time += milliseconds;
   }

@@ -10,7 +10,7 @@ import { type Classified, mayFallBack } from "./classify.ts";
 import type { ResilienceProfile } from "./profile.ts";
 
 /** The pause after so many failed attempts, in milliseconds. `random` is from 0 to below 1. */
-export function backoffMs(
+function backoffMs(
   profile: ResilienceProfile,
   failed: number,
   { suggestedBackoffMs, retryAfterMs }: Pick<Classified, "suggestedBackoffMs" | "retryAfterMs">,

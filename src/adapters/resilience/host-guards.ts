@@ -21,6 +21,8 @@ export interface HostGuardOptions {
 }
 
 const MAX_HOSTS = 1_000;
+/** How often who waits in line looks whether it is its turn, in milliseconds. */
+const ASK_AGAIN_MS = 20;
 
 const schema = z.strictObject({
   breaker: z
@@ -54,7 +56,7 @@ export class HostGuards {
 
   /** Throws `INVALID_INPUT` for options that make no sense. */
   constructor(
-    private readonly clock: Pick<Clock, "now">,
+    private readonly clock: Pick<Clock, "now" | "sleep">,
     options: HostGuardOptions = {},
   ) {
     this.#settings = validate(schema, options, "/models/resilience", "The configuration of resilience");
@@ -89,11 +91,18 @@ export class HostGuards {
     if (concurrency === false) return () => undefined;
     const limiter = this.#limiters.get(key) ?? new ConcurrencyLimiter(concurrency, () => this.clock.now());
     this.#limiters.set(key, limiter);
-    const release = await limiter.acquire(leaseMs, signal);
-    return () => {
-      release();
+    const slot = limiter.ask(leaseMs);
+    const release = () => {
+      slot.release();
       if (limiter.isIdle && this.#limiters.get(key) === limiter) this.#limiters.delete(key);
     };
+    try {
+      while (!slot.take()) await this.clock.sleep(ASK_AGAIN_MS, signal);
+      return release;
+    } catch (error) {
+      release();
+      throw error;
+    }
   }
 
   /** Whether the call is a probe. */
