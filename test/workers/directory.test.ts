@@ -249,7 +249,10 @@ describe("rows", () => {
     await migrate(database);
     const names = MIGRATIONS.map(({ name }) => name);
     expect((await applied()).results.map(({ name }) => name)).toEqual(names.toSorted());
-    const tables = ["agents", "conversations", "conversation_users", "dead_letters", "dramatis_migrations"];
+    const tables = [
+      ...["agents", "conversations", "conversation_users", "dead_letters"],
+      ...["libraries", "definitions", "dramatis_migrations"],
+    ];
     await database.batch(tables.map((table) => database.prepare(`DROP TABLE ${table}`)));
     // A reference to the database is what an isolate remembers, so each of these stands for one.
     await Promise.all(Array.from({ length: 8 }, () => migrate(metered().database)));

@@ -40,7 +40,7 @@ const time = z.iso.datetime().meta({ description: "ISO 8601, UTC.", example: "20
 const json = z.unknown().meta({ description: "Any JSON." }) as z.ZodType<Json>;
 const count = z.int().min(0);
 
-const persona = personaSchema.meta({
+export const persona = personaSchema.meta({
   id: "Persona",
   description: "What an agent is: its prompt, its memory, its tools.",
 });
