@@ -141,6 +141,7 @@ test("G6 limits that an application does not give are the documented ones", () =
     requests: { perMinute: 1200, burst: 600 },
     turns: { perMinute: 600, burst: 200 },
     bodyBytes: 2 * 1024 * 1024,
+    attachmentBytes: 8 * 1024 * 1024,
   };
   expect(completeLimits()).toEqual(documented);
   expect(completeLimits(documented)).toEqual(documented);
