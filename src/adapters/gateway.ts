@@ -62,9 +62,12 @@ async function* streamReply(
         continue;
       }
       decoder ??= adapterFor(provider).decoder();
-      for (const delta of decoder.push(arrival.data)) {
-        yield redacted(delta, request, ports);
-        if (delta.type === "error") return;
+      for (const payload of arrival.payloads) {
+        for (const delta of decoder.push(payload)) {
+          attempt.signal.throwIfAborted();
+          yield redacted(delta, request, ports);
+          if (delta.type === "error") return;
+        }
       }
     }
     decoder ??= adapterFor(provider).decoder();

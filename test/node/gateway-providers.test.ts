@@ -56,8 +56,7 @@ describe("one transport for every provider", () => {
     server.reply({ kind: "body", status: 200, headers: type, body });
     expect(await arrivalsOf({ provider, modelId }, { hello: ["Grüße"] })).toEqual([
       { response: { status: 200, requestId: "req-1" } },
-      { data: '{"n":1}' },
-      { data: '{"n":2}' },
+      { payloads: ['{"n":1}', '{"n":2}'] },
     ]);
     const sent = await server.request(number);
     expect(sent.path).toBe(path);

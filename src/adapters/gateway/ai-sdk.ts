@@ -35,7 +35,7 @@ export const aiSdkTransport: Transport = async function* (
       if (length > MAX_REPLY_BYTES) {
         throw new ModelFailure("validation", `The reply is larger than ${MAX_REPLY_BYTES} bytes.`);
       }
-      yield { data };
+      yield { payloads: [data] };
     }
   } catch (error) {
     signal.throwIfAborted();

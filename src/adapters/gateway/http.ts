@@ -21,7 +21,7 @@ export const httpTransport: Transport = async function* (request, ports, attempt
   if (body === null) return;
   const type = headers.get("content-type") ?? "";
   if (/[/+]json\b/i.test(type)) {
-    yield { data: await textOf(body, attempt.signal, MAX_REPLY_BYTES, attempt) };
+    yield { payloads: [await textOf(body, attempt.signal, MAX_REPLY_BYTES, attempt)] };
   } else if (/^text\/html\b/i.test(type)) {
     await body.cancel();
     throw new ModelFailure(
@@ -30,7 +30,7 @@ export const httpTransport: Transport = async function* (request, ports, attempt
       detailsOf(info),
     );
   } else {
-    for await (const data of eventData(body, attempt.signal, attempt)) yield { data };
+    for await (const payloads of eventData(body, attempt.signal, attempt)) yield { payloads };
   }
 };
 

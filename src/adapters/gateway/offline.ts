@@ -7,6 +7,6 @@ export const offlineTransport: Transport = async function* ({ body }, { clock },
   const pause = (milliseconds: number) => clock.sleep(milliseconds, attempt.signal);
   for await (const data of offlineModel(body, pause)) {
     attempt.heard();
-    yield { data };
+    yield { payloads: [data] };
   }
 };

@@ -19,10 +19,9 @@ export const workersAITransport: Transport = async function* ({ profile, body },
   yield { response: {} };
   const stream = answer instanceof Response ? answer.body : answer;
   if (stream instanceof ReadableStream) {
-    for await (const data of eventData(stream, signal, attempt)) yield { data };
+    for await (const payloads of eventData(stream, signal, attempt)) yield { payloads };
   } else {
-    yield { data: JSON.stringify(answer) ?? "" };
-    yield { data: DONE };
+    yield { payloads: [JSON.stringify(answer) ?? "", DONE] };
   }
 };
 
