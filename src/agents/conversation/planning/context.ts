@@ -10,10 +10,10 @@ import type { ModelContext } from "../../../adapters/types.ts";
 import type { VersionChain } from "../../../library/types.ts";
 import type { EventWindow } from "../../../memory/event-store.ts";
 import { eventToMessage } from "../../../memory/events.ts";
+import { selectHistory } from "../../../memory/history.ts";
 import { frameTokens } from "../../../memory/tokens.ts";
 import type { ContextMessage, SessionEvent } from "../../../memory/types.ts";
-import { type KnownEvents, measuring } from "../../../memory/window.ts";
-import { windowMessages } from "../../../memory/working-context.ts";
+import type { KnownEvents } from "../../../memory/window.ts";
 import type { Turn } from "../state.ts";
 import { turnEvents } from "../turn-events.ts";
 
@@ -68,11 +68,10 @@ export function historyBudget(chain: VersionChain): number {
  * (TOKEN-5 says which). Long results are shortened.
  */
 export function historyMessages(
-  { events, isCutOff }: EventWindow,
-  options: { tokenBudget: number; known: KnownEvents },
+  window: EventWindow,
+  options: { tokenBudget: number; maxTurns: number; known: KnownEvents },
 ): ContextMessage[] {
-  const measure = measuring({ maxResultTokens: MAX_PAST_RESULT_TOKENS, known: options.known });
-  return windowMessages(events, measure, { ...options, isCutOff });
+  return selectHistory(window, { ...options, maxResultTokens: MAX_PAST_RESULT_TOKENS }).messages;
 }
 
 function messagesOf(events: readonly SessionEvent[]): ContextMessage[] {
