@@ -1,4 +1,5 @@
 /** Public surface of `dramatis/adapters`: provider formats, the gateway, and what assembles a reply. */
+export { costOf, type Prices } from "./cost.ts";
 export { defaultModelProfile, type ModelEnvironment, OFFLINE_PROFILE } from "./default-profile.ts";
 export type { AiBinding, GatewayPorts } from "./gateway/ports.ts";
 export { createModelGateway, secretsOf } from "./gateway.ts";
