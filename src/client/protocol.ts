@@ -6,6 +6,8 @@
  * WIRE-3  Ids stand at the frame's top level, never in `data`.
  */
 import { z } from "zod";
+import type { OutputSpec } from "../adapters/types.ts";
+import type { JsonObject } from "../shared/json.ts";
 
 export const PROTOCOL_VERSION = 1;
 
@@ -56,6 +58,8 @@ export interface TurnSummary {
   completedAt: string | null;
   error?: WireError;
   issues?: TurnIssues;
+  /** The data of its answer, where it asked for data. Lists of turns leave it out. */
+  output?: unknown;
 }
 
 export interface TurnIssues {
@@ -82,10 +86,23 @@ export interface ConversationView {
   projectId: string;
   participants: { type: "user" | "agent"; id: string }[];
   createdAt: string;
+  /** Where it is asked for by itself; snapshots have none. */
+  usage?: UsageView;
+}
+
+/** What model calls used, failed attempts included. */
+export interface UsageView {
+  inputTokens: number;
+  /** The part of the input that came from a provider's cache. */
+  cachedInputTokens: number;
+  outputTokens: number;
+  /** US dollars, of the calls whose model has prices. */
+  cost: number;
+  calls: number;
 }
 
 /** A conversation as lists show it: without what changes with every turn. */
-export type ConversationSummary = Omit<ConversationView, "status" | "gate">;
+export type ConversationSummary = Omit<ConversationView, "status" | "gate" | "usage">;
 
 export interface Snapshot {
   conversation: ConversationView;
@@ -101,7 +118,7 @@ interface FrameData {
   snapshot: Snapshot;
   "conversation.updated": { title?: string | null; status?: string };
   "turn.started": { clientId?: string; agentId: string };
-  "turn.completed": { issues?: TurnIssues };
+  "turn.completed": { issues?: TurnIssues; output?: unknown };
   "turn.failed": { error: WireError };
   "turn.finalized": { memoryExtractionStatus: "completed" | "failed" | "skipped" };
   "message.user": { clientId?: string; content: Content };
@@ -149,6 +166,18 @@ const part = z.discriminatedUnion("type", [
 /** A user's content; size and blankness are checked where its limits are known. */
 export const contentSchema = z.union([z.string(), z.array(part).min(1).max(64)]);
 
+/** The schema is checked where the turn starts. */
+const schemaObject = z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>;
+
+/** What a turn's answer must look like; `name` is told to the model. */
+export const outputSchema: z.ZodType<OutputSpec> = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,64}$/, "Must be 1 to 64 letters, digits, `_` and `-`.")
+    .default("answer"),
+  schema: schemaObject,
+});
+
 /** What a client may send over a WebSocket. `id` is the client's idempotency key. */
 export const clientFrameSchema = z.discriminatedUnion("type", [
   z.strictObject({
@@ -157,6 +186,7 @@ export const clientFrameSchema = z.discriminatedUnion("type", [
     id: identifier,
     content: contentSchema,
     replyToMessageId: identifier.optional(),
+    output: outputSchema.optional(),
   }),
   z.strictObject({ v: z.literal(PROTOCOL_VERSION).optional(), type: z.literal("ping") }),
 ]);

@@ -1,6 +1,7 @@
 /** `/api/conversations/:id/turns`: saying something, and reading what came of it. */
 import { accepts } from "hono/accepts";
 import { z } from "zod";
+import { outputSchema } from "../client/protocol.ts";
 import { parseContent } from "../shared/content.ts";
 import { DramatisError, unwrap } from "../shared/errors.ts";
 import { isTurnId } from "../shared/identifiers.ts";
@@ -27,6 +28,7 @@ const startSchema = z.strictObject({
   content: z.unknown(),
   replyToMessageId: z.exactOptional(identifier),
   idempotencyKey: z.exactOptional(identifier),
+  output: z.exactOptional(outputSchema),
 });
 
 const params = z.object({ id: conversationId });

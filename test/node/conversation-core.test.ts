@@ -1,7 +1,7 @@
 /** The core of a conversation as properties: random signals in random order, checked after every commit. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { ModelError, ModelReply } from "../../src/adapters/types.ts";
+import type { ModelError, ModelReply, OutputSpec } from "../../src/adapters/types.ts";
 import { effectsOf } from "../../src/agents/conversation/dispatch/effects.ts";
 import { framesOf } from "../../src/agents/conversation/frames.ts";
 import {
@@ -24,7 +24,7 @@ import { plan } from "../../src/agents/conversation/planning/plan.ts";
 import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
 import { beginTransition, reduce } from "../../src/agents/conversation/reducer.ts";
 import { SessionWindow } from "../../src/agents/conversation/session-window.ts";
-import type { Signal } from "../../src/agents/conversation/signals.ts";
+import type { AttemptFacts, Signal } from "../../src/agents/conversation/signals.ts";
 import {
   type ConversationRecord,
   type ConversationState,
@@ -75,29 +75,58 @@ function record(maxMovesPerTurn = 3, agentId = "tester"): ConversationRecord {
       },
       tools: [tool("pure", "pure"), tool("safe", "idempotent"), tool("once", "once")],
       modelProfile: { ...PIN, id: "default", definition: { provider: "offline", modelId: "offline-1" } },
+      fallbacks: [{ ...PIN, id: "second", definition: PRICED }],
     },
   };
 }
 
-const user = (content: string): Signal => ({
+const PRICED = { provider: "openai", modelId: "second", costPer1kInput: 0.1, costPer1kOutput: 0.7 } as const;
+const OUTPUT = {
+  name: "answer",
+  schema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
+};
+
+const user = (content: string, output?: OutputSpec): Signal => ({
   type: "conversation.user.message",
   caller: { type: "user", userId: "ada" },
-  data: { content },
+  data: { content, ...(output === undefined ? {} : { output }) },
 });
+
+/** What an attempt took, where a test does not care. */
+const FACTS: AttemptFacts = { startedAt: 1_500, finishedAt: 1_900 };
 
 /** A turn's events, told by what was said. */
 const said = (question: string, answer: string) => [userEvent(question), agent(answer)];
+
+const attemptFacts: fc.Arbitrary<AttemptFacts> = fc
+  .record(
+    {
+      startedAt: fc.nat(9_000),
+      finishedAt: fc.nat(9_000),
+      firstTextAt: fc.nat(9_000),
+      status: fc.constantFrom(200, 503),
+      requestId: fc.string({ maxLength: 8 }),
+      usage: fc.record({ inputTokens: fc.nat(9_999), outputTokens: fc.nat(9_999) }, { requiredKeys: [] }),
+      rateLimit: fc.constant({ isRateLimited: true, rawHeaders: { "retry-after": "1" } }),
+    },
+    { requiredKeys: ["startedAt", "finishedAt"] },
+  )
+  .map((facts) => ({ ...facts }));
 
 /** What happens next, chosen without knowing the state; the driver makes a signal of it where it can. */
 const step = fc.oneof(
   fc.record({
     kind: fc.constant("message" as const),
     content: fc.string({ minLength: 1, unit: "grapheme" }),
+    structured: fc.boolean(),
   }),
   fc.record({
     kind: fc.constant("reply" as const),
     pick: fc.nat(),
-    text: fc.string({ unit: "grapheme" }),
+    text: fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom('{"n": 1}', '{"n": "one"}')),
+    finishReason: fc.constantFrom("stop" as const, "stop" as const, "length" as const),
+    isNative: fc.boolean(),
+    facts: attemptFacts,
     calls: fc.array(
       fc.record({
         name: fc.constantFrom("pure", "safe", "once", "unknown"),
@@ -113,6 +142,8 @@ const step = fc.oneof(
     pick: fc.nat(),
     retriable: fc.boolean(),
     streamed: fc.boolean(),
+    category: fc.constantFrom("transient" as const, "auth" as const, "safety" as const),
+    facts: attemptFacts,
   }),
   fc.record({
     kind: fc.constant("result" as const),
@@ -135,7 +166,7 @@ function signalOf(state: ConversationState, next: Step): Signal | null {
   const waiting = turns.flatMap((turn) => pendingOperations(turn).map(({ item }) => ({ turn, item })));
   switch (next.kind) {
     case "message":
-      return turns.length < 4 ? user(next.content) : null;
+      return turns.length < 4 ? user(next.content, next.structured ? OUTPUT : undefined) : null;
     case "reply": {
       const turn = pickFrom(calling, next.pick);
       if (turn?.call == null) return null;
@@ -147,8 +178,9 @@ function signalOf(state: ConversationState, next: Step): Signal | null {
           arguments: n === undefined || broken ? {} : { n },
           ...(broken ? { invalidArguments: "{" } : {}),
         })),
-        finishReason: "stop",
-        usage: { inputTokens: 1, outputTokens: 2 },
+        finishReason: next.finishReason,
+        ...(next.facts.usage === undefined ? {} : { usage: next.facts.usage }),
+        ...(next.isNative ? { native: [{ type: "text" as const, length: next.text.length }] } : {}),
       };
       return {
         type: "conversation.llm.completed",
@@ -156,15 +188,16 @@ function signalOf(state: ConversationState, next: Step): Signal | null {
         item: turn.call.item,
         attempt: turn.call.attempt,
         reply,
+        facts: next.facts,
       };
     }
     case "failure": {
       const turn = pickFrom(calling, next.pick);
       if (turn?.call == null) return null;
-      const { retriable, streamed } = next;
-      const error: ModelError = { category: "transient", message: "down", retriable, provider: "offline" };
+      const { retriable, streamed, category, facts } = next;
+      const error: ModelError = { category, message: "down", retriable, provider: "offline" };
       const { item, attempt } = turn.call;
-      return { type: "conversation.llm.failed", turn: turn.n, item, attempt, error, streamed };
+      return { type: "conversation.llm.failed", turn: turn.n, item, attempt, error, facts, streamed };
     }
     case "result": {
       const target = pickFrom(waiting, next.pick);
@@ -456,7 +489,8 @@ describe("hostile names and sizes", () => {
     const turn = () => [...driver.state.active.values()][0];
     const reply = (value: ModelReply): Signal => {
       const { n = 0, call } = turn() ?? {};
-      return { type: "conversation.llm.completed", turn: n, item: call?.item ?? 0, attempt: 1, reply: value };
+      const address = { turn: n, item: call?.item ?? 0, attempt: 1 };
+      return { type: "conversation.llm.completed", ...address, reply: value, facts: FACTS };
     };
     if (results.length > 0) {
       const toolCalls = results.map((_, index) => ({
@@ -501,9 +535,14 @@ describe("hostile names and sizes", () => {
     for (let n = 0; n < 12; n++) {
       driver.send(user("z".repeat(1_000_000)));
       const [turn] = driver.state.active.values();
-      const error: ModelError = { category: "auth", message: "no", retriable: false, provider: "offline" };
+      const error: ModelError = {
+        category: "validation",
+        message: "no",
+        retriable: false,
+        provider: "offline",
+      };
       const address = { turn: turn?.n ?? 0, item: turn?.call?.item ?? 0, attempt: 1 };
-      driver.send({ type: "conversation.llm.failed", ...address, error, streamed: false });
+      driver.send({ type: "conversation.llm.failed", ...address, error, facts: FACTS, streamed: false });
     }
     const queries = new ConversationQueries(driver.store);
     const first = queries.turns({ limit: 200 });
@@ -532,6 +571,7 @@ describe("limits of a turn", () => {
     turn: turn.n,
     item: turn.call?.item ?? 0,
     attempt: turn.call?.attempt ?? 0,
+    facts: FACTS,
     reply: {
       text,
       toolCalls: calls.map(({ name, n }, index) => ({ id: `call_${index}`, name, arguments: { n } })),

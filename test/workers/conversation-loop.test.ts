@@ -7,6 +7,7 @@ import { getAgentByName } from "agents";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import type { AgentApi } from "../../src/agents/agent/api.ts";
+import { NO_USAGE } from "../../src/agents/conversation/calls.ts";
 import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
 import { plan } from "../../src/agents/conversation/planning/plan.ts";
 import { beginTransition, reduce } from "../../src/agents/conversation/reducer.ts";
@@ -400,7 +401,14 @@ describe("the core", () => {
     const participants = [{ type: "user" as const, id: "ada" }];
     const where = { id: "conv_a71", tenant: "test", agentId: "handy", projectId: "default" };
     const record = { ...where, title: null, participants, chain, createdAt: 1 };
-    const start: ConversationState = { record, seq: 1, turns: 0, sessions: {}, active: new Map() };
+    const start: ConversationState = {
+      record,
+      seq: 1,
+      turns: 0,
+      sessions: {},
+      usage: NO_USAGE,
+      active: new Map(),
+    };
     const reply = { text: "Now. ", finishReason: "tool_calls" as const };
     const call = (name: string, id: string) => ({ id, name, arguments: { key: "k" } });
     const error = {
@@ -410,15 +418,17 @@ describe("the core", () => {
       provider: "openai" as const,
     };
     const result = { tool_call_id: "a", success: true, result: 1 };
+    const facts = { startedAt: 2, finishedAt: 3 };
     const signals: Signal[] = [
       { type: "conversation.user.message", caller: { type: "user", userId: "ada" }, data: { content: "Go" } },
-      { type: "conversation.llm.failed", turn: 1, item: 1, attempt: 1, error, streamed: true },
+      { type: "conversation.llm.failed", turn: 1, item: 1, attempt: 1, error, facts, streamed: true },
       { type: "conversation.cmd.recover" },
       {
         type: "conversation.llm.completed",
         turn: 1,
         item: 1,
         attempt: 2,
+        facts,
         reply: { ...reply, toolCalls: [call("save", "a"), call("charge", "b"), call("teleport", "c")] },
       },
       { type: "conversation.tool.completed", turn: 1, item: 2, result },
@@ -428,6 +438,7 @@ describe("the core", () => {
         turn: 1,
         item: 5,
         attempt: 1,
+        facts,
         reply: { text: "Done.", finishReason: "stop", toolCalls: [] },
       },
     ];

@@ -8,6 +8,7 @@ import type {
   TurnSummary,
   WireError,
 } from "../../client/protocol.ts";
+import type { ProviderCallRecord } from "../../engine/types.ts";
 import type { ContextMessage } from "../../memory/types.ts";
 import type { Result } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
@@ -67,6 +68,15 @@ export interface MoveView {
 /** Who started a turn. */
 export type Caller = { type: "user"; userId: string };
 
+/** Tokens as the providers counted them; the optional ones where one of them did. */
+export interface TurnUsage {
+  inputTokens: number;
+  outputTokens: number;
+  cachedInputTokens?: number;
+  cacheWriteTokens?: number;
+  reasoningTokens?: number;
+}
+
 export interface TurnView extends TurnSummary {
   conversationId: string;
   caller: Caller;
@@ -78,8 +88,12 @@ export interface TurnView extends TurnSummary {
   memoryExtractionRunId: string | null;
   /** Milliseconds from creation to completion; `null` while active. */
   latencyMs: number | null;
-  /** Tokens of all model calls that answered; `null` if no provider counted. */
-  usage: { inputTokens: number; outputTokens: number } | null;
+  /** Tokens of all model calls, failed attempts included; `null` if no provider counted. */
+  usage: TurnUsage | null;
+  /** US dollars; `null` if no model that was asked has prices. */
+  cost: number | null;
+  /** What each model call took, in order. None in turns of releases that kept no record. */
+  calls: ProviderCallRecord[];
   moves: MoveView[];
 }
 

@@ -27,6 +27,7 @@ import { SessionAgent } from "../session-agent.ts";
 import { Wakeups } from "../wakeups.ts";
 import { checkReader, checkSpeaker } from "./access.ts";
 import type { ConversationApi, CreateConversation, StartedTurn, StartTurn, SubscribeOptions } from "./api.ts";
+import { usageView } from "./call-views.ts";
 import { ConnectionGuard } from "./connection-guard.ts";
 import {
   admit,
@@ -113,15 +114,13 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     readonly #queries = new ConversationQueries(this.#runtime.store);
     readonly #connectionHost: ConnectionHost = {
       opening: (principal, from) => this.#opening(principal, from),
-      startTurn: async (principal, { id, content, replyToMessageId }) => {
-        const reply = replyToMessageId === undefined ? {} : { replyToMessageId };
+      startTurn: async (principal, { v: _v, type: _type, id, ...input }) => {
         const { repeated, turnId, messageId } = await this.#accept(principal, {
-          content,
-          ...reply,
+          ...input,
           idempotencyKey: id,
         });
         // Whoever sends again has not seen it recorded, and what was recorded is not published twice.
-        const data = { clientId: id, content };
+        const data = { clientId: id, content: input.content };
         return repeated
           ? [ephemeralFrame("message.user", data, { turnId, messageId }, systemClock.now())]
           : [];
@@ -186,7 +185,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     async view(principal: Principal) {
-      return this.#read(principal, (state) => conversationView(state.record, state.active.size));
+      return this.#read(principal, ({ record, active, usage }) => ({
+        ...conversationView(record, active.size),
+        usage: usageView(usage),
+      }));
     }
 
     async startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>> {
@@ -363,7 +365,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       }
     }
 
-    async #accept(principal: Principal, input: StartTurn): Promise<StartedTurn> {
+    async #accept(principal: Principal, input: unknown): Promise<StartedTurn> {
       checkSpeaker(this.#runtime.state.record, principal);
       const { idempotencyKey, ...data } = validate(startTurnSchema, input);
       return this.#runtime.accept({

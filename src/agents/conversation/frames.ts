@@ -8,6 +8,7 @@ import type { Json } from "../../shared/json.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { messageId, operationId, turnId } from "./ids.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
+import { outputOf } from "./planning/output.ts";
 import type { Turn } from "./state.ts";
 
 /** Finds a turn with its content; `undefined` if its content was erased. */
@@ -37,7 +38,9 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
       return { ...common, type: "turn.started", data: { ...client, agentId } };
     case "turn.completed": {
       const issues = Object.keys(turn.issues).length > 0 ? { issues: turn.issues } : {};
-      return { ...common, type: "turn.completed", data: issues };
+      const output = outputOf(turn);
+      const data = { ...issues, ...(output === undefined ? {} : { output }) };
+      return { ...common, type: "turn.completed", data };
     }
     case "turn.failed":
       return { ...common, type: "turn.failed", data: { error: wireError(turn.error) } };

@@ -10,6 +10,14 @@ export const MODEL_BACKOFF_MS = [500, 1_000] as const;
 export const MAX_BACKOFF_MS = 60_000;
 /** One attempt of a model call may take this long, in milliseconds, unless its profile says otherwise. */
 export const MODEL_TIMEOUT_MS = 120_000;
+/** Answers of one turn that did not fit its schema and are asked for again. */
+export const MAX_OUTPUT_REPAIRS = 2;
+/** Characters of a withdrawn answer that the model is given back. */
+export const MAX_WITHDRAWN_LENGTH = 64 * 1024;
+/** Characters of JSON that a turn's output schema may have. */
+export const MAX_OUTPUT_SCHEMA = 64 * 1024;
+/** A reply's own parts that are longer, in characters of JSON, are not kept: it goes on as text and calls. */
+export const MAX_NATIVE_LENGTH = 256 * 1024;
 /** After this many crashes under one turn it fails with `RECOVERY_EXHAUSTED`. */
 export const MAX_RECOVERIES = 10;
 /** Tool calls of one reply beyond this are left out of it, and do not run. */

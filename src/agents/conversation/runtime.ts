@@ -12,6 +12,7 @@
  *        repeated message nor one that was refused does.
  */
 
+import type { OutputSpec } from "../../adapters/types.ts";
 import type { Content, Frame } from "../../client/protocol.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
@@ -28,6 +29,7 @@ import { type Effect, effectOfTurn, effectsOf } from "./dispatch/effects.ts";
 import { ephemeralFrame, framesOf } from "./frames.ts";
 import { messageId, parseItemId, stemOf, turnId } from "./ids.ts";
 import type { Gate } from "./planning/gate.ts";
+import { checkOutputSchema } from "./planning/output-schema.ts";
 import { plan } from "./planning/plan.ts";
 import type { Transition } from "./reduce-turn.ts";
 import { beginTransition, reduce } from "./reducer.ts";
@@ -132,6 +134,7 @@ export class ConversationRuntime {
    */
   async accept(signal: UserMessage): Promise<StartedTurn> {
     checkTextOnly(parseContent(signal.data.content));
+    if (signal.data.output !== undefined) checkOutputSchema(signal.data.output);
     const key = signal.id;
     const known = key === undefined ? undefined : this.store.turnOfKey(signal.caller.userId, key);
     if (known !== undefined) {
@@ -184,7 +187,8 @@ export class ConversationRuntime {
     const same =
       turn !== null &&
       canonicalJson(turn.input as Json) === canonicalJson(data.content as Json) &&
-      turn.replyTo === data.replyToMessageId;
+      turn.replyTo === data.replyToMessageId &&
+      canonicalJson(outputJson(turn.output)) === canonicalJson(outputJson(data.output));
     if (!same) {
       throw new DramatisError(
         "IDEMPOTENCY_CONFLICT",
@@ -283,9 +287,15 @@ export class ConversationRuntime {
   }
 
   #abandon(signals: readonly EffectSignal[], error: ErrorData): void {
-    const turns = new Set(signals.map(({ turn }) => turn));
+    const facts = new Map(
+      signals
+        .map((signal) => [signal.turn, "facts" in signal ? { facts: signal.facts } : {}] as const)
+        .reverse(),
+    );
     try {
-      this.#apply([...turns].map((turn) => ({ type: "conversation.cmd.abandon", turn, error })));
+      this.#apply(
+        [...facts].map(([turn, known]) => ({ type: "conversation.cmd.abandon", turn, error, ...known })),
+      );
     } catch (second) {
       console.error(second);
       this.#unsaved.push(signals);
@@ -327,6 +337,10 @@ function checkTextOnly(content: Content): void {
   throw new DramatisError("INVALID_INPUT", "Images and files are not supported yet; send text.", {
     errors: [{ path: "/content", message: "Only text parts are supported." }],
   });
+}
+
+function outputJson(output: OutputSpec | undefined): Json {
+  return output === undefined ? null : { ...output };
 }
 
 function startedTurn(turn: Turn, repeated: boolean): StartedTurn {

@@ -1,6 +1,6 @@
 /** Schemas of what callers give a conversation by RPC. */
 import { z } from "zod";
-import { contentSchema } from "../../client/protocol.ts";
+import { contentSchema, outputSchema } from "../../client/protocol.ts";
 import { MAX_KEY_LENGTH } from "./signals.ts";
 
 const key = z
@@ -14,9 +14,11 @@ export const startTurnSchema = z
     content: contentSchema,
     replyToMessageId: z.string().min(1).max(MAX_KEY_LENGTH).optional(),
     idempotencyKey: key.optional(),
+    output: outputSchema.optional(),
   })
-  .transform(({ content, replyToMessageId, idempotencyKey }) => ({
+  .transform(({ content, replyToMessageId, idempotencyKey, output }) => ({
     content,
+    ...(output === undefined ? {} : { output }),
     ...(replyToMessageId === undefined ? {} : { replyToMessageId }),
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   }));

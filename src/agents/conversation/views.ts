@@ -7,9 +7,11 @@ import type {
 } from "../../client/protocol.ts";
 import type { Json } from "../../shared/json.ts";
 import type { JournalEntryView, MoveView, TurnView } from "./api.ts";
+import { callViews, turnCost, turnUsage } from "./call-views.ts";
 import { wireError } from "./frames.ts";
 import { messageId, operationId, turnId } from "./ids.ts";
 import type { JournalEntry } from "./journal-entry.ts";
+import { outputOf } from "./planning/output.ts";
 import { type ConversationRecord, finalReply, type Operation, type Reply, type Turn } from "./state.ts";
 import type { TurnSummary } from "./turn-events.ts";
 
@@ -64,11 +66,18 @@ export function turnSummaryView(turn: TurnFacts): TurnSummaryView {
   };
 }
 
-export function turnView(conversationId: string, turn: Turn): TurnView {
+/** A turn's summary with the data of its answer, where it asked for data. */
+export function answeredTurnView(turn: Turn): TurnSummaryView {
+  const output = outputOf(turn);
+  return { ...turnSummaryView(turn), ...(output === undefined ? {} : { output }) };
+}
+
+/** `previous` is the id of the turn before. */
+export function turnView(record: ConversationRecord, turn: Turn, previous: string | undefined): TurnView {
   const answer = finalReply(turn);
   return {
-    ...turnSummaryView(turn),
-    conversationId,
+    ...answeredTurnView(turn),
+    conversationId: record.id,
     caller: turn.caller,
     input: turn.input,
     userMessageId: messageId(turn.stem, turn.n, 0),
@@ -78,7 +87,9 @@ export function turnView(conversationId: string, turn: Turn): TurnView {
     memoryExtractionRunId: null,
     // The clock may have been set back in between.
     latencyMs: turn.completedAt === undefined ? null : Math.max(0, turn.completedAt - turn.createdAt),
-    usage: totalUsage(turn.replies),
+    usage: turnUsage(turn),
+    cost: turnCost(record.chain, turn),
+    calls: callViews(record, turn, previous),
     moves: movesOf(turn),
   };
 }
@@ -132,16 +143,6 @@ function rawReply(reply: Reply, operations: readonly Operation[]): Json {
     finishReason: reply.finishReason,
     ...(reply.usage === undefined ? {} : { usage: { ...reply.usage } }),
     ...(reply.providerMessageId === undefined ? {} : { id: reply.providerMessageId }),
-  };
-}
-
-function totalUsage(replies: readonly Reply[]): TurnView["usage"] {
-  if (!replies.some((reply) => reply.usage !== undefined)) return null;
-  const sum = (pick: (reply: Reply) => number | undefined) =>
-    replies.reduce((total, reply) => total + (pick(reply) ?? 0), 0);
-  return {
-    inputTokens: sum((reply) => reply.usage?.inputTokens),
-    outputTokens: sum((reply) => reply.usage?.outputTokens),
   };
 }
 

@@ -18,26 +18,11 @@ import {
 } from "../../client/protocol.ts";
 import { idSchema, referenceSchema } from "../../library/reference.ts";
 import { personaSchema } from "../../library/schemas.ts";
-import { CONVERSATION_ID, TURN_ID } from "../../shared/identifiers.ts";
-import type { Json } from "../../shared/json.ts";
 import { PROBLEM_CODES, type Problem } from "../problem.ts";
+import { agentId, conversationId, count, json, messageId, operationId, time, turnId } from "./scalars.ts";
+import { dollars, providerCall, turnUsage, usage } from "./usage-views.ts";
 
-export const agentId = idSchema.meta({ description: "Id of an agent.", example: "assistant" });
-export const conversationId = z
-  .string()
-  .regex(CONVERSATION_ID)
-  .meta({ description: "Id of a conversation.", example: "conv_01JD0000000000000000000000" });
-export const turnId = z
-  .string()
-  .regex(TURN_ID)
-  .meta({ description: "Id of a turn.", example: "turn_01JD0000000000000000000001" });
-const messageId = z
-  .string()
-  .meta({ description: "Id of a message.", example: "msg_01JD00000000000000000000A0" });
-const operationId = z.string().meta({ description: "Id of a tool call." });
-const time = z.iso.datetime().meta({ description: "ISO 8601, UTC.", example: "2026-03-01T10:00:00.000Z" });
-const json = z.unknown().meta({ description: "Any JSON." }) as z.ZodType<Json>;
-const count = z.int().min(0);
+export { agentId, conversationId, turnId };
 
 const persona = personaSchema.meta({
   id: "Persona",
@@ -89,6 +74,7 @@ export const conversation: z.ZodType<ConversationView> = z
     gate: z
       .enum(["idle", "running", "cancelled"])
       .meta({ description: "Whether turns are active, or the conversation was cancelled." }),
+    usage: z.exactOptional(usage),
   })
   .meta({ id: "Conversation" });
 
@@ -118,7 +104,9 @@ const turnFields = {
     }),
   ),
 };
-export const turnSummary: z.ZodType<TurnSummary> = z.strictObject(turnFields).meta({ id: "TurnSummary" });
+export const turnSummary: z.ZodType<Omit<TurnSummary, "output">> = z
+  .strictObject(turnFields)
+  .meta({ id: "TurnSummary" });
 
 const move = z
   .strictObject({
@@ -152,10 +140,12 @@ export const turn: z.ZodType<TurnView> = z
     contextAssemblyRunId: z.string().nullable(),
     memoryExtractionRunId: z.string().nullable(),
     latencyMs: count.nullable(),
-    usage: z
-      .strictObject({ inputTokens: count, outputTokens: count })
-      .nullable()
-      .meta({ description: "Tokens of all model calls that answered; null if no provider counted." }),
+    usage: turnUsage,
+    cost: dollars.nullable(),
+    calls: z.array(providerCall),
+    output: z.exactOptional(
+      json.meta({ description: "The data of the answer, where the turn asked for data and is completed." }),
+    ),
     moves: z.array(move),
   })
   .meta({ id: "Turn" });

@@ -4,7 +4,8 @@
  *
  * CONTEXT-1  The window is a tail of the turns behind the summary of a compaction, if there is one; no result stands in
  *            it without its call.
- * CONTEXT-2  A later call of a cycle has the earlier call's messages unchanged in front.
+ * CONTEXT-2  A later call of a cycle has the earlier call's messages unchanged in front: with an answer that was
+ *            withdrawn comes what was wrong with it, and both stay.
  */
 import type { ModelContext } from "../../../adapters/types.ts";
 import type { VersionChain } from "../../../library/types.ts";
@@ -12,20 +13,22 @@ import type { EventWindow } from "../../../memory/event-store.ts";
 import { eventToMessage } from "../../../memory/events.ts";
 import { selectHistory } from "../../../memory/history.ts";
 import { frameTokens } from "../../../memory/tokens.ts";
-import type { ContextMessage, SessionEvent } from "../../../memory/types.ts";
+import { type ContextMessage, EventAction, type SessionEvent } from "../../../memory/types.ts";
 import type { KnownEvents } from "../../../memory/window.ts";
-import type { Turn } from "../state.ts";
+import type { ConversationRecord, Turn } from "../state.ts";
 import { turnEvents } from "../turn-events.ts";
 
 /** Everything of a call but the moves. */
 export function baseContext(
-  chain: VersionChain,
+  { id, chain }: Pick<ConversationRecord, "id" | "chain">,
   history: readonly ContextMessage[],
   turn: Turn,
 ): ModelContext {
   return {
     ...frameOf(chain),
-    messages: [...history, ...turnMessages(turn).slice(0, 1)],
+    ...(turn.output === undefined ? {} : { output: turn.output }),
+    cache: { key: id, stableMessages: history.length },
+    messages: [...history, ...messagesOf(turnEvents(turn).slice(0, 1))],
     toolChoice: turn.call?.final ? "none" : "auto",
   };
 }
@@ -43,13 +46,32 @@ function frameOf({ persona, tools }: VersionChain): Pick<ModelContext, "systemIn
   };
 }
 
-/** The messages of this turn's moves so far: replies with their calls, and the results. */
+/**
+ * The messages of this turn's moves so far: replies with their calls, and the results; and where they stood, answers that
+ * were withdrawn.
+ */
 export function moveMessages(turn: Turn): ContextMessage[] {
-  return turnMessages(turn).slice(1);
+  const messages: ContextMessage[] = [];
+  let replies = 0;
+  for (const event of turnEvents(turn).slice(1)) {
+    if (event.action !== EventAction.TOOL_RESULT) {
+      messages.push(...repairMessages(turn, replies));
+      replies += 1;
+    }
+    messages.push(...messagesOf([event]));
+  }
+  return [...messages, ...repairMessages(turn, replies)];
 }
 
-function turnMessages(turn: Turn): ContextMessage[] {
-  return messagesOf(turnEvents(turn));
+/** The answers that were withdrawn after so many replies, each with what was wrong. */
+function repairMessages({ repairs = [] }: Turn, replies: number): ContextMessage[] {
+  return repairs
+    .filter(({ after }) => after === replies)
+    .flatMap(({ text, problem }): ContextMessage[] => {
+      const content = `Your answer was not accepted: ${problem}. Answer again: only JSON that fits the schema, and nothing around it.`;
+      const correction: ContextMessage = { role: "system", content };
+      return text.trim() === "" ? [correction] : [{ role: "assistant", content: text }, correction];
+    });
 }
 
 /** Tokens of a context: instructions, tools and history, without the turn itself, which is sent in any case. */

@@ -31,7 +31,7 @@ export function planUserMessage(
   if (turn > MAX_TURN_NUMBER) {
     throw new DramatisError("TOO_MANY_TURNS", "This conversation is full; start a new one.");
   }
-  const { content, replyToMessageId } = signal.data;
+  const { content, replyToMessageId, output } = signal.data;
   return [
     {
       type: "START_TURN",
@@ -42,6 +42,7 @@ export function planUserMessage(
       ...(signal.id === undefined ? {} : { clientId: signal.id }),
       content,
       ...(replyToMessageId === undefined ? {} : { replyTo: replyToMessageId }),
+      ...(output === undefined ? {} : { output }),
     },
     { type: "CALL_LLM", turn, final: false },
   ];
