@@ -5,7 +5,7 @@ import type { PageOptions } from "../shared/page.ts";
 import { currentToken, type Token } from "./admission.ts";
 import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
 import { framesOfTurn } from "./event-stream.ts";
-import type { ConversationSummary, ConversationView, Frame, MessageView } from "./protocol.ts";
+import type { AgentUsage, ConversationSummary, ConversationView, Frame, MessageView } from "./protocol.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -33,6 +33,8 @@ export interface NewConversation {
 export interface DramatisClient {
   agents: {
     list(options?: ListOptions): Promise<{ agents: AgentIdentity[]; nextCursor?: string }>;
+    /** What the model calls of an agent's conversations used. */
+    usage(id: string, options?: RequestOptions): Promise<AgentUsage>;
   };
   conversations: {
     list(options?: ListOptions): Promise<{ conversations: ConversationSummary[]; nextCursor?: string }>;
@@ -101,7 +103,10 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
     json<Value>(path, withSignal({ method: "POST", body: JSON.stringify(body) }, signal));
 
   return {
-    agents: { list: (page = {}) => get(`agents${query(page)}`, page) },
+    agents: {
+      list: (page = {}) => get(`agents${query(page)}`, page),
+      usage: (id, init) => get(`agents/${encodeURIComponent(id)}/usage`, init),
+    },
     conversations: {
       list: (page = {}) => get(`conversations${query(page)}`, page),
       create: (input, init) => post("conversations", input, init),

@@ -13,6 +13,7 @@ export {
   type RequestOptions,
 } from "./http.ts";
 export type {
+  AgentUsage,
   Content,
   ConversationSummary,
   ConversationView,
@@ -25,6 +26,7 @@ export type {
   TextPart,
   TurnIssues,
   TurnSummary,
+  UsageView,
   WireError,
 } from "./protocol.ts";
 export type { WebSocketClass } from "./resume.ts";

@@ -101,6 +101,13 @@ export interface UsageView {
   calls: number;
 }
 
+/** What the conversations of an agent used together. */
+export interface AgentUsage extends UsageView {
+  agentId: string;
+  /** Conversations in which a model was called. */
+  conversations: number;
+}
+
 /** A conversation as lists show it: without what changes with every turn. */
 export type ConversationSummary = Omit<ConversationView, "status" | "gate" | "usage">;
 

@@ -7,6 +7,7 @@
  * SEND-2  A connection continues after the last durable frame that was applied.
  * SEND-3  A message that stays unrecorded on an open connection means the connection is dead: it is replaced.
  */
+import type { OutputSpec } from "../adapters/types.ts";
 import type { Clock } from "../ports/clock.ts";
 import { addHistory, type HistoryPage } from "./history.ts";
 import { addPending, dropPending } from "./pending.ts";
@@ -28,6 +29,8 @@ export interface SendOptions {
   /** The client id; absent = a new one. Sending the same id again is sending the same message. */
   id?: string;
   replyToMessageId?: string;
+  /** The answer must be JSON of this schema; the turn then has its data as `output`. */
+  output?: OutputSpec;
 }
 
 export interface SessionOptions {
@@ -76,7 +79,7 @@ export class ConversationSession {
   readonly resumeFrom = (): number | null => this.#state.seq;
 
   /** Sends a message as soon as it can; returns its client id. */
-  readonly send = (content: Content, { id, replyToMessageId }: SendOptions = {}): string => {
+  readonly send = (content: Content, { id, replyToMessageId, output }: SendOptions = {}): string => {
     const clientId = id ?? crypto.randomUUID();
     if (this.#state.messages.some((message) => message.clientId === clientId)) return clientId;
     const message = {
@@ -84,6 +87,7 @@ export class ConversationSession {
       content,
       createdAt: new Date(this.#clock.now()).toISOString(),
       ...(replyToMessageId === undefined ? {} : { replyToMessageId }),
+      ...(output === undefined ? {} : { output }),
     };
     this.#update(addPending(dropPending(this.#state, clientId), message));
     this.#transmit(message);
@@ -96,8 +100,11 @@ export class ConversationSession {
     const message = this.#state.pending.find((pending) => pending.clientId === clientId);
     if (message?.status !== "rejected") return null;
     this.discard(clientId);
-    const { content, replyToMessageId } = message;
-    return this.send(content, replyToMessageId === undefined ? {} : { replyToMessageId });
+    const { content, replyToMessageId, output } = message;
+    return this.send(content, {
+      ...(replyToMessageId === undefined ? {} : { replyToMessageId }),
+      ...(output === undefined ? {} : { output }),
+    });
   };
 
   /** Forgets a message that was not recorded; it is not sent again. */
@@ -149,13 +156,14 @@ export class ConversationSession {
     return this.#state.pending.filter(({ status }) => status === "sending");
   }
 
-  #transmit({ clientId, content, replyToMessageId }: Omit<PendingMessage, "status">): void {
+  #transmit({ clientId, content, replyToMessageId, output }: Omit<PendingMessage, "status">): void {
     const frame: ClientFrame = {
       v: PROTOCOL_VERSION,
       type: "turn.start",
       id: clientId,
       content,
       ...(replyToMessageId === undefined ? {} : { replyToMessageId }),
+      ...(output === undefined ? {} : { output }),
     };
     this.#transport?.send(JSON.stringify(frame));
   }

@@ -4,6 +4,7 @@
  * VIEW-1  What a frame did not touch keeps its identity, so a rendered item changes only when its object does.
  * VIEW-2  A turn's items stand in the order in which they first appeared; a finished message takes its partial's place.
  */
+import type { OutputSpec } from "../adapters/types.ts";
 import type {
   Content,
   ConversationView,
@@ -53,6 +54,8 @@ export interface TurnState {
   retrying: boolean;
   error?: WireError;
   issues?: TurnIssues;
+  /** The data of its answer, where it asked for data. */
+  output?: unknown;
 }
 
 /** A message that this client has sent and the conversation has not yet recorded. */
@@ -60,6 +63,8 @@ export interface PendingMessage {
   clientId: string;
   content: Content;
   replyToMessageId?: string;
+  /** The answer must be JSON of this schema. */
+  output?: OutputSpec;
   /** ISO 8601 UTC. */
   createdAt: string;
   /** `rejected`: the conversation refused it; `error` says why. */

@@ -448,8 +448,6 @@ describe("history", () => {
           usage: null,
           cost: null,
           calls: [],
-          cost: null,
-          calls: [],
           status: "failed",
           agentId: "guide",
           createdAt: time,

@@ -1,9 +1,8 @@
-/** The pure parts of the engine, which the actor uses too: correlation, call records, costs, choice of a model, history. */
+/** The pure parts of the engine, which the actor uses too: correlation, call records, choice of a model, history. */
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { closeCallRecord, openCallRecord } from "../../src/engine/call-record.ts";
 import { agentContextOf, extensionsOf, runIdOf } from "../../src/engine/correlation.ts";
-import { costOf } from "../../src/engine/cost.ts";
 import { type ConfiguredProvider, chooseModel, profileAt } from "../../src/engine/planner.ts";
 import { selectHistory } from "../../src/memory/history.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/types.ts";
@@ -80,22 +79,6 @@ describe("call records", () => {
       finishedAt: "1970-01-01T00:00:02.500Z",
     });
     expect(open.outcome).toBeUndefined();
-  });
-});
-
-describe("costs", () => {
-  const prices = { costPer1kInput: 2, costPer1kOutput: 8, costPer1kCachedInput: 0.5 };
-
-  it("prices input, cached input and output", () => {
-    expect(costOf(prices, { inputTokens: 3_000, cachedInputTokens: 1_000, outputTokens: 500 })).toBe(8.5);
-    expect(costOf(prices, { inputTokens: 1_000, cacheWriteTokens: 1_000 })).toBe(2);
-  });
-
-  it("is unknown where nothing was counted, or something used has no price", () => {
-    expect(costOf(prices, undefined)).toBeUndefined();
-    expect(costOf(prices, { totalTokens: 9 })).toBeUndefined();
-    expect(costOf({ costPer1kInput: 2 }, { inputTokens: 1, outputTokens: 1 })).toBeUndefined();
-    expect(costOf({}, { inputTokens: 0, outputTokens: 0 })).toBe(0);
   });
 });
 

@@ -41,7 +41,7 @@ import {
   tooManyWatchers,
 } from "./connections.ts";
 import { conversationRecord, createConversationSchema } from "./create-conversation.ts";
-import { ephemeralFrame } from "./frames.ts";
+import { endsTurn, ephemeralFrame } from "./frames.ts";
 import { MAX_WATCHERS } from "./limits.ts";
 import { openingSlices } from "./opening.ts";
 import { ConversationQueries } from "./queries.ts";
@@ -53,6 +53,7 @@ import { normaliseSignal } from "./signals.ts";
 import type { ConversationRecord } from "./state.ts";
 import { ConversationStore } from "./store/conversation-store.ts";
 import { frameStream, type Listener, type OpeningSlice, Subscribers } from "./subscribers.ts";
+import { UsagePublication } from "./usage-publication.ts";
 import { conversationView } from "./views.ts";
 
 /** While turns are active the actor looks after them this often, in milliseconds; a crash costs at most as much. */
@@ -71,7 +72,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     readonly #wakeups = new Wakeups({
       window: () => {
         this.#runtime.reconcile();
-        return this.#runtime.busy ? HEARTBEAT_MS : null;
+        return this.#runtime.busy ? HEARTBEAT_MS : this.#usage.wake();
       },
       directory: () => this.#publication.wake(),
       registration: () => this.#announceAgain(),
@@ -91,6 +92,12 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       arm: (milliseconds) => this.#wakeups.arm("directory", milliseconds),
       disarm: () => this.#wakeups.disarm("directory"),
     });
+    readonly #usage = new UsagePublication({
+      state: () => this.#runtime.state,
+      directory: () => services.directory(this.env),
+      now: () => systemClock.now(),
+      disarm: () => this.#wakeups.disarm("window"),
+    });
     readonly #guard = new ConnectionGuard({
       connectionOf: (socket) => this.#connectionOf(socket),
       isPlain: (client) => !this.isConnectionProtocolEnabled(client),
@@ -109,7 +116,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       gate: services.gate,
       ...(services.turnLimit === undefined ? {} : { turnLimit: services.turnLimit }),
       window: { open: () => this.#wakeups.arm("window", HEARTBEAT_MS) },
-      publish: (frames) => this.#subscribers.publish(frames),
+      publish: (frames) => {
+        if (frames.some(endsTurn)) this.#usage.changed();
+        this.#subscribers.publish(frames);
+      },
     });
     readonly #queries = new ConversationQueries(this.#runtime.store);
     readonly #connectionHost: ConnectionHost = {

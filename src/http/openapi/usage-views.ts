@@ -2,9 +2,9 @@
 import { z } from "zod";
 import type { ErrorCategory, RateLimitFeedback, TokenUsage } from "../../adapters/types.ts";
 import type { TurnUsage } from "../../agents/conversation/api.ts";
-import type { UsageView } from "../../client/protocol.ts";
+import type { AgentUsage, UsageView } from "../../client/protocol.ts";
 import type { ProviderCallRecord } from "../../engine/types.ts";
-import { conversationId, count, json, time, turnId } from "./scalars.ts";
+import { agentId, conversationId, count, json, time, turnId } from "./scalars.ts";
 
 /** Every category, and `none`: the type says so when one is missing. */
 const ERROR_CATEGORIES = Object.keys({
@@ -23,17 +23,21 @@ const ERROR_CATEGORIES = Object.keys({
 } satisfies Record<ErrorCategory | "none", true>) as (ErrorCategory | "none")[];
 
 export const dollars = z.number().min(0).meta({ description: "US dollars, where the models have prices." });
+const counts = {
+  inputTokens: count,
+  cachedInputTokens: count.meta({ description: "The part of the input that came from a provider's cache." }),
+  outputTokens: count,
+  cost: dollars,
+  calls: count.meta({ description: "Model calls, each with all of its attempts." }),
+};
+
 export const usage: z.ZodType<UsageView> = z
-  .strictObject({
-    inputTokens: count,
-    cachedInputTokens: count.meta({
-      description: "The part of the input that came from a provider's cache.",
-    }),
-    outputTokens: count,
-    cost: dollars,
-    calls: count.meta({ description: "Model calls, each with all of its attempts." }),
-  })
+  .strictObject(counts)
   .meta({ id: "Usage", description: "What model calls used, failed attempts included." });
+
+export const agentUsage: z.ZodType<AgentUsage> = z
+  .strictObject({ agentId, conversations: count, ...counts })
+  .meta({ id: "AgentUsage", description: "What the conversations of an agent used together." });
 
 export const turnUsage: z.ZodType<TurnUsage | null> = z
   .strictObject({
