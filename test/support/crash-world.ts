@@ -7,7 +7,7 @@
  */
 import { createModelGateway } from "../../src/adapters/gateway.ts";
 import { adapterFor } from "../../src/adapters/lookup.ts";
-import type { ModelGateway } from "../../src/adapters/types.ts";
+import type { ModelGateway, OutputSpec } from "../../src/adapters/types.ts";
 import type { TurnView } from "../../src/agents/conversation/api.ts";
 import { allowAll, type Gate } from "../../src/agents/conversation/planning/gate.ts";
 import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
@@ -36,6 +36,8 @@ export interface WorldOptions {
   spoil?: (chain: VersionChain) => VersionChain;
   /** In place of the gateway that speaks to `provider`. */
   gateway?: ModelGateway;
+  /** What the answers must be. */
+  output?: OutputSpec;
   /** The user's messages, sent one after the other, each when the turn before is over. */
   messages: string[];
 }
@@ -147,7 +149,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
           type: "conversation.user.message",
           id: `key-${index}`,
           caller: USER,
-          data: { content },
+          data: { content, ...(options.output === undefined ? {} : { output: options.output }) },
         } as const;
         await life.runtime.accept(signal);
         acknowledged = true;
