@@ -95,6 +95,13 @@ const systemPrompt = "You are a test.";
 export const testLibrary = defineLibrary("test", {
   modelProfiles: [
     defineModelProfile("scripted", { provider: "openai", modelId: "scripted", baseUrl: env.PROVIDER_URL }),
+    defineModelProfile("priced", {
+      provider: "openai",
+      modelId: "scripted",
+      baseUrl: env.PROVIDER_URL,
+      costPer1kInput: 0.15,
+      costPer1kOutput: 0.6,
+    }),
     defineModelProfile("hasty", {
       provider: "openai",
       modelId: "scripted",
@@ -109,6 +116,7 @@ export const testLibrary = defineLibrary("test", {
       identity: { systemPrompt, modelProfileId: "scripted" },
       tools: { toolIds, constraints: { maxMovesPerTurn: 2 } },
     }),
+    definePersona("priced", { identity: { systemPrompt, modelProfileId: "priced" } }),
     definePersona("hasty", { identity: { systemPrompt, modelProfileId: "hasty" } }),
   ],
   tools,

@@ -98,6 +98,7 @@ describe("API-1 answers fit the document", () => {
     const inline = { name: "Inline", identity: { systemPrompt: "Hi.", instructions: ["Be brief."] } };
     const other = idOf(await ask("createAgent", "/api/agents", body({ persona: inline, projectIds: ["p"] })));
     await ask("getAgent", `/api/agents/${agent}`);
+    await ask("getAgentUsage", `/api/agents/${agent}/usage`);
     await ask(
       "changeAgent",
       `/api/agents/${other}`,

@@ -49,6 +49,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   createAgent: { stranger: MAY, outsider: FORBIDDEN, operator: FORBIDDEN },
   listAgents: same(MAY),
   getAgent: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
+  getAgentUsage: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
   changeAgent: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: FORBIDDEN },
   createConversation: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
   listConversations: same(MAY),
