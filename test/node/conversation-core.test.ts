@@ -1,7 +1,8 @@
 /** The core of a conversation as properties: random signals in random order, checked after every commit. */
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
-import type { ModelError, ModelReply, OutputSpec } from "../../src/adapters/types.ts";
+import { describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import type { ErrorCategory, ModelError, ModelReply, OutputSpec } from "../../src/adapters/types.ts";
 import { effectsOf } from "../../src/agents/conversation/dispatch/effects.ts";
 import { framesOf } from "../../src/agents/conversation/frames.ts";
 import {
@@ -16,10 +17,13 @@ import {
 import {
   MAX_ACTIVE_TURNS,
   MAX_CALLS_PER_REPLY,
+  MAX_NATIVE_LENGTH,
   MAX_RECOVERIES,
   NOTICES,
 } from "../../src/agents/conversation/limits.ts";
+import { baseContext, moveMessages } from "../../src/agents/conversation/planning/context.ts";
 import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
+import { checkOutputSchema } from "../../src/agents/conversation/planning/output-schema.ts";
 import { plan } from "../../src/agents/conversation/planning/plan.ts";
 import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
 import { beginTransition, reduce } from "../../src/agents/conversation/reducer.ts";
@@ -31,6 +35,7 @@ import {
   pendingOperations,
   type Turn,
 } from "../../src/agents/conversation/state.ts";
+import { packCall, unpackCall } from "../../src/agents/conversation/store/call-rows.ts";
 import { ConversationStore } from "../../src/agents/conversation/store/conversation-store.ts";
 import { turnEvents, turnFromEvents, turnSummary } from "../../src/agents/conversation/turn-events.ts";
 import { movesOf } from "../../src/agents/conversation/views.ts";
@@ -40,6 +45,7 @@ import type { ToolEffect } from "../../src/library/types.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
 import { agent, compaction, user as userEvent } from "../support/events.ts";
 
 const STEM = "01ARZ3NDEKTSV4RRFFQ";
@@ -665,6 +671,312 @@ describe("limits of a turn", () => {
     const { state } = driver;
     expect(() => driver.send(user("one more"))).toThrow(expect.objectContaining({ code: "TOO_MANY_TURNS" }));
     expect(driver.state).toBe(state);
+  });
+});
+
+describe("models, their failures and their answers", () => {
+  const active = (driver: Driver): Turn => {
+    const [turn] = driver.state.active.values();
+    if (turn === undefined) throw new Error("No turn is active.");
+    return turn;
+  };
+  const address = (driver: Driver) => {
+    const { n, call } = active(driver);
+    return { turn: n, item: call?.item ?? 0, attempt: call?.attempt ?? 0 };
+  };
+  const fail = (driver: Driver, category: ErrorCategory, facts = FACTS, streamed = false) =>
+    driver.send({
+      type: "conversation.llm.failed",
+      ...address(driver),
+      error: {
+        category,
+        message: "no",
+        retriable: ["transient", "timeout"].includes(category),
+        provider: "offline",
+      },
+      facts,
+      streamed,
+    });
+  const answer = (driver: Driver, reply: Partial<ModelReply>, facts = FACTS) =>
+    driver.send({
+      type: "conversation.llm.completed",
+      ...address(driver),
+      reply: { text: "", toolCalls: [], finishReason: "stop", ...reply },
+      facts,
+    });
+  const toolCalls = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({ id: `call_${index}`, name: "pure", arguments: { n: 1 } }));
+  const viewOf = (driver: Driver) => {
+    const { stem, n } = driver.finished.at(-1) ?? active(driver);
+    return new ConversationQueries(driver.store).turn(driver.state, turnId(stem, n));
+  };
+
+  test("FALLBACK-1 FALLBACK-3 after three attempts the next model has three of its own; the end names both", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    for (let attempt = 1; attempt <= 3; attempt++) {
+      expect(active(driver).call).toMatchObject({ attempt });
+      fail(driver, "transient", FACTS, attempt === 3);
+    }
+    expect(driver.live.at(-2)).toMatchObject({ type: "error", data: { code: "MODEL_FAILED" } });
+    expect(driver.live.at(-1)).toMatchObject({ type: "message.reset", data: { reason: "fallback" } });
+    for (let attempt = 4; attempt <= 6; attempt++) {
+      expect(active(driver).call).toMatchObject({ attempt, profile: 1, before: 3 });
+      expect(driver.store.load(), "as a crash would leave it").toEqual(driver.state);
+      driver.send({ type: "conversation.cmd.recover" });
+      fail(driver, "timeout");
+    }
+    const { error, calls } = viewOf(driver);
+    expect(error?.message).toBe(
+      "The model call failed (timeout): no; asked before: offline/offline-1 (transient)",
+    );
+    expect(calls.map(({ model, outcome }) => [model, outcome?.errorCategory, outcome?.attempts])).toEqual([
+      ["offline-1", "transient", 3],
+      ["second", "timeout", 3],
+    ]);
+  });
+
+  test.each(["auth", "quota", "not_found", "unknown"] as const)(
+    "FALLBACK-1 %s: another is asked at once",
+    (category) => {
+      const driver = new Driver();
+      driver.send(user("go"));
+      fail(driver, category);
+      expect(active(driver).call).toMatchObject({ attempt: 2, profile: 1, before: 1 });
+      fail(driver, category);
+      expect(driver.finished[0]?.error?.code).toBe("MODEL_FAILED");
+    },
+  );
+
+  test.each(["validation", "safety", "canceled"] as const)(
+    "FALLBACK-1 %s: no other would help",
+    (category) => {
+      const driver = new Driver();
+      driver.send(user("go"));
+      fail(driver, category);
+      expect(driver.finished[0]?.error?.message).toBe(`The model call failed (${category}): no`);
+    },
+  );
+
+  test("FALLBACK-2 the next cycle begins with the first model again", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    fail(driver, "auth");
+    answer(driver, { toolCalls: toolCalls(1) });
+    const [operation] = pendingOperations(active(driver));
+    const result = { tool_call_id: operation?.toolCallId ?? "", success: true, result: 1 };
+    driver.send({ type: "conversation.tool.completed", turn: 1, item: operation?.item ?? 0, result });
+    expect(active(driver).call).toMatchObject({ attempt: 1 });
+    expect(active(driver).call?.profile).toBeUndefined();
+  });
+
+  test("OUTPUT-2 an answer that was cut off, and one that was refused, say so at once", () => {
+    for (const [finishReason, message] of [
+      ["length", "was cut off"],
+      ["content_filter", "refused"],
+    ] as const) {
+      const driver = new Driver();
+      driver.send(user("go", OUTPUT));
+      answer(driver, { text: '{"n": ', finishReason });
+      const { error } = viewOf(driver);
+      expect(error).toMatchObject({ code: "OUTPUT_INVALID", retriable: true });
+      expect(error?.message).toContain(message);
+    }
+  });
+
+  test("OUTPUT-2 an empty answer is withdrawn too, and a repair has all of the model's attempts", () => {
+    const driver = new Driver();
+    driver.send(user("go", OUTPUT));
+    answer(driver, { text: " " });
+    expect(driver.live.at(-1)).toMatchObject({ type: "message.reset", data: { reason: "invalid_output" } });
+    fail(driver, "transient");
+    fail(driver, "transient");
+    answer(driver, { text: '{"n": 7}' });
+    expect(driver.live.find(({ type }) => type === "turn.completed")?.data).toEqual({ output: { n: 7 } });
+    expect(viewOf(driver)).toMatchObject({ output: { n: 7 } });
+  });
+
+  test("CALLS-2 CALLS-3 a failed attempt that was counted is paid for, and rounding hides nothing", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    const used = (inputTokens: number, outputTokens: number) => ({
+      ...FACTS,
+      usage: { inputTokens, outputTokens },
+    });
+    fail(driver, "auth", used(1_000, 1_000));
+    fail(driver, "transient", used(3, 0));
+    answer(driver, { text: "done" }, { ...used(4, 1), requestId: "req_1", status: 200, firstTextAt: 1_600 });
+    const view = viewOf(driver);
+    expect(view.cost).toBe(0.0014);
+    expect(view.usage).toEqual({ inputTokens: 1_007, outputTokens: 1_001 });
+    expect(view.calls[1]).toMatchObject({
+      cost: 0.0014,
+      requestId: "req_1",
+      usage: { inputTokens: 7, outputTokens: 1 },
+    });
+    expect(driver.state.usage).toEqual({
+      calls: 2,
+      inputTokens: 1_007,
+      cachedInputTokens: 0,
+      outputTokens: 1_001,
+      nanoDollars: 1_400_000,
+    });
+  });
+
+  test("CALLS-2 what was used by a reply that cannot be kept counts", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    const error = { code: "TOO_LARGE", message: "too large", retriable: false };
+    const facts = { ...FACTS, usage: { inputTokens: 5, outputTokens: 6 } };
+    driver.send({ type: "conversation.cmd.abandon", turn: 1, error, facts });
+    expect(driver.state.usage).toMatchObject({ calls: 1, inputTokens: 5, outputTokens: 6 });
+    expect(viewOf(driver).calls).toMatchObject([{ outcome: { ok: false, attempts: 1 } }]);
+  });
+
+  test("CALLS-1 a call in progress is shown, and ends with its turn", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    expect(viewOf(driver).calls).toMatchObject([{ provider: "offline", model: "offline-1" }]);
+    fail(driver, "transient");
+    const [open] = viewOf(driver).calls;
+    expect(viewOf(driver).calls).toHaveLength(1);
+    expect(open?.finishedAt).toBeUndefined();
+    const error = { code: "INTERNAL_ERROR", message: "no", retriable: false };
+    driver.send({ type: "conversation.cmd.abandon", turn: 1, error });
+    expect(viewOf(driver).calls).toMatchObject([{ id: open?.id, outcome: { attempts: 1, ok: false } }]);
+  });
+
+  test("CALLROW-1 a record comes back from its row as it was", () => {
+    const call = fc
+      .record(
+        {
+          item: fc.nat(),
+          profile: fc.nat(3),
+          startedAt: fc.nat(),
+          attempts: fc.nat(9),
+          finishedAt: fc.nat(),
+          firstTextAt: fc.nat(),
+          status: fc.nat(599),
+          requestId: fc.string(),
+          usage: fc.record(
+            { inputTokens: fc.nat(), reasoningTokens: fc.nat(), totalTokens: fc.nat() },
+            { requiredKeys: [] },
+          ),
+          rateLimit: fc.constant({ isRateLimited: true, rawHeaders: {} }),
+          category: fc.constantFrom("none" as const, "quota" as const),
+        },
+        { requiredKeys: ["item", "profile", "startedAt", "attempts", "category"] },
+      )
+      .map((record) => ({ ...record }));
+    fc.assert(
+      fc.property(call, fc.nat(), (record, base) => {
+        expect(unpackCall(JSON.parse(JSON.stringify(packCall(record, base))), base)).toEqual(record);
+      }),
+    );
+  });
+
+  test("NATIVE-2 a reply's own parts are kept with who gave them, unless the reply was changed or they are huge", () => {
+    const native = [{ type: "block" as const, value: { thought: "deep" } }];
+    const keptOf = (reply: Partial<ModelReply>, falls = false) => {
+      const driver = new Driver(1);
+      driver.send(user("go"));
+      if (falls) fail(driver, "auth");
+      answer(driver, { native, ...reply });
+      const turn = driver.finished[0] ?? active(driver);
+      return driver.store.turn(turn.n)?.replies[0]?.native;
+    };
+    expect(keptOf({ text: "Hi" })).toEqual({ provider: "offline", modelId: "offline-1", parts: native });
+    expect(keptOf({ text: "Hi" }, true)).toEqual({ provider: "openai", modelId: "second", parts: native });
+    expect(keptOf({ toolCalls: toolCalls(1) })).toMatchObject({ parts: native });
+    expect(keptOf({ text: "" }), "a notice in its place").toBeUndefined();
+    expect(keptOf({ toolCalls: toolCalls(MAX_CALLS_PER_REPLY + 1) }), "calls cut off").toBeUndefined();
+    const huge = [{ type: "block" as const, value: { text: "x".repeat(MAX_NATIVE_LENGTH) } }];
+    expect(keptOf({ text: "Hi", native: huge })).toBeUndefined();
+  });
+
+  test("NATIVE-1 the next turn's model is given what the last reply was made of", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    answer(driver, { text: "Hi", native: [{ type: "text", length: 2, extra: { signature: "s" } }] });
+    driver.send(user("and now?"));
+    const history = new SessionWindow(driver.store.events).messagesFor(
+      active(driver),
+      driver.state.record.chain,
+    );
+    const parts = [{ type: "text", length: 2, extra: { signature: "s" } }];
+    expect(history.at(-1)?.native).toEqual({ provider: "offline", modelId: "offline-1", parts });
+    expect(baseContext(driver.state.record, history, active(driver)).cache).toEqual({
+      key: "conv_test",
+      stableMessages: history.length,
+    });
+  });
+
+  test("CONTEXT-2 withdrawn answers stand where they were given, in every later request", () => {
+    const driver = new Driver(5);
+    driver.send(user("go", OUTPUT));
+    answer(driver, { text: "one" });
+    answer(driver, { toolCalls: toolCalls(1), text: "hm" });
+    const [operation] = pendingOperations(active(driver));
+    const before = moveMessages(active(driver)).slice(0, 3);
+    const result = { tool_call_id: operation?.toolCallId ?? "", success: true, result: 1 };
+    driver.send({ type: "conversation.tool.completed", turn: 1, item: operation?.item ?? 0, result });
+    answer(driver, { text: "two" });
+    const messages = moveMessages(active(driver));
+    expect(messages.slice(0, 3)).toEqual(before);
+    expect(messages.map(({ role, content }) => (role === "system" ? role : content))).toEqual([
+      "one",
+      "system",
+      "hm",
+      "1",
+      "two",
+      "system",
+    ]);
+    expect(messages.at(-1)?.content).toContain("the answer is not JSON");
+  });
+});
+
+describe("OUTPUT-4 a schema that cannot be used is refused with its place", () => {
+  const deep = (levels: number): JsonObject => (levels === 0 ? {} : { not: deep(levels - 1) });
+  test.each<[path: string, schema: JsonObject]>([
+    ["/type", {}],
+    ["/type", { type: "string" }],
+    ["/required", { type: "object", required: "n" }],
+    ["/properties/a~1b/type", { type: "object", properties: { "a/b": { type: "text" } } }],
+    ["/properties/a/pattern", { type: "object", properties: { a: { pattern: "(" } } }],
+    ["/patternProperties/[", { type: "object", patternProperties: { "[": {} } }],
+    ["/properties/a/items", { type: "object", properties: { a: { items: [{}] } } }],
+    ["/properties/a/$ref", { type: "object", properties: { a: { $ref: "#/$defs/b" } } }],
+    ["/properties/a/$ref", { type: "object", properties: { a: { $ref: "https://example.com/s" } } }],
+    ["/allOf/0", { type: "object", allOf: [7] }],
+    ["/properties/a/enum", { type: "object", properties: { a: { enum: [] } } }],
+    ["", { type: "object", description: "x".repeat(64 * 1024) }],
+    ["", { type: "object", ...deep(70) }],
+    ["", { type: "object", allOf: [{ $ref: "#" }] }],
+  ])("%s", (path, schema) => {
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    expect(() => checkOutputSchema({ name: "x", schema })).toThrow(
+      expect.objectContaining({
+        code: "INVALID_INPUT",
+        options: { errors: [{ path: `/output/schema${path}`, message: expect.any(String) }] },
+      }),
+    );
+    quiet.mockRestore();
+  });
+
+  test("and what people write is taken", () => {
+    const schema = z.toJSONSchema(
+      z.object({
+        pattern: z.string().regex(/^[a-z]+$/),
+        required: z.array(z.union([z.int().min(0), z.null()])),
+        const: z.literal("x"),
+        more: z.record(z.string(), z.boolean()).optional(),
+      }),
+    );
+    checkOutputSchema({ name: "x", schema: JSON.parse(JSON.stringify(schema)) });
+    checkOutputSchema({
+      name: "tree",
+      schema: { type: "object", properties: { kids: { type: "array", items: { $ref: "#" } } } },
+    });
   });
 });
 

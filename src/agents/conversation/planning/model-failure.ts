@@ -88,10 +88,11 @@ function earlierFailures(
 }
 
 function describe({ category, message, retriable }: ModelError, earlier: readonly string[] = []): ErrorData {
-  const before = earlier.length === 0 ? "" : ` Asked before, without success: ${earlier.join(", ")}.`;
+  const what =
+    earlier.length === 0 ? message : `${message.replace(/\.$/, "")}; asked before: ${earlier.join(", ")}`;
   return {
     code: "MODEL_FAILED",
-    message: `The model call failed (${category}): ${message}${before}`,
+    message: `The model call failed (${category}): ${what}`,
     retriable,
   };
 }
