@@ -207,19 +207,20 @@ describe("session", () => {
       session.received(
         JSON.stringify({ v: 1, type: "error", time, data: { code: "RATE_LIMITED", message: "Wait.", ref } }),
       );
-    const sent: string[] = [];
+    const sent: { id: string }[] = [];
     session.opened({
-      send: (data) => void sent.push(JSON.parse(data).id),
+      send: (data) => void sent.push(JSON.parse(data)),
       reconnect: () => undefined,
       close: () => undefined,
     });
-    const first = session.send("Hello", { replyToMessageId: "msg_1" });
+    const output = { name: "answer", schema: { type: "object" } };
+    const first = session.send("Hello", { replyToMessageId: "msg_1", output });
     expect(session.retry(first)).toBeNull();
     refuse(first);
     const second = session.retry(first);
-    expect(sent).toEqual([first, second]);
+    expect(sent).toMatchObject([first, second].map((id) => ({ id, output })));
     expect(session.getSnapshot().pending).toMatchObject([
-      { clientId: second, content: "Hello", replyToMessageId: "msg_1", status: "sending" },
+      { clientId: second, content: "Hello", replyToMessageId: "msg_1", output, status: "sending" },
     ]);
     refuse(second ?? "");
     session.discard(second ?? "");
