@@ -6,6 +6,13 @@
  * WIRE-3  Ids stand at the frame's top level, never in `data`.
  */
 import { z } from "zod";
+import {
+  clientToolsSchema,
+  isOutcome,
+  ONE_OUTCOME,
+  outcomeFields,
+  toolChoiceSchema,
+} from "./client-tools.ts";
 
 export const PROTOCOL_VERSION = 1;
 
@@ -68,6 +75,8 @@ export interface OperationView {
   turnId: string;
   name: string;
   input: unknown;
+  /** A client runs it: the turn waits for its result. */
+  client?: true;
   state: "running" | "completed" | "failed";
   result?: unknown;
   error?: WireError;
@@ -101,6 +110,8 @@ interface FrameData {
   snapshot: Snapshot;
   "conversation.updated": { title?: string | null; status?: string };
   "turn.started": { clientId?: string; agentId: string };
+  /** All that the turn still waits for are results of tools that a client runs. */
+  "turn.waiting": { reason: "client-tools" };
   "turn.completed": { issues?: TurnIssues };
   "turn.failed": { error: WireError };
   "turn.finalized": { memoryExtractionStatus: "completed" | "failed" | "skipped" };
@@ -109,7 +120,7 @@ interface FrameData {
   "message.delta": { offset: number; text: string };
   "message.reset": { reason: string };
   "message.completed": { agentId: string; content: string; interim?: true };
-  "tool.requested": { name: string; input: unknown; async: boolean };
+  "tool.requested": { name: string; input: unknown; async: boolean; client?: true };
   "tool.progress": { progress: unknown };
   "tool.completed": { result: unknown };
   "tool.failed": { error: WireError };
@@ -156,12 +167,26 @@ export const clientFrameSchema = z.discriminatedUnion("type", [
     type: z.literal("turn.start"),
     id: identifier,
     content: contentSchema,
-    replyToMessageId: identifier.optional(),
+    replyToMessageId: identifier.exactOptional(),
+    tools: clientToolsSchema.exactOptional(),
+    toolChoice: toolChoiceSchema.exactOptional(),
   }),
+  z
+    .strictObject({
+      v: z.literal(PROTOCOL_VERSION).optional(),
+      type: z.literal("tool.result"),
+      operationId: identifier,
+      ...outcomeFields,
+    })
+    .refine(isOutcome, ONE_OUTCOME),
   z.strictObject({ v: z.literal(PROTOCOL_VERSION).optional(), type: z.literal("ping") }),
 ]);
 
 export type ClientFrame = z.infer<typeof clientFrameSchema>;
 
 /** The types of frames that a client may send. */
-export const CLIENT_FRAME_TYPES = ["turn.start", "ping"] as const satisfies ClientFrame["type"][];
+export const CLIENT_FRAME_TYPES = [
+  "turn.start",
+  "tool.result",
+  "ping",
+] as const satisfies ClientFrame["type"][];

@@ -35,6 +35,9 @@ function reduce(state: ConversationState, frame: LiveFrame): ConversationState {
         agentId: frame.data.agentId,
         createdAt: frame.time,
       }));
+    case "turn.waiting":
+      // What it waits for are operations that run at a client: they say so themselves.
+      return state;
     case "turn.completed":
       return inTurn(state, frame, (turn) =>
         endTurn(turn, { status: "completed", completedAt: frame.time, ...frame.data }),
@@ -210,6 +213,7 @@ function requestTool(turn: TurnState, frame: FrameOf<"tool.requested">): TurnSta
     turnId: turn.id,
     name: data.name,
     input: data.input,
+    ...(data.client === undefined ? {} : { client: data.client }),
     state: "running",
   };
   return putItem(turn, { type: "tool", id, operation });

@@ -3,6 +3,7 @@
  * in `runtime.ts`; here every entrance is checked and answered.
  */
 import type { Connection, ConnectionContext, WSMessage } from "agents";
+import type { ToolSubmission } from "../../client/client-tools.ts";
 import { type Frame, UNAUTHORIZED_CLOSE } from "../../client/protocol.ts";
 import { readEntrance } from "../../http/sockets.ts";
 import { EventStore } from "../../memory/event-store.ts";
@@ -26,7 +27,14 @@ import { Publication } from "../publication.ts";
 import { SessionAgent } from "../session-agent.ts";
 import { Wakeups } from "../wakeups.ts";
 import { checkReader, checkSpeaker } from "./access.ts";
-import type { ConversationApi, CreateConversation, StartedTurn, StartTurn, SubscribeOptions } from "./api.ts";
+import type {
+  ConversationApi,
+  CreateConversation,
+  StartedTurn,
+  StartTurn,
+  SubmittedResult,
+  SubscribeOptions,
+} from "./api.ts";
 import { ConnectionGuard } from "./connection-guard.ts";
 import {
   admit,
@@ -45,7 +53,7 @@ import { MAX_WATCHERS } from "./limits.ts";
 import { openingSlices } from "./opening.ts";
 import { ConversationQueries } from "./queries.ts";
 import { ConversationRuntime } from "./runtime.ts";
-import { startTurnSchema, subscribeSchema } from "./schemas.ts";
+import { parseSubmissions, startTurnSchema, subscribeSchema } from "./schemas.ts";
 import type { ConversationServices } from "./services.ts";
 import { ConversationSessions, refused } from "./sessions.ts";
 import { normaliseSignal } from "./signals.ts";
@@ -53,9 +61,6 @@ import type { ConversationRecord } from "./state.ts";
 import { ConversationStore } from "./store/conversation-store.ts";
 import { frameStream, type Listener, type OpeningSlice, Subscribers } from "./subscribers.ts";
 import { conversationView } from "./views.ts";
-
-/** While turns are active the actor looks after them this often, in milliseconds; a crash costs at most as much. */
-const HEARTBEAT_MS = 10_000;
 
 /** The class `Conversation` of an application. */
 export function createConversationClass<Env extends Cloudflare.Env>(
@@ -70,7 +75,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     readonly #wakeups = new Wakeups({
       window: () => {
         this.#runtime.reconcile();
-        return this.#runtime.busy ? HEARTBEAT_MS : null;
+        return this.#runtime.dueIn;
       },
       directory: () => this.#publication.wake(),
       registration: () => this.#announceAgain(),
@@ -107,24 +112,28 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       executor: services.executor(this.env),
       gate: services.gate,
       ...(services.turnLimit === undefined ? {} : { turnLimit: services.turnLimit }),
-      window: { open: () => this.#wakeups.arm("window", HEARTBEAT_MS) },
+      ...(services.clientToolTimeoutMs === undefined
+        ? {}
+        : { clientToolTimeoutMs: services.clientToolTimeoutMs }),
+      window: { open: (milliseconds) => this.#wakeups.arm("window", milliseconds) },
       publish: (frames) => this.#subscribers.publish(frames),
     });
     readonly #queries = new ConversationQueries(this.#runtime.store);
     readonly #connectionHost: ConnectionHost = {
       opening: (principal, from) => this.#opening(principal, from),
-      startTurn: async (principal, { id, content, replyToMessageId }) => {
-        const reply = replyToMessageId === undefined ? {} : { replyToMessageId };
+      startTurn: async (principal, { v: _v, type: _type, id, ...input }) => {
         const { repeated, turnId, messageId } = await this.#accept(principal, {
-          content,
-          ...reply,
+          ...input,
           idempotencyKey: id,
         });
         // Whoever sends again has not seen it recorded, and what was recorded is not published twice.
-        const data = { clientId: id, content };
+        const data = { clientId: id, content: input.content };
         return repeated
           ? [ephemeralFrame("message.user", data, { turnId, messageId }, systemClock.now())]
           : [];
+      },
+      submitResult: async (principal, { v: _v, type: _type, ...result }) => {
+        await this.#submit(principal, [result]);
       },
       connections: () => [...this.#clients()].length,
       now: () => systemClock.now(),
@@ -212,6 +221,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
           this.#subscribers.remove(listener);
         }
       });
+    }
+
+    async submitToolResults(principal: Principal, results: ToolSubmission[]) {
+      return asResult(() => this.#submit(principal, results));
     }
 
     /** The one door for signals from outside; `startTurn` is sugar for it. */
@@ -372,6 +385,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         caller: { type: "user", userId: principal.subject },
         data,
       });
+    }
+
+    async #submit(principal: Principal, results: ToolSubmission[]): Promise<SubmittedResult[]> {
+      checkSpeaker(this.#runtime.state.record, principal);
+      return this.#runtime.submit(parseSubmissions(results));
     }
 
     #opening(principal: Principal, from: number | undefined): Generator<OpeningSlice, void> {

@@ -4,7 +4,7 @@
  *
  * BOUND-1  Nothing here grows with history: finished turns live in the store only.
  */
-import type { FinishReason, TokenUsage } from "../../adapters/types.ts";
+import type { FinishReason, ModelContext, TokenUsage, ToolSpec } from "../../adapters/types.ts";
 import type { Content, TurnIssues } from "../../client/protocol.ts";
 import type { ToolEffect, VersionChain } from "../../library/types.ts";
 import type { ErrorData } from "../../shared/errors.ts";
@@ -54,6 +54,10 @@ export interface Turn {
   readonly clientId?: string;
   readonly input: Content;
   readonly replyTo?: string;
+  /** Tools that the client runs. */
+  readonly tools?: readonly ToolSpec[];
+  /** Of the turn's first model call; `auto` when absent. */
+  readonly toolChoice?: ModelContext["toolChoice"];
   readonly status: "active" | "completed" | "failed";
   readonly createdAt: number;
   readonly completedAt?: number;
@@ -109,6 +113,9 @@ export interface Operation {
   /** The pinned tool; `null` if the model named one that the agent does not have. */
   readonly tool: { library: string; id: string; version: number } | null;
   readonly effect: ToolEffect;
+  /** The client runs it, and the conversation waits for its result. */
+  readonly client?: true;
+  /** Of a client's tool: from the reply that asked for it on. */
   readonly timeoutMs: number;
   readonly input: JsonObject;
   /** The arguments as the model wrote them, where they were not a JSON object. */
@@ -126,6 +133,18 @@ export function nextEvent(sessions: Readonly<Record<string, number>>, sessionId:
 /** Operations without a result. */
 export function pendingOperations(turn: Turn): Operation[] {
   return turn.operations.filter((operation) => operation.result === undefined);
+}
+
+/** Whether all that an active turn still waits for are results from a client. */
+export function waitsForClient(turn: Turn): boolean {
+  if (turn.status !== "active" || turn.call !== null) return false;
+  const pending = pendingOperations(turn);
+  return pending.length > 0 && pending.every(({ client }) => client);
+}
+
+/** When a client's operation times out, in milliseconds since the epoch. */
+export function deadlineOf(turn: Turn, { reply, timeoutMs }: Operation): number {
+  return (turn.replies[reply]?.at ?? turn.createdAt) + timeoutMs;
 }
 
 /** The agent's message of a finished turn, or of one that is about to finish: the reply without tool calls. */

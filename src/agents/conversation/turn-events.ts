@@ -42,7 +42,7 @@ interface ReplyMetadata {
   usage?: TokenUsage;
   providerMessageId?: string;
   /** Per tool call, in order: what the operation had beside name and input. */
-  operations?: Pick<Operation, "tool" | "effect" | "timeoutMs" | "invalidArguments">[];
+  operations?: Pick<Operation, "tool" | "effect" | "client" | "timeoutMs" | "invalidArguments">[];
 }
 
 /** The session events of a completed turn, in order, numbered from `turn.events.from`. */
@@ -108,9 +108,10 @@ function replyMetadata(turn: Turn, reply: Reply, operations: readonly Operation[
     ...(operations.length === 0
       ? {}
       : {
-          operations: operations.map(({ tool, effect, timeoutMs, invalidArguments }) => ({
+          operations: operations.map(({ tool, effect, client, timeoutMs, invalidArguments }) => ({
             tool,
             effect,
+            ...(client ? { client } : {}),
             timeoutMs,
             ...(invalidArguments === undefined ? {} : { invalidArguments }),
           })),

@@ -126,7 +126,13 @@ const move = z
     sequence: z.int().min(1),
     reasoning: z.exactOptional(z.string()),
     toolCall: z.exactOptional(
-      z.strictObject({ operationId, name: z.string(), toolId: z.string().nullable(), input: json }),
+      z.strictObject({
+        operationId,
+        name: z.string(),
+        toolId: z.string().nullable(),
+        input: json,
+        client: z.exactOptional(z.literal(true).meta({ description: "The client runs it." })),
+      }),
     ),
     toolResult: z.exactOptional(
       z.strictObject({

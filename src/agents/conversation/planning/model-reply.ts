@@ -1,11 +1,11 @@
 /** What a model's reply, or its failure, means for the turn. */
 import type { ModelError, RequestedToolCall } from "../../../adapters/types.ts";
-import { maxMovesPerTurn } from "../../../library/persona.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { AgentDecision } from "../decisions.ts";
 import { MAX_BACKOFF_MS, MAX_CALLS_PER_REPLY, MODEL_ATTEMPTS, MODEL_BACKOFF_MS, NOTICES } from "../limits.ts";
 import type { EffectSignal } from "../signals.ts";
-import type { ConversationState, Turn } from "../state.ts";
+import type { ConversationState, Operation, Turn } from "../state.ts";
+import { planNext } from "./next.ts";
 import type { PlanInput } from "./plan.ts";
 import { checkToolCall } from "./tool-call.ts";
 
@@ -15,7 +15,7 @@ type Failed = Extract<EffectSignal, { type: "conversation.llm.failed" }>;
 export function planModelReply(
   state: ConversationState,
   signal: Completed,
-  { gate }: PlanInput,
+  input: PlanInput,
 ): AgentDecision[] {
   const turn = callingTurn(state, signal);
   if (turn?.call == null) return [];
@@ -33,17 +33,14 @@ export function planModelReply(
     { type: "RECORD_MOVE", turn: turn.n, reply: { ...reply, toolCalls: calls } },
   ];
   const used = new Set(turn.operations.map((operation) => operation.toolCallId));
-  let pending = 0;
+  const pending: Pick<Operation, "client">[] = [];
   for (const call of calls) {
     const toolCallId = unusedId(call, used);
-    const operation = checkToolCall(state.record, { ...call, id: toolCallId }, gate);
-    if (operation.result === undefined) pending += 1;
+    const operation = checkToolCall(state.record, turn, { ...call, id: toolCallId }, input);
+    if (operation.result === undefined) pending.push(operation);
     decisions.push({ type: "DISPATCH_TASK", turn: turn.n, operation });
   }
-  if (pending === 0) {
-    decisions.push({ type: "CALL_LLM", turn: turn.n, final: isLastMove(state, turn.replies.length + 1) });
-  }
-  return decisions;
+  return [...decisions, ...planNext(state, turn.n, pending, turn.replies.length + 1)];
 }
 
 export function planModelFailure(
@@ -61,11 +58,6 @@ export function planModelFailure(
   const backoff = MODEL_BACKOFF_MS[attempt - 1] ?? MAX_BACKOFF_MS;
   const delay = Math.max(backoff, Math.min(signal.error.retryAfterMs ?? 0, MAX_BACKOFF_MS));
   return [{ type: "RETRY_LLM", turn: turn.n, error, notBefore: now + delay, reset: signal.streamed }];
-}
-
-/** Whether the next call is beyond the moves the persona allows. */
-export function isLastMove(state: ConversationState, replies: number): boolean {
-  return replies >= maxMovesPerTurn(state.record.chain.persona.definition);
 }
 
 /** The turn whose current call this signal answers. */
