@@ -12,6 +12,9 @@ export const MAX_CLIENT_TOOLS_BYTES = 256 * 1024;
 /** Results that are submitted at once. */
 const MAX_SUBMISSIONS = 64;
 
+/** Which tools a model may or must use: any, none, at least one, or the one of this name. */
+export type ToolChoice = ModelContext["toolChoice"];
+
 /** What became of a call: exactly one of the two. */
 export interface ToolOutcome {
   /** What the model is told. */
@@ -64,7 +67,7 @@ export const clientToolsSchema = z
   });
 
 /** Which tools the first call of a turn's model may or must use. */
-export const toolChoiceSchema: z.ZodType<ModelContext["toolChoice"]> = z.union([
+export const toolChoiceSchema: z.ZodType<ToolChoice> = z.union([
   z.enum(["auto", "none", "required"]),
   z.strictObject({ name }),
 ]);

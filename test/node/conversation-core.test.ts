@@ -1,8 +1,8 @@
 /** The core of a conversation as properties: random signals in random order, checked after every commit. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { ModelError, ModelReply } from "../../src/adapters/types.ts";
-import { effectsOf } from "../../src/agents/conversation/dispatch/effects.ts";
+import type { ModelError, ModelReply, ToolSpec } from "../../src/adapters/types.ts";
+import { dueIn, effectsOf } from "../../src/agents/conversation/dispatch/effects.ts";
 import { framesOf } from "../../src/agents/conversation/frames.ts";
 import {
   MAX_ITEM_INDEX,
@@ -14,6 +14,7 @@ import {
   turnId,
 } from "../../src/agents/conversation/ids.ts";
 import {
+  HEARTBEAT_MS,
   MAX_ACTIVE_TURNS,
   MAX_CALLS_PER_REPLY,
   MAX_RECOVERIES,
@@ -30,6 +31,7 @@ import {
   type ConversationState,
   pendingOperations,
   type Turn,
+  waitsForClient,
 } from "../../src/agents/conversation/state.ts";
 import { ConversationStore } from "../../src/agents/conversation/store/conversation-store.ts";
 import { turnEvents, turnFromEvents, turnSummary } from "../../src/agents/conversation/turn-events.ts";
@@ -79,11 +81,20 @@ function record(maxMovesPerTurn = 3, agentId = "tester"): ConversationRecord {
   };
 }
 
-const user = (content: string): Signal => ({
+const user = (content: string, tools: ToolSpec[] = []): Signal => ({
   type: "conversation.user.message",
   caller: { type: "user", userId: "ada" },
-  data: { content },
+  data: { content, ...(tools.length === 0 ? {} : { tools, toolChoice: "required" as const }) },
 });
+
+/** A tool that a message may bring: what the client runs. */
+const ASK: ToolSpec = {
+  name: "ask",
+  description: "Asks the user.",
+  inputSchema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
+};
+/** How long the client has, in steps of a script. */
+const CLIENT_STEPS = 12;
 
 /** A turn's events, told by what was said. */
 const said = (question: string, answer: string) => [userEvent(question), agent(answer)];
@@ -93,6 +104,7 @@ const step = fc.oneof(
   fc.record({
     kind: fc.constant("message" as const),
     content: fc.string({ minLength: 1, unit: "grapheme" }),
+    tools: fc.subarray([ASK]),
   }),
   fc.record({
     kind: fc.constant("reply" as const),
@@ -100,7 +112,7 @@ const step = fc.oneof(
     text: fc.string({ unit: "grapheme" }),
     calls: fc.array(
       fc.record({
-        name: fc.constantFrom("pure", "safe", "once", "unknown"),
+        name: fc.constantFrom("pure", "safe", "once", "ask", "unknown"),
         id: fc.constantFrom("call_0", "call_1", "x"),
         n: fc.option(fc.integer(), { nil: undefined }),
         broken: fc.boolean(),
@@ -120,6 +132,13 @@ const step = fc.oneof(
     success: fc.boolean(),
     value: fc.jsonValue(),
   }),
+  fc.record({
+    kind: fc.constant("submit" as const),
+    pick: fc.nat(),
+    success: fc.boolean(),
+    value: fc.jsonValue(),
+  }),
+  fc.record({ kind: fc.constant("expire" as const) }),
   fc.record({ kind: fc.constant("stale" as const), pick: fc.nat() }),
   fc.record({ kind: fc.constant("recover" as const) }),
 );
@@ -132,10 +151,13 @@ function pickFrom<Item>(items: readonly Item[], pick: number): Item | undefined 
 function signalOf(state: ConversationState, next: Step): Signal | null {
   const turns = [...state.active.values()];
   const calling = turns.filter(({ call }) => call !== null);
-  const waiting = turns.flatMap((turn) => pendingOperations(turn).map(({ item }) => ({ turn, item })));
+  const pending = turns.flatMap((turn) =>
+    pendingOperations(turn).map((operation) => ({ turn, ...operation })),
+  );
+  const waiting = pending.filter(({ client }) => !client);
   switch (next.kind) {
     case "message":
-      return turns.length < 4 ? user(next.content) : null;
+      return turns.length < 4 ? user(next.content, next.tools) : null;
     case "reply": {
       const turn = pickFrom(calling, next.pick);
       if (turn?.call == null) return null;
@@ -177,6 +199,19 @@ function signalOf(state: ConversationState, next: Step): Signal | null {
       const result = { tool_call_id: id, ...outcome };
       return { type: "conversation.tool.completed", turn: target.turn.n, item: target.item, result };
     }
+    case "submit": {
+      const target = pickFrom(
+        pending.filter(({ client }) => client),
+        next.pick,
+      );
+      if (target === undefined) return null;
+      const outcome = next.success
+        ? { result: JSON.parse(JSON.stringify(next.value)) }
+        : { error: { message: "no" } };
+      return { type: "conversation.tool.submitted", turn: target.turn.n, item: target.item, outcome };
+    }
+    case "expire":
+      return { type: "conversation.cmd.expire" };
     case "stale": {
       const turn = (next.pick % 5) + 1;
       const result = { tool_call_id: "x", success: true, result: "late" };
@@ -210,7 +245,8 @@ class Driver {
 
   send(signal: Signal): void {
     this.now += 1_000;
-    const input = { now: this.now, stem: STEM, gate: allowAll };
+    const clientToolTimeoutMs = CLIENT_STEPS * 1_000;
+    const input = { now: this.now, stem: STEM, gate: allowAll, clientToolTimeoutMs };
     const decisions = plan(this.state, signal, input);
     expect(plan(this.state, signal, input), "PLAN-1").toEqual(decisions);
     const transition = reduce(beginTransition(this.state), decisions, this.now);
@@ -241,7 +277,7 @@ function store(): ConversationStore {
 describe("the core under random signals", () => {
   const steps = fc.array(step, { minLength: 1, maxLength: 60 });
 
-  test("A71 PLAN-1 EFFECT-1 TURN-1 every active turn waits for exactly one effect, and what is finished stays so", () => {
+  test("A71 PLAN-1 EFFECT-1 CLIENTTOOL-3 TURN-1 every active turn waits for exactly one effect or its client, and what is finished stays so", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = new Driver();
@@ -249,7 +285,12 @@ describe("the core under random signals", () => {
           const signal = signalOf(driver.state, next);
           if (signal !== null) driver.send(signal);
           const effects = effectsOf(driver.state);
-          expect(effects.map(({ turn }) => turn.n).sort()).toEqual([...driver.state.active.keys()].sort());
+          const active = [...driver.state.active.values()];
+          const working = active.filter((turn) => !waitsForClient(turn));
+          expect(effects.map(({ turn }) => turn.n).sort()).toEqual(working.map(({ n }) => n).sort());
+          const due = dueIn(driver.state, driver.now);
+          if (working.length === 0) expect(due === null).toBe(active.length === 0);
+          else expect(due).toBeLessThanOrEqual(HEARTBEAT_MS);
         }
         const ends = driver.finished.map(({ n }) => n);
         expect(new Set(ends).size, "TURN-1").toBe(ends.length);

@@ -38,6 +38,18 @@ interface Scenario {
   messages: string[];
 }
 
+/** What the client runs itself. */
+const CLIENT = {
+  tools: [
+    {
+      name: "ask",
+      description: "Asks the user.",
+      inputSchema: { type: "object", properties: { n: { type: "number" } } },
+    },
+  ],
+  run: (name: string, input: unknown) => JSON.parse(JSON.stringify({ name, input })),
+};
+
 const SCENARIOS: Scenario[] = [
   { title: "text only, two turns", rounds: [], messages: ["Hello", "And again"] },
   {
@@ -65,6 +77,27 @@ const SCENARIOS: Scenario[] = [
     rounds: [[["look_up", { n: 1 }]], [["charge", { n: 2 }]]],
     messages: ["Go"],
   },
+  {
+    title: "two tools of the client",
+    rounds: [
+      [
+        ["ask", { n: 1 }],
+        ["ask", { n: 2 }],
+      ],
+    ],
+    messages: ["Go"],
+  },
+  {
+    title: "a client's, a pure and a once tool in one reply",
+    rounds: [
+      [
+        ["ask", { n: 1 }],
+        ["look_up", { n: 2 }],
+        ["charge", { n: 3 }],
+      ],
+    ],
+    messages: ["Go"],
+  },
 ];
 
 function options(scenario: Scenario, runs: Runs): WorldOptions {
@@ -75,6 +108,7 @@ function options(scenario: Scenario, runs: Runs): WorldOptions {
       tools: { toolIds: ["lib/look_up", "lib/save", "lib/charge"].map((id) => id.replace("_", "-")) },
     },
     messages: scenario.messages,
+    client: CLIENT,
     provider(body) {
       const round = repliesSoFar(body);
       const calls = scenario.rounds[round];

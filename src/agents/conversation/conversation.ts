@@ -54,6 +54,7 @@ import { openingSlices } from "./opening.ts";
 import { ConversationQueries } from "./queries.ts";
 import { ConversationRuntime } from "./runtime.ts";
 import { parseSubmissions, startTurnSchema, subscribeSchema } from "./schemas.ts";
+import { checkHistory, seedEvents } from "./seed-history.ts";
 import type { ConversationServices } from "./services.ts";
 import { ConversationSessions, refused } from "./sessions.ts";
 import { normaliseSignal } from "./signals.ts";
@@ -182,14 +183,18 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async create(principal: Principal, input: CreateConversation) {
       return asResult(async () => {
-        const checked = validate(createConversationSchema, input);
+        checkHistory(input.history);
+        const { history = [], ...checked } = validate(createConversationSchema, input);
         const agent = await services.actors(this.env).agent(principal.tenant, checked.agentId);
         const part = unwrap(await agent.persona());
         const record = conversationRecord(principal, checked, part, systemClock.now());
+        const { agentId: sessionId, createdAt: now, listed } = record;
+        const events = seedEvents(history, { sessionId, userId: principal.subject, now, ids: systemIds });
         const armed: Promise<void>[] = [];
-        this.#runtime.create(record, () => armed.push(...this.#announce(record)));
+        const announce = () => armed.push(...this.#announce(record));
+        this.#runtime.create(record, listed === false ? undefined : announce, events);
         await Promise.all(armed);
-        await this.#publication.publish();
+        if (listed !== false) await this.#publication.publish();
         return conversationView(record, 0);
       });
     }

@@ -95,14 +95,7 @@ export function endsTurn(frame: Frame): boolean {
 
 /** A frame that is no durable fact. */
 export function ephemeralFrame<
-  Type extends
-    | "message.delta"
-    | "message.user"
-    | "tool.progress"
-    | "tool.completed"
-    | "tool.failed"
-    | "pong"
-    | "error",
+  Type extends "message.delta" | "message.user" | "tool.progress" | "pong" | "error",
 >(
   type: Type,
   data: Extract<Frame, { type: Type }>["data"],

@@ -15,6 +15,7 @@
 import type { ToolSpec } from "../../adapters/types.ts";
 import type { ToolSubmission } from "../../client/client-tools.ts";
 import type { Content, Frame } from "../../client/protocol.ts";
+import type { SessionEvent } from "../../memory/types.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
@@ -102,9 +103,9 @@ export class ConversationRuntime {
     return this.#toolState;
   }
 
-  /** Creates the conversation; `beside` runs in the same transaction. */
-  create(record: ConversationRecord, beside?: () => void): void {
-    this.#state = this.store.create(record, beside);
+  /** Creates the conversation with what was said before; `beside` runs in the same transaction. */
+  create(record: ConversationRecord, beside?: () => void, history?: readonly SessionEvent[]): void {
+    this.#state = this.store.create(record, beside, history);
   }
 
   /** Takes up what a crash interrupted. Call once, when the actor wakes. */

@@ -21,6 +21,8 @@ export interface ConversationRecord {
   projectId: string;
   participants: { type: "user" | "agent"; id: string }[];
   chain: VersionChain;
+  /** Absent where it is in lists. */
+  listed?: false;
   /** Milliseconds since the epoch. */
   createdAt: number;
 }

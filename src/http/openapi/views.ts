@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import type { AgentIdentity } from "../../agents/agent/api.ts";
-import type { JournalEntryView, TurnView } from "../../agents/conversation/api.ts";
+import type { JournalEntryView, SubmittedResult, TurnView } from "../../agents/conversation/api.ts";
 import { ENTRY_TYPES } from "../../agents/conversation/journal-entry.ts";
 import type { DeadLetterView } from "../../agents/mailbox/dead-letter.ts";
 import {
@@ -34,7 +34,9 @@ export const turnId = z
 const messageId = z
   .string()
   .meta({ description: "Id of a message.", example: "msg_01JD00000000000000000000A0" });
-const operationId = z.string().meta({ description: "Id of a tool call." });
+export const operationId = z
+  .string()
+  .meta({ description: "Id of a tool call.", example: "op_01JD00000000000000000001A2" });
 const time = z.iso.datetime().meta({ description: "ISO 8601, UTC.", example: "2026-03-01T10:00:00.000Z" });
 const json = z.unknown().meta({ description: "Any JSON." }) as z.ZodType<Json>;
 const count = z.int().min(0);
@@ -169,6 +171,10 @@ export const turn: z.ZodType<TurnView> = z
 export const startedTurn = z
   .strictObject({ turnId, messageId: messageId.meta({ description: "Id of the user's message." }) })
   .meta({ id: "StartedTurn" });
+
+export const submittedResult: z.ZodType<SubmittedResult> = z
+  .strictObject({ operationId, turnId })
+  .meta({ id: "SubmittedResult" });
 
 export const journalEntry: z.ZodType<JournalEntryView> = z
   .strictObject({
