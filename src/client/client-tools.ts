@@ -6,9 +6,9 @@ import { isJson, type Json, type JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
 
 /** Tools that one turn may bring. */
-export const MAX_CLIENT_TOOLS = 64;
+const MAX_CLIENT_TOOLS = 64;
 /** Bytes of JSON that they may have together. */
-export const MAX_CLIENT_TOOLS_BYTES = 256 * 1024;
+const MAX_CLIENT_TOOLS_BYTES = 256 * 1024;
 /** Results that are submitted at once. */
 const MAX_SUBMISSIONS = 64;
 

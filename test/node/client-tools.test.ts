@@ -278,7 +278,7 @@ describe("a tool that the client runs", () => {
   });
 
   test.each(["client", "agent"])(
-    "A73 a mixed reply is complete when both have answered, the %s's tool first",
+    "A15 a mixed reply is complete when both have answered, the %s's tool first",
     async (first) => {
       const desk = await Desk.open([
         [
@@ -424,7 +424,7 @@ describe("what a message brings along", () => {
     await expect(desk.say({ toolChoice: { name: "ask" } })).resolves.toContain("turn_");
   });
 
-  test("A33 the same key with other tools is a conflict; no tools at all is the same as none", async () => {
+  test("the same key with other tools is a conflict; no tools at all is the same as none", async () => {
     const desk = await Desk.open([]);
     const key = { idempotencyKey: "k" };
     const turnId = await desk.say({ ...key, toolChoice: "none" });

@@ -694,7 +694,7 @@ describe("tools that the client runs", () => {
     expect((await conversation.journal()).map(({ type }) => type)).not.toContain("turn.resumed");
   });
 
-  test("A73 a mixed reply: the agent's tools run at once, and the next call waits for all", async () => {
+  test("A15 a mixed reply: the agent's tools run at once, and the next call waits for all", async () => {
     const reply = [...asks("Tea?"), { call: "double", input: { n: 4 } }, ...asks("Milk?")];
     const { conversation, client, turnId, play, operations } = await waiting(reply);
     const [tea = "", milk = ""] = operations;
