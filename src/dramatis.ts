@@ -102,6 +102,7 @@ export function dramatis(options: DramatisOptions) {
       deadLetters,
       adapters: adapterFor,
       gate: options.gate ?? allowAll,
+      clientToolTimeoutMs: limits.clientToolMs,
       ...(limits.turns === false ? {} : { turnLimit: limits.turns }),
     }),
     Agent: createAgentClass<DramatisEnv & Cloudflare.Env>({

@@ -1,8 +1,10 @@
 /** The HTTP API as typed functions, for browsers, Workers and Node. Failures are `DramatisClientError`. */
 import type { AgentIdentity } from "../agents/agent/api.ts";
-import type { StartedTurn, StartTurn, TurnView } from "../agents/conversation/api.ts";
+import type { StartedTurn, StartTurn, SubmittedResult, TurnView } from "../agents/conversation/api.ts";
+import type { ContextMessage } from "../memory/types.ts";
 import type { PageOptions } from "../shared/page.ts";
 import { currentToken, type Token } from "./admission.ts";
+import type { ToolOutcome } from "./client-tools.ts";
 import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
 import { framesOfTurn } from "./event-stream.ts";
 import type { AgentUsage, ConversationSummary, ConversationView, Frame, MessageView } from "./protocol.ts";
@@ -28,6 +30,8 @@ export interface NewConversation {
   agentId: string;
   title?: string;
   projectId?: string;
+  /** What was said elsewhere before: the model sees it, the transcript does not show it. */
+  history?: ContextMessage[];
 }
 
 export interface DramatisClient {
@@ -55,6 +59,15 @@ export interface DramatisClient {
       conversationId: string,
       options?: ListOptions,
     ): Promise<{ messages: MessageView[]; nextCursor?: string }>;
+  };
+  operations: {
+    /** Gives the result of a tool that the client runs. The same once more is answered the same. */
+    submit(
+      conversationId: string,
+      operationId: string,
+      outcome: ToolOutcome,
+      options?: RequestOptions,
+    ): Promise<SubmittedResult>;
   };
   /**
    * Starts a turn and yields its frames up to `turn.completed` or `turn.failed`. Leaving the loop ends the stream,
@@ -119,6 +132,14 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
     },
     messages: {
       list: (id, page = {}) => get(`conversations/${encodeURIComponent(id)}/messages${query(page)}`, page),
+    },
+    operations: {
+      submit: (id, operationId, outcome, init) =>
+        post(
+          `conversations/${encodeURIComponent(id)}/operations/${encodeURIComponent(operationId)}/result`,
+          outcome,
+          init,
+        ),
     },
     async *streamTurn(id, input, { signal } = {}) {
       const init = { method: "POST", body: JSON.stringify(input), accept: "text/event-stream" };

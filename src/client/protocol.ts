@@ -8,6 +8,13 @@
 import { z } from "zod";
 import type { OutputSpec } from "../adapters/types.ts";
 import type { JsonObject } from "../shared/json.ts";
+import {
+  clientToolsSchema,
+  isOutcome,
+  ONE_OUTCOME,
+  outcomeFields,
+  toolChoiceSchema,
+} from "./client-tools.ts";
 
 export const PROTOCOL_VERSION = 1;
 
@@ -72,6 +79,8 @@ export interface OperationView {
   turnId: string;
   name: string;
   input: unknown;
+  /** A client runs it: the turn waits for its result. */
+  client?: true;
   state: "running" | "completed" | "failed";
   result?: unknown;
   error?: WireError;
@@ -125,6 +134,8 @@ interface FrameData {
   snapshot: Snapshot;
   "conversation.updated": { title?: string | null; status?: string };
   "turn.started": { clientId?: string; agentId: string };
+  /** All that the turn still waits for are results of tools that a client runs. */
+  "turn.waiting": { reason: "client-tools" };
   "turn.completed": { issues?: TurnIssues; output?: unknown };
   "turn.failed": { error: WireError };
   "turn.finalized": { memoryExtractionStatus: "completed" | "failed" | "skipped" };
@@ -133,7 +144,7 @@ interface FrameData {
   "message.delta": { offset: number; text: string };
   "message.reset": { reason: string };
   "message.completed": { agentId: string; content: string; interim?: true };
-  "tool.requested": { name: string; input: unknown; async: boolean };
+  "tool.requested": { name: string; input: unknown; async: boolean; client?: true };
   "tool.progress": { progress: unknown };
   "tool.completed": { result: unknown };
   "tool.failed": { error: WireError };
@@ -192,13 +203,27 @@ export const clientFrameSchema = z.discriminatedUnion("type", [
     type: z.literal("turn.start"),
     id: identifier,
     content: contentSchema,
-    replyToMessageId: identifier.optional(),
-    output: outputSchema.optional(),
+    replyToMessageId: identifier.exactOptional(),
+    tools: clientToolsSchema.exactOptional(),
+    toolChoice: toolChoiceSchema.exactOptional(),
+    output: outputSchema.exactOptional(),
   }),
+  z
+    .strictObject({
+      v: z.literal(PROTOCOL_VERSION).optional(),
+      type: z.literal("tool.result"),
+      operationId: identifier,
+      ...outcomeFields,
+    })
+    .refine(isOutcome, ONE_OUTCOME),
   z.strictObject({ v: z.literal(PROTOCOL_VERSION).optional(), type: z.literal("ping") }),
 ]);
 
 export type ClientFrame = z.infer<typeof clientFrameSchema>;
 
 /** The types of frames that a client may send. */
-export const CLIENT_FRAME_TYPES = ["turn.start", "ping"] as const satisfies ClientFrame["type"][];
+export const CLIENT_FRAME_TYPES = [
+  "turn.start",
+  "tool.result",
+  "ping",
+] as const satisfies ClientFrame["type"][];

@@ -2,8 +2,14 @@
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import type { ErrorCategory, ModelError, ModelReply, OutputSpec } from "../../src/adapters/types.ts";
-import { effectsOf } from "../../src/agents/conversation/dispatch/effects.ts";
+import type {
+  ErrorCategory,
+  ModelError,
+  ModelReply,
+  OutputSpec,
+  ToolSpec,
+} from "../../src/adapters/types.ts";
+import { dueIn, effectsOf } from "../../src/agents/conversation/dispatch/effects.ts";
 import { framesOf } from "../../src/agents/conversation/frames.ts";
 import {
   MAX_ITEM_INDEX,
@@ -15,6 +21,7 @@ import {
   turnId,
 } from "../../src/agents/conversation/ids.ts";
 import {
+  HEARTBEAT_MS,
   MAX_ACTIVE_TURNS,
   MAX_CALLS_PER_REPLY,
   MAX_NATIVE_LENGTH,
@@ -34,6 +41,7 @@ import {
   type ConversationState,
   pendingOperations,
   type Turn,
+  waitsForClient,
 } from "../../src/agents/conversation/state.ts";
 import { packCall, unpackCall } from "../../src/agents/conversation/store/call-rows.ts";
 import { ConversationStore } from "../../src/agents/conversation/store/conversation-store.ts";
@@ -92,11 +100,24 @@ const OUTPUT = {
   schema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
 };
 
-const user = (content: string, output?: OutputSpec): Signal => ({
+const user = (content: string, tools: ToolSpec[] = [], output?: OutputSpec): Signal => ({
   type: "conversation.user.message",
   caller: { type: "user", userId: "ada" },
-  data: { content, ...(output === undefined ? {} : { output }) },
+  data: {
+    content,
+    ...(output === undefined ? {} : { output }),
+    ...(tools.length === 0 ? {} : { tools, toolChoice: "required" as const }),
+  },
 });
+
+/** A tool that a message may bring: what the client runs. */
+const ASK: ToolSpec = {
+  name: "ask",
+  description: "Asks the user.",
+  inputSchema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
+};
+/** How long the client has, in steps of a script. */
+const CLIENT_STEPS = 12;
 
 /** What an attempt took, where a test does not care. */
 const FACTS: AttemptFacts = { startedAt: 1_500, finishedAt: 1_900 };
@@ -125,6 +146,7 @@ const step = fc.oneof(
     kind: fc.constant("message" as const),
     content: fc.string({ minLength: 1, unit: "grapheme" }),
     structured: fc.boolean(),
+    tools: fc.subarray([ASK]),
   }),
   fc.record({
     kind: fc.constant("reply" as const),
@@ -135,7 +157,7 @@ const step = fc.oneof(
     facts: attemptFacts,
     calls: fc.array(
       fc.record({
-        name: fc.constantFrom("pure", "safe", "once", "unknown"),
+        name: fc.constantFrom("pure", "safe", "once", "ask", "unknown"),
         id: fc.constantFrom("call_0", "call_1", "x"),
         n: fc.option(fc.integer(), { nil: undefined }),
         broken: fc.boolean(),
@@ -157,6 +179,13 @@ const step = fc.oneof(
     success: fc.boolean(),
     value: fc.jsonValue(),
   }),
+  fc.record({
+    kind: fc.constant("submit" as const),
+    pick: fc.nat(),
+    success: fc.boolean(),
+    value: fc.jsonValue(),
+  }),
+  fc.record({ kind: fc.constant("expire" as const) }),
   fc.record({ kind: fc.constant("stale" as const), pick: fc.nat() }),
   fc.record({ kind: fc.constant("recover" as const) }),
 );
@@ -169,10 +198,13 @@ function pickFrom<Item>(items: readonly Item[], pick: number): Item | undefined 
 function signalOf(state: ConversationState, next: Step): Signal | null {
   const turns = [...state.active.values()];
   const calling = turns.filter(({ call }) => call !== null);
-  const waiting = turns.flatMap((turn) => pendingOperations(turn).map(({ item }) => ({ turn, item })));
+  const pending = turns.flatMap((turn) =>
+    pendingOperations(turn).map((operation) => ({ turn, ...operation })),
+  );
+  const waiting = pending.filter(({ client }) => !client);
   switch (next.kind) {
     case "message":
-      return turns.length < 4 ? user(next.content, next.structured ? OUTPUT : undefined) : null;
+      return turns.length < 4 ? user(next.content, next.tools, next.structured ? OUTPUT : undefined) : null;
     case "reply": {
       const turn = pickFrom(calling, next.pick);
       if (turn?.call == null) return null;
@@ -216,6 +248,19 @@ function signalOf(state: ConversationState, next: Step): Signal | null {
       const result = { tool_call_id: id, ...outcome };
       return { type: "conversation.tool.completed", turn: target.turn.n, item: target.item, result };
     }
+    case "submit": {
+      const target = pickFrom(
+        pending.filter(({ client }) => client),
+        next.pick,
+      );
+      if (target === undefined) return null;
+      const outcome = next.success
+        ? { result: JSON.parse(JSON.stringify(next.value)) }
+        : { error: { message: "no" } };
+      return { type: "conversation.tool.submitted", turn: target.turn.n, item: target.item, outcome };
+    }
+    case "expire":
+      return { type: "conversation.cmd.expire" };
     case "stale": {
       const turn = (next.pick % 5) + 1;
       const result = { tool_call_id: "x", success: true, result: "late" };
@@ -249,7 +294,8 @@ class Driver {
 
   send(signal: Signal): void {
     this.now += 1_000;
-    const input = { now: this.now, stem: STEM, gate: allowAll };
+    const clientToolTimeoutMs = CLIENT_STEPS * 1_000;
+    const input = { now: this.now, stem: STEM, gate: allowAll, clientToolTimeoutMs };
     const decisions = plan(this.state, signal, input);
     expect(plan(this.state, signal, input), "PLAN-1").toEqual(decisions);
     const transition = reduce(beginTransition(this.state), decisions, this.now);
@@ -280,7 +326,7 @@ function store(): ConversationStore {
 describe("the core under random signals", () => {
   const steps = fc.array(step, { minLength: 1, maxLength: 60 });
 
-  test("A71 PLAN-1 EFFECT-1 TURN-1 every active turn waits for exactly one effect, and what is finished stays so", () => {
+  test("A71 PLAN-1 EFFECT-1 CLIENTTOOL-3 TURN-1 every active turn waits for exactly one effect or its client, and what is finished stays so", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = new Driver();
@@ -288,7 +334,12 @@ describe("the core under random signals", () => {
           const signal = signalOf(driver.state, next);
           if (signal !== null) driver.send(signal);
           const effects = effectsOf(driver.state);
-          expect(effects.map(({ turn }) => turn.n).sort()).toEqual([...driver.state.active.keys()].sort());
+          const active = [...driver.state.active.values()];
+          const working = active.filter((turn) => !waitsForClient(turn));
+          expect(effects.map(({ turn }) => turn.n).sort()).toEqual(working.map(({ n }) => n).sort());
+          const due = dueIn(driver.state, driver.now);
+          if (working.length === 0) expect(due === null).toBe(active.length === 0);
+          else expect(due).toBeLessThanOrEqual(HEARTBEAT_MS);
         }
         const ends = driver.finished.map(({ n }) => n);
         expect(new Set(ends).size, "TURN-1").toBe(ends.length);
@@ -776,7 +827,7 @@ describe("models, their failures and their answers", () => {
       ["content_filter", "refused"],
     ] as const) {
       const driver = new Driver();
-      driver.send(user("go", OUTPUT));
+      driver.send(user("go", [], OUTPUT));
       answer(driver, { text: '{"n": ', finishReason });
       const { error } = viewOf(driver);
       expect(error).toMatchObject({ code: "OUTPUT_INVALID", retriable: true });
@@ -786,7 +837,7 @@ describe("models, their failures and their answers", () => {
 
   test("OUTPUT-2 an empty answer is withdrawn too, and a repair has all of the model's attempts", () => {
     const driver = new Driver();
-    driver.send(user("go", OUTPUT));
+    driver.send(user("go", [], OUTPUT));
     answer(driver, { text: " " });
     expect(driver.live.at(-1)).toMatchObject({ type: "message.reset", data: { reason: "invalid_output" } });
     fail(driver, "transient");
@@ -913,7 +964,7 @@ describe("models, their failures and their answers", () => {
 
   test("CONTEXT-2 withdrawn answers stand where they were given, in every later request", () => {
     const driver = new Driver(5);
-    driver.send(user("go", OUTPUT));
+    driver.send(user("go", [], OUTPUT));
     answer(driver, { text: "one" });
     answer(driver, { toolCalls: toolCalls(1), text: "hm" });
     const [operation] = pendingOperations(active(driver));

@@ -42,6 +42,18 @@ interface Scenario {
   tries?: string[];
 }
 
+/** What the client runs itself. */
+const CLIENT = {
+  tools: [
+    {
+      name: "ask",
+      description: "Asks the user.",
+      inputSchema: { type: "object", properties: { n: { type: "number" } } },
+    },
+  ],
+  run: (name: string, input: unknown) => JSON.parse(JSON.stringify({ name, input })),
+};
+
 const SCENARIOS: Scenario[] = [
   { title: "text only, two turns", rounds: [], messages: ["Hello", "And again"] },
   {
@@ -81,6 +93,27 @@ const SCENARIOS: Scenario[] = [
     messages: ["Go"],
     tries: ["Not JSON", '{"n": "one"}', '{"n": 1}'],
   },
+  {
+    title: "two tools of the client",
+    rounds: [
+      [
+        ["ask", { n: 1 }],
+        ["ask", { n: 2 }],
+      ],
+    ],
+    messages: ["Go"],
+  },
+  {
+    title: "a client's, a pure and a once tool in one reply",
+    rounds: [
+      [
+        ["ask", { n: 1 }],
+        ["look_up", { n: 2 }],
+        ["charge", { n: 3 }],
+      ],
+    ],
+    messages: ["Go"],
+  },
 ];
 
 const OUTPUT = { name: "answer", schema: { type: "object", properties: { n: { type: "number" } } } };
@@ -103,6 +136,7 @@ function options(scenario: Scenario, runs: Runs): WorldOptions {
     messages: scenario.messages,
     ...(scenario.fallback ? { spoil: withFallback } : {}),
     ...(scenario.tries === undefined ? {} : { output: OUTPUT }),
+    client: CLIENT,
     provider(body) {
       if (scenario.fallback && body.model !== "second") return failingPayloads("Half of ", "invalid_api_key");
       if (scenario.tries !== undefined)

@@ -48,7 +48,9 @@ describe.each(
   const statuses = new Set<number>(errors.map((code) => PROBLEM_STATUS[code]));
 
   async function check(bytes: Uint8Array): Promise<void> {
-    const target = path.replace(":id", path.startsWith("/api/agents") ? agent : conversation);
+    const target = path
+      .replace(":id", path.startsWith("/api/agents") ? agent : conversation)
+      .replace(":operationId", "op_01JD0000000000000000000000");
     expect(target, "the path has parameters that this test does not know").not.toContain(":");
     const response = await send(target, { method: method.toUpperCase(), body: bytes }, principal);
     const text = await response.text();

@@ -109,7 +109,7 @@ export class TestConversation {
   }
 
   /** Sends a message; its turn is accepted when this resolves. */
-  async say(content: Content, more: Omit<Partial<StartTurn>, "content"> = {}) {
+  async say(content: Content, more: Omit<StartTurn, "content"> = {}) {
     return call<{ turnId: string; messageId: string }>("POST", `${this.path}/turns`, 202, {
       content,
       ...more,
@@ -119,7 +119,7 @@ export class TestConversation {
   /** Starts a turn that the provider answers by a script. */
   async play(
     script: Omit<Script, "key"> | ((key: string) => Omit<Script, "key">),
-    more: Omit<Partial<StartTurn>, "content"> = {},
+    more: Omit<StartTurn, "content"> = {},
   ) {
     const play = new Play(script);
     const { turnId } = await this.say(play.content, more);
@@ -135,6 +135,13 @@ export class TestConversation {
 
   view(): Promise<ConversationView> {
     return call("GET", this.path, 200);
+  }
+
+  /** Gives the result of a tool that the client runs; the status and the body of the answer. */
+  async result(operationId: string, outcome: object): Promise<[status: number, body: object]> {
+    const path = `${this.path}/operations/${operationId}/result`;
+    const response = await request(path, { method: "POST", body: JSON.stringify(outcome) });
+    return [response.status, await response.json<object>()];
   }
 
   turn(turnId: string): Promise<TurnView> {

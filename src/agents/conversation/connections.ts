@@ -42,6 +42,8 @@ export interface ConnectionHost {
   opening(principal: Principal, from: number | undefined): Iterable<OpeningSlice>;
   /** Answers what this client alone is told. */
   startTurn(principal: Principal, frame: Extract<ClientFrame, { type: "turn.start" }>): Promise<Frame[]>;
+  /** Resolves when the result is recorded, now or before. */
+  submitResult(principal: Principal, frame: Extract<ClientFrame, { type: "tool.result" }>): Promise<void>;
   /** Open connections, this one included. */
   connections(): number;
   now(): number;
@@ -117,15 +119,18 @@ export async function receiveFrame(host: ConnectionHost, client: Client, message
     const value = parseMessage(message);
     ref = refOf(value);
     const frame = parseClientFrame(value);
-    const principal = client.state?.principal;
+    // SAFETY: the state is the plain data that `openConnection` put there; the SDK's type only freezes it.
+    const principal = client.state?.principal as Principal | undefined;
     if (principal === undefined) throw new DramatisError("UNAUTHENTICATED", "Connect again.");
     switch (frame.type) {
       case "ping":
         sendFrames(client, [ephemeralFrame("pong", {}, {}, host.now())]);
         return;
       case "turn.start":
-        // SAFETY: the state is the plain data that `openConnection` put there; the SDK's type only freezes it.
-        sendFrames(client, await host.startTurn(principal as Principal, frame));
+        sendFrames(client, await host.startTurn(principal, frame));
+        return;
+      case "tool.result":
+        await host.submitResult(principal, frame);
         return;
       default:
         frame satisfies never;

@@ -3,6 +3,7 @@
  * in `runtime.ts`; here every entrance is checked and answered.
  */
 import type { Connection, ConnectionContext, WSMessage } from "agents";
+import type { ToolSubmission } from "../../client/client-tools.ts";
 import { type Frame, UNAUTHORIZED_CLOSE } from "../../client/protocol.ts";
 import { readEntrance } from "../../http/sockets.ts";
 import { EventStore } from "../../memory/event-store.ts";
@@ -26,7 +27,14 @@ import { Publication } from "../publication.ts";
 import { SessionAgent } from "../session-agent.ts";
 import { Wakeups } from "../wakeups.ts";
 import { checkReader, checkSpeaker } from "./access.ts";
-import type { ConversationApi, CreateConversation, StartedTurn, StartTurn, SubscribeOptions } from "./api.ts";
+import type {
+  ConversationApi,
+  CreateConversation,
+  StartedTurn,
+  StartTurn,
+  SubmittedResult,
+  SubscribeOptions,
+} from "./api.ts";
 import { usageView } from "./call-views.ts";
 import { ConnectionGuard } from "./connection-guard.ts";
 import {
@@ -46,7 +54,8 @@ import { MAX_WATCHERS } from "./limits.ts";
 import { openingSlices } from "./opening.ts";
 import { ConversationQueries } from "./queries.ts";
 import { ConversationRuntime } from "./runtime.ts";
-import { startTurnSchema, subscribeSchema } from "./schemas.ts";
+import { parseSubmissions, startTurnSchema, subscribeSchema } from "./schemas.ts";
+import { checkHistory, seedEvents } from "./seed-history.ts";
 import type { ConversationServices } from "./services.ts";
 import { ConversationSessions, refused } from "./sessions.ts";
 import { normaliseSignal } from "./signals.ts";
@@ -55,9 +64,6 @@ import { ConversationStore } from "./store/conversation-store.ts";
 import { frameStream, type Listener, type OpeningSlice, Subscribers } from "./subscribers.ts";
 import { UsagePublication } from "./usage-publication.ts";
 import { conversationView } from "./views.ts";
-
-/** While turns are active the actor looks after them this often, in milliseconds; a crash costs at most as much. */
-const HEARTBEAT_MS = 10_000;
 
 /** The class `Conversation` of an application. */
 export function createConversationClass<Env extends Cloudflare.Env>(
@@ -72,7 +78,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     readonly #wakeups = new Wakeups({
       window: () => {
         this.#runtime.reconcile();
-        return this.#runtime.busy ? HEARTBEAT_MS : this.#usage.wake();
+        return this.#runtime.dueIn ?? this.#usage.wake();
       },
       directory: () => this.#publication.wake(),
       registration: () => this.#announceAgain(),
@@ -115,7 +121,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       executor: services.executor(this.env),
       gate: services.gate,
       ...(services.turnLimit === undefined ? {} : { turnLimit: services.turnLimit }),
-      window: { open: () => this.#wakeups.arm("window", HEARTBEAT_MS) },
+      ...(services.clientToolTimeoutMs === undefined
+        ? {}
+        : { clientToolTimeoutMs: services.clientToolTimeoutMs }),
+      window: { open: (milliseconds) => this.#wakeups.arm("window", milliseconds) },
       publish: (frames) => {
         if (frames.some(endsTurn)) this.#usage.changed();
         this.#subscribers.publish(frames);
@@ -134,6 +143,9 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         return repeated
           ? [ephemeralFrame("message.user", data, { turnId, messageId }, systemClock.now())]
           : [];
+      },
+      submitResult: async (principal, { v: _v, type: _type, ...result }) => {
+        await this.#submit(principal, [result]);
       },
       connections: () => [...this.#clients()].length,
       now: () => systemClock.now(),
@@ -182,14 +194,18 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async create(principal: Principal, input: CreateConversation) {
       return asResult(async () => {
-        const checked = validate(createConversationSchema, input);
+        checkHistory(input.history);
+        const { history = [], ...checked } = validate(createConversationSchema, input);
         const agent = await services.actors(this.env).agent(principal.tenant, checked.agentId);
         const part = unwrap(await agent.persona());
         const record = conversationRecord(principal, checked, part, systemClock.now());
+        const { agentId: sessionId, createdAt: now, listed } = record;
+        const events = seedEvents(history, { sessionId, userId: principal.subject, now, ids: systemIds });
         const armed: Promise<void>[] = [];
-        this.#runtime.create(record, () => armed.push(...this.#announce(record)));
+        const announce = () => armed.push(...this.#announce(record));
+        this.#runtime.create(record, listed === false ? undefined : announce, events);
         await Promise.all(armed);
-        await this.#publication.publish();
+        if (listed !== false) await this.#publication.publish();
         return conversationView(record, 0);
       });
     }
@@ -224,6 +240,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
           this.#subscribers.remove(listener);
         }
       });
+    }
+
+    async submitToolResults(principal: Principal, results: ToolSubmission[]) {
+      return asResult(() => this.#submit(principal, results));
     }
 
     /** The one door for signals from outside; `startTurn` is sugar for it. */
@@ -384,6 +404,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         caller: { type: "user", userId: principal.subject },
         data,
       });
+    }
+
+    async #submit(principal: Principal, results: ToolSubmission[]): Promise<SubmittedResult[]> {
+      checkSpeaker(this.#runtime.state.record, principal);
+      return this.#runtime.submit(parseSubmissions(results));
     }
 
     #opening(principal: Principal, from: number | undefined): Generator<OpeningSlice, void> {

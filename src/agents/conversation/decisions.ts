@@ -1,5 +1,5 @@
 /** What planning decides and the reducer applies: every change of a conversation's state is one of these. */
-import type { ModelReply, OutputSpec } from "../../adapters/types.ts";
+import type { ModelContext, ModelReply, OutputSpec, ToolSpec } from "../../adapters/types.ts";
 import type { Content } from "../../client/protocol.ts";
 import type { ErrorData } from "../../shared/errors.ts";
 import type { ToolResult } from "../executor/types.ts";
@@ -18,6 +18,8 @@ export type AgentDecision =
       content: Content;
       replyTo?: string;
       output?: OutputSpec;
+      tools?: readonly ToolSpec[];
+      toolChoice?: ModelContext["toolChoice"];
     }
   /** Ask the model, into a new message. `final` calls get no tools. */
   | { type: "CALL_LLM"; turn: number; final: boolean }
@@ -35,6 +37,8 @@ export type AgentDecision =
   | { type: "RECORD_MOVE"; turn: number; reply: ModelReply }
   | { type: "DISPATCH_TASK"; turn: number; operation: Omit<Operation, "item" | "reply"> }
   | { type: "RESUME_FROM_TOOL"; turn: number; item: number; result: ToolResult }
+  /** Nothing is left to do here but to wait for results from a client. */
+  | { type: "WAIT_FOR_CLIENT"; turn: number }
   /** Keep a reply that ends the turn: its text is the agent's message. */
   | { type: "APPEND_MESSAGE"; turn: number; reply: ModelReply }
   | { type: "COMPLETE_TURN"; turn: number }

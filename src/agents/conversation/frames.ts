@@ -36,6 +36,8 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
   switch (entry.type) {
     case "turn.started":
       return { ...common, type: "turn.started", data: { ...client, agentId } };
+    case "turn.waiting":
+      return { ...common, type: "turn.waiting", data: { reason: "client-tools" } };
     case "turn.completed": {
       const issues = Object.keys(turn.issues).length > 0 ? { issues: turn.issues } : {};
       const output = outputOf(turn);
@@ -62,8 +64,10 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
       return { ...message, type: "error", data };
     }
     case "tool.requested": {
-      const { name = "", input = {} } = turn.operations.find((candidate) => candidate.item === item) ?? {};
-      return { ...operation, type: "tool.requested", data: { name, input, async: false } };
+      const called = turn.operations.find((candidate) => candidate.item === item);
+      const { name = "", input = {} } = called ?? {};
+      const ran = called?.client ? { client: true as const } : {};
+      return { ...operation, type: "tool.requested", data: { name, input, async: false, ...ran } };
     }
     case "tool.completed":
     case "tool.failed": {

@@ -28,6 +28,11 @@ export const MAX_TURN_RESULTS = 8 * 1024 * 1024;
 /** What all active turns may hold together, inputs and results, in characters: the actor has them in memory. */
 export const MAX_ACTIVE_CONTENT = 16 * 1024 * 1024;
 
+/** Between two looks after the effects of active turns, in milliseconds; a crash costs at most as much. */
+export const HEARTBEAT_MS = 10_000;
+/** A client has this long to run a tool, in milliseconds, where the application says nothing. */
+export const CLIENT_TOOL_TIMEOUT_MS = 600_000;
+
 /** The longest a reply that only calls pure tools may stay uncommitted while they run, in milliseconds. */
 export const PURE_WINDOW_MS = 50;
 

@@ -104,6 +104,8 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       const next = { ...turn, operations, issues: success ? turn.issues : oneMoreFailure(turn) };
       return withTurn(transition, next, [entry(success ? "tool.completed" : "tool.failed", decision.item)]);
     }
+    case "WAIT_FOR_CLIENT":
+      return withTurn(transition, turn, [entry("turn.waiting")]);
     case "APPEND_MESSAGE":
       return withTurn(transition, recordReply(chain, turn, decision.reply, now), [
         entry("message.completed", turn.call?.item),
@@ -141,6 +143,8 @@ function startTurn(
     input: decision.content,
     ...(decision.replyTo === undefined ? {} : { replyTo: decision.replyTo }),
     ...(decision.output === undefined ? {} : { output: decision.output }),
+    ...(decision.tools === undefined ? {} : { tools: decision.tools }),
+    ...(decision.toolChoice === undefined ? {} : { toolChoice: decision.toolChoice }),
     status: "active",
     createdAt: now,
     firstSeq: state.seq + entries.length + 1,

@@ -12,8 +12,10 @@
  *        repeated message nor one that was refused does.
  */
 
-import type { OutputSpec } from "../../adapters/types.ts";
+import type { ToolSpec } from "../../adapters/types.ts";
+import type { ToolSubmission } from "../../client/client-tools.ts";
 import type { Content, Frame } from "../../client/protocol.ts";
+import type { SessionEvent } from "../../memory/types.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
@@ -21,13 +23,14 @@ import { parseContent } from "../../shared/content.ts";
 import { DramatisError, type ErrorData, toErrorData } from "../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
-import type { StartedTurn } from "./api.ts";
+import type { StartedTurn, StartTurn, SubmittedResult } from "./api.ts";
 import { ArmedWindow, type ArmedWindowPorts } from "./armed-window.ts";
 import { DeltaBuffer } from "./dispatch/delta-buffer.ts";
 import { type EffectHost, type EffectPorts, EffectRunner } from "./dispatch/effect-runner.ts";
-import { type Effect, effectOfTurn, effectsOf } from "./dispatch/effects.ts";
+import { dueIn, type Effect, effectOfTurn, effectsOf } from "./dispatch/effects.ts";
 import { ephemeralFrame, framesOf } from "./frames.ts";
 import { messageId, parseItemId, stemOf, turnId } from "./ids.ts";
+import { isRepeated } from "./planning/client-result.ts";
 import type { Gate } from "./planning/gate.ts";
 import { checkOutputSchema } from "./planning/output-schema.ts";
 import { plan } from "./planning/plan.ts";
@@ -35,7 +38,13 @@ import type { Transition } from "./reduce-turn.ts";
 import { beginTransition, reduce } from "./reducer.ts";
 import { SessionWindow } from "./session-window.ts";
 import type { EffectSignal, Signal, UserMessage } from "./signals.ts";
-import { type ConversationRecord, type ConversationState, finalReply, type Turn } from "./state.ts";
+import {
+  type ConversationRecord,
+  type ConversationState,
+  finalReply,
+  type Operation,
+  type Turn,
+} from "./state.ts";
 import { type Committed, ConversationStore } from "./store/conversation-store.ts";
 import { ToolStateStore } from "./store/tool-state.ts";
 
@@ -44,6 +53,8 @@ export interface ConversationPorts extends EffectPorts, ArmedWindowPorts {
   keyValue: KeyValue;
   ids: Ids;
   gate: Gate;
+  /** How long a client has to run a tool, in milliseconds; ten minutes when absent. */
+  clientToolTimeoutMs?: number;
   /** Turns that are accepted; absent = as many as come. Counted in memory: an actor that wakes counts anew. */
   turnLimit?: RateLimit;
   /** Takes frames in order, to be shown to whoever watches. */
@@ -67,7 +78,7 @@ export class ConversationRuntime {
     this.#window = new SessionWindow(this.store.events);
     this.#effects = new EffectRunner(ports, this.#effectHost());
     this.#toolState = new ToolStateStore(ports.keyValue);
-    this.#wakeup = new ArmedWindow(ports, () => this.busy);
+    this.#wakeup = new ArmedWindow(ports, () => this.dueIn);
     this.deltas = new DeltaBuffer(ports.clock, ports.publish);
     this.#turnBucket = ports.turnLimit === undefined ? null : tokenBucket(ports.turnLimit);
   }
@@ -93,9 +104,9 @@ export class ConversationRuntime {
     return this.#toolState;
   }
 
-  /** Creates the conversation; `beside` runs in the same transaction. */
-  create(record: ConversationRecord, beside?: () => void): void {
-    this.#state = this.store.create(record, beside);
+  /** Creates the conversation with what was said before; `beside` runs in the same transaction. */
+  create(record: ConversationRecord, beside?: () => void, history?: readonly SessionEvent[]): void {
+    this.#state = this.store.create(record, beside, history);
   }
 
   /** Takes up what a crash interrupted. Call once, when the actor wakes. */
@@ -105,11 +116,15 @@ export class ConversationRuntime {
     await this.#wakeup.whenArmed();
   }
 
-  /** Commits what could not be committed before, then starts every effect that the state calls for and that is not running. */
+  /**
+   * Commits what could not be committed before, gives up what clients have left unanswered for too long, then starts
+   * every effect that the state calls for and that is not running.
+   */
   reconcile(): void {
     if (!this.exists) return;
     // One at a time: while another outcome of a turn waits, that turn's effects must not start again.
     for (let left = this.#unsaved.length; left > 0; left--) this.#report(this.#unsaved.shift() ?? []);
+    this.#expire();
     for (const effect of effectsOf(this.state)) this.#start(effect);
   }
 
@@ -121,6 +136,11 @@ export class ConversationRuntime {
       .map(({ turnId, messageId, text }) =>
         ephemeralFrame("message.delta", { offset: 0, text }, { turnId, messageId }, now),
       );
+  }
+
+  /** In how many milliseconds `reconcile` must be called again; `null` if it need not be. */
+  get dueIn(): number | null {
+    return this.exists ? dueIn(this.state, this.ports.clock.now()) : null;
   }
 
   /** Whether turns are active. */
@@ -152,6 +172,50 @@ export class ConversationRuntime {
     if (turn === undefined) throw new Error("An accepted message has started a turn.");
     await this.#wakeup.whenArmed();
     return startedTurn(turn, false);
+  }
+
+  /**
+   * Takes results of tools that the client runs, all of them in one commit or none. Throws `NOT_FOUND` for an operation
+   * that there is not, `CONFLICT` for one that takes no result, or not this one. Resolves when they are durable and the
+   * turns that go on have their wake-up.
+   */
+  async submit(results: readonly ToolSubmission[]): Promise<SubmittedResult[]> {
+    this.#expire();
+    const found = results.map((given) => ({ ...this.#operation(given.operationId), given }));
+    const isNew = found.filter(({ operation, given }) => !isRepeated(operation, given));
+    this.#apply(
+      isNew.map(({ turn, operation, given }) => ({
+        type: "conversation.tool.submitted",
+        turn: turn.n,
+        item: operation.item,
+        outcome: given,
+      })),
+    );
+    await this.#wakeup.whenArmed();
+    return found.map(({ turn, given: { operationId } }) => ({
+      operationId,
+      turnId: turnId(turn.stem, turn.n),
+    }));
+  }
+
+  /** Throws `NOT_FOUND` for an id that names no operation of this conversation. */
+  #operation(id: string): { turn: Turn; operation: Operation } {
+    const address = parseItemId(id);
+    const turn = address?.prefix === "op" ? this.#turn(address.turn) : null;
+    const operation = turn?.operations.find(({ item }) => item === address?.item);
+    if (turn === null || operation === undefined || turn.stem !== address?.stem) {
+      throw new DramatisError("NOT_FOUND", "This conversation has no such operation.");
+    }
+    return { turn, operation };
+  }
+
+  /** What cannot be committed now is late again with the next heartbeat. */
+  #expire(): void {
+    try {
+      this.#apply([{ type: "conversation.cmd.expire" }]);
+    } catch (error) {
+      console.error(error);
+    }
   }
 
   /** What is left once a turn has begun; throws `RATE_LIMITED` where nothing is. */
@@ -186,9 +250,8 @@ export class ConversationRuntime {
     const turn = this.#turn(n);
     const same =
       turn !== null &&
-      canonicalJson(turn.input as Json) === canonicalJson(data.content as Json) &&
-      turn.replyTo === data.replyToMessageId &&
-      canonicalJson(outputJson(turn.output)) === canonicalJson(outputJson(data.output));
+      canonicalJson(bodyOf(turn.input, turn.replyTo, turn)) ===
+        canonicalJson(bodyOf(data.content, data.replyToMessageId, data));
     if (!same) {
       throw new DramatisError(
         "IDEMPOTENCY_CONFLICT",
@@ -199,8 +262,9 @@ export class ConversationRuntime {
   }
 
   /**
-   * Plans and commits signals as one transition, publishes it and starts its effects. The commit that makes the first
-   * turn active arms the wake-up, and so does every one after it until that has worked.
+   * Plans and commits signals as one transition, publishes it and starts its effects. A commit after which the actor is
+   * due earlier arms the wake-up (the first turn that becomes active, one that a client lets go on), and so does every
+   * one after it until that has worked.
    */
   #apply(signals: readonly Signal[], beside: (turn: number) => void = () => undefined): void {
     const now = this.ports.clock.now();
@@ -209,8 +273,9 @@ export class ConversationRuntime {
     if (transition.entries.length === 0) return;
     const { state, row } = this.#commit(transition, now, () => {
       beside(transition.state.turns);
-      const isFirst = before.active.size === 0 || !this.#wakeup.isArmed;
-      if (isFirst && transition.state.active.size > 0) void this.#wakeup.arm();
+      const due = dueIn(transition.state, now);
+      const isEarlier = due !== null && due < (dueIn(before, now) ?? Number.POSITIVE_INFINITY);
+      if (due !== null && (isEarlier || !this.#wakeup.isArmed)) void this.#wakeup.arm(due);
     });
     this.#state = state;
     this.#publish(
@@ -234,7 +299,9 @@ export class ConversationRuntime {
 
   /** Planning is pure: what it throws, it throws again. A defect there is final, not a fault of the store. */
   #transition(signals: readonly Signal[], now: number, stem: string): Transition {
-    const input = { now, stem, gate: this.ports.gate };
+    const { gate, clientToolTimeoutMs } = this.ports;
+    const limit = clientToolTimeoutMs === undefined ? {} : { clientToolTimeoutMs };
+    const input = { now, stem, gate, ...limit };
     try {
       return signals.reduce<Transition>(
         (current, signal) => reduce(current, plan(current.state, signal, input), now),
@@ -339,8 +406,14 @@ function checkTextOnly(content: Content): void {
   });
 }
 
-function outputJson(output: OutputSpec | undefined): Json {
-  return output === undefined ? null : { ...output };
+/** What a client asked for, to be compared. */
+function bodyOf(
+  content: Content,
+  replyTo: string | undefined,
+  { tools, toolChoice, output }: Pick<StartTurn, "toolChoice" | "output"> & { tools?: readonly ToolSpec[] },
+): Json {
+  // SAFETY: all of it was JSON when it came; what is absent becomes `null`.
+  return [content, replyTo ?? null, tools ?? null, toolChoice ?? null, output ?? null] as Json;
 }
 
 function startedTurn(turn: Turn, repeated: boolean): StartedTurn {

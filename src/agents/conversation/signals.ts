@@ -6,6 +6,7 @@
  */
 import { z } from "zod";
 import type { ModelError, ModelReply, RateLimitFeedback, TokenUsage } from "../../adapters/types.ts";
+import type { ToolOutcome } from "../../client/client-tools.ts";
 import { contentSchema, outputSchema } from "../../client/protocol.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ToolResult } from "../executor/types.ts";
@@ -57,6 +58,19 @@ export type EffectSignal =
     }
   | { type: "conversation.tool.completed"; turn: number; item: number; result: ToolResult };
 
+/** A client's result of a tool that it runs. */
+export interface ClientResult {
+  type: "conversation.tool.submitted";
+  turn: number;
+  item: number;
+  outcome: ToolOutcome;
+}
+
+/** What a client has not answered in time is given up. */
+export interface Expiry {
+  type: "conversation.cmd.expire";
+}
+
 /** The actor came back after its effects were lost. */
 export interface Recovery {
   type: "conversation.cmd.recover";
@@ -71,7 +85,7 @@ export interface Abandon {
   facts?: AttemptFacts;
 }
 
-export type Signal = UserMessage | EffectSignal | Recovery | Abandon;
+export type Signal = UserMessage | EffectSignal | ClientResult | Expiry | Recovery | Abandon;
 
 /** A client's key is at most this long. */
 export const MAX_KEY_LENGTH = 200;

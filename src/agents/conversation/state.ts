@@ -7,9 +7,11 @@
 import type {
   ErrorCategory,
   FinishReason,
+  ModelContext,
   OutputSpec,
   RateLimitFeedback,
   TokenUsage,
+  ToolSpec,
 } from "../../adapters/types.ts";
 import type { Content, TurnIssues } from "../../client/protocol.ts";
 import type { ToolEffect, VersionChain } from "../../library/types.ts";
@@ -28,6 +30,8 @@ export interface ConversationRecord {
   projectId: string;
   participants: { type: "user" | "agent"; id: string }[];
   chain: VersionChain;
+  /** Absent where it is in lists. */
+  listed?: false;
   /** Milliseconds since the epoch. */
   createdAt: number;
 }
@@ -78,6 +82,10 @@ export interface Turn {
   readonly replyTo?: string;
   /** What its answer must be: JSON of this schema. Absent = any text. */
   readonly output?: OutputSpec;
+  /** Tools that the client runs. */
+  readonly tools?: readonly ToolSpec[];
+  /** Of the turn's first model call; `auto` when absent. */
+  readonly toolChoice?: ModelContext["toolChoice"];
   readonly status: "active" | "completed" | "failed";
   readonly createdAt: number;
   readonly completedAt?: number;
@@ -175,6 +183,9 @@ export interface Operation {
   /** The pinned tool; `null` if the model named one that the agent does not have. */
   readonly tool: { library: string; id: string; version: number } | null;
   readonly effect: ToolEffect;
+  /** The client runs it, and the conversation waits for its result. */
+  readonly client?: true;
+  /** Of a client's tool: from the reply that asked for it on. */
   readonly timeoutMs: number;
   readonly input: JsonObject;
   /** The arguments as the model wrote them, where they were not a JSON object. */
@@ -192,6 +203,18 @@ export function nextEvent(sessions: Readonly<Record<string, number>>, sessionId:
 /** Operations without a result. */
 export function pendingOperations(turn: Turn): Operation[] {
   return turn.operations.filter((operation) => operation.result === undefined);
+}
+
+/** Whether all that an active turn still waits for are results from a client. */
+export function waitsForClient(turn: Turn): boolean {
+  if (turn.status !== "active" || turn.call !== null) return false;
+  const pending = pendingOperations(turn);
+  return pending.length > 0 && pending.every(({ client }) => client);
+}
+
+/** When a client's operation times out, in milliseconds since the epoch. */
+export function deadlineOf(turn: Turn, { reply, timeoutMs }: Operation): number {
+  return (turn.replies[reply]?.at ?? turn.createdAt) + timeoutMs;
 }
 
 /** The agent's message of a finished turn, or of one that is about to finish: the reply without tool calls. */

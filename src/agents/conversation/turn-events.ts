@@ -44,7 +44,7 @@ interface ReplyMetadata {
   providerMessageId?: string;
   native?: NativeReply;
   /** Per tool call, in order: what the operation had beside name and input. */
-  operations?: Pick<Operation, "tool" | "effect" | "timeoutMs" | "invalidArguments">[];
+  operations?: Pick<Operation, "tool" | "effect" | "client" | "timeoutMs" | "invalidArguments">[];
 }
 
 /** The session events of a completed turn, in order, numbered from `turn.events.from`. */
@@ -111,9 +111,10 @@ function replyMetadata(turn: Turn, reply: Reply, operations: readonly Operation[
     ...(operations.length === 0
       ? {}
       : {
-          operations: operations.map(({ tool, effect, timeoutMs, invalidArguments }) => ({
+          operations: operations.map(({ tool, effect, client, timeoutMs, invalidArguments }) => ({
             tool,
             effect,
+            ...(client ? { client } : {}),
             timeoutMs,
             ...(invalidArguments === undefined ? {} : { invalidArguments }),
           })),

@@ -117,12 +117,13 @@ export function movesOf(turn: Turn): MoveView[] {
 }
 
 function toolParts(turn: Turn, operation: Operation): Pick<MoveView, "toolCall" | "toolResult"> {
-  const { name, tool, input, result } = operation;
+  const { name, tool, input, client, result } = operation;
   const toolCall = {
     operationId: operationId(turn.stem, turn.n, operation.item),
     name,
     toolId: tool === null ? null : tool.library === "" ? tool.id : `${tool.library}/${tool.id}`,
     input,
+    ...(client ? { client } : {}),
   };
   if (result === undefined) return { toolCall };
   const outcome = result.success
@@ -147,12 +148,13 @@ function rawReply(reply: Reply, operations: readonly Operation[]): Json {
 }
 
 export function operationView(turn: Turn, operation: Operation): OperationView {
-  const { name, input, result } = operation;
+  const { name, input, client, result } = operation;
   const base = {
     id: operationId(turn.stem, turn.n, operation.item),
     turnId: turnId(turn.stem, turn.n),
     name,
     input,
+    ...(client ? { client } : {}),
   };
   if (result === undefined) return { ...base, state: "running" };
   return result.success

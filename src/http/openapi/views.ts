@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import type { AgentIdentity } from "../../agents/agent/api.ts";
-import type { JournalEntryView, TurnView } from "../../agents/conversation/api.ts";
+import type { JournalEntryView, SubmittedResult, TurnView } from "../../agents/conversation/api.ts";
 import { ENTRY_TYPES } from "../../agents/conversation/journal-entry.ts";
 import type { DeadLetterView } from "../../agents/mailbox/dead-letter.ts";
 import {
@@ -22,7 +22,7 @@ import { PROBLEM_CODES, type Problem } from "../problem.ts";
 import { agentId, conversationId, count, json, messageId, operationId, time, turnId } from "./scalars.ts";
 import { dollars, providerCall, turnUsage, usage } from "./usage-views.ts";
 
-export { agentId, conversationId, turnId };
+export { agentId, conversationId, operationId, turnId };
 
 const persona = personaSchema.meta({
   id: "Persona",
@@ -114,7 +114,13 @@ const move = z
     sequence: z.int().min(1),
     reasoning: z.exactOptional(z.string()),
     toolCall: z.exactOptional(
-      z.strictObject({ operationId, name: z.string(), toolId: z.string().nullable(), input: json }),
+      z.strictObject({
+        operationId,
+        name: z.string(),
+        toolId: z.string().nullable(),
+        input: json,
+        client: z.exactOptional(z.literal(true).meta({ description: "The client runs it." })),
+      }),
     ),
     toolResult: z.exactOptional(
       z.strictObject({
@@ -153,6 +159,10 @@ export const turn: z.ZodType<TurnView> = z
 export const startedTurn = z
   .strictObject({ turnId, messageId: messageId.meta({ description: "Id of the user's message." }) })
   .meta({ id: "StartedTurn" });
+
+export const submittedResult: z.ZodType<SubmittedResult> = z
+  .strictObject({ operationId, turnId })
+  .meta({ id: "SubmittedResult" });
 
 export const journalEntry: z.ZodType<JournalEntryView> = z
   .strictObject({

@@ -7,7 +7,7 @@
  * CONTEXT-2  A later call of a cycle has the earlier call's messages unchanged in front: with an answer that was
  *            withdrawn comes what was wrong with it, and both stay.
  */
-import type { ModelContext } from "../../../adapters/types.ts";
+import type { ModelContext, ToolSpec } from "../../../adapters/types.ts";
 import type { VersionChain } from "../../../library/types.ts";
 import type { EventWindow } from "../../../memory/event-store.ts";
 import { eventToMessage } from "../../../memory/events.ts";
@@ -25,24 +25,35 @@ export function baseContext(
   turn: Turn,
 ): ModelContext {
   return {
-    ...frameOf(chain),
+    ...frameOf(chain, turn.tools),
     ...(turn.output === undefined ? {} : { output: turn.output }),
     cache: { key: id, stableMessages: history.length },
     messages: [...history, ...messagesOf(turnEvents(turn).slice(0, 1))],
-    toolChoice: turn.call?.final ? "none" : "auto",
+    toolChoice: turn.call?.final ? "none" : isFirstReply(turn) ? (turn.toolChoice ?? "auto") : "auto",
   };
 }
 
-/** What is sent in every call. */
-function frameOf({ persona, tools }: VersionChain): Pick<ModelContext, "systemInstructions" | "tools"> {
+/** Whether the model has yet to answer for the first time, be it with what was withdrawn. */
+function isFirstReply({ replies, repairs = [] }: Turn): boolean {
+  return replies.length + repairs.length === 0;
+}
+
+/** What is sent in every call: the agent's tools first, so that a prompt begins alike whatever a client brings. */
+function frameOf(
+  { persona, tools }: VersionChain,
+  brought: readonly ToolSpec[] = [],
+): Pick<ModelContext, "systemInstructions" | "tools"> {
   const { systemPrompt, instructions = [] } = persona.definition.identity;
   return {
     systemInstructions: [systemPrompt, ...instructions],
-    tools: tools.map(({ definition: { name, description, inputSchema } }) => ({
-      name,
-      description,
-      inputSchema,
-    })),
+    tools: [
+      ...tools.map(({ definition: { name, description, inputSchema } }) => ({
+        name,
+        description,
+        inputSchema,
+      })),
+      ...brought,
+    ],
   };
 }
 
@@ -79,10 +90,9 @@ const MAX_CONTEXT_TOKENS = 60_000;
 /** Tokens of one tool result of a past turn that a model is given: by then it has drawn its conclusion. */
 const MAX_PAST_RESULT_TOKENS = 2_048;
 
-/** Tokens that the history may take beside what is sent in every call. */
-export function historyBudget(chain: VersionChain): number {
-  const { systemInstructions, tools } = frameOf(chain);
-  return MAX_CONTEXT_TOKENS - frameTokens({ systemInstructions, tools });
+/** Tokens that the history may take beside what is sent in every call, and the tools that a client brings. */
+export function historyBudget(chain: VersionChain, brought?: readonly ToolSpec[]): number {
+  return MAX_CONTEXT_TOKENS - frameTokens(frameOf(chain, brought));
 }
 
 /**

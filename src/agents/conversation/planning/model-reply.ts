@@ -5,12 +5,12 @@
  *           its text, not where calls were cut off, and not beyond `MAX_NATIVE_LENGTH`.
  */
 import type { ModelReply, RequestedToolCall } from "../../../adapters/types.ts";
-import { maxMovesPerTurn } from "../../../library/persona.ts";
 import type { AgentDecision } from "../decisions.ts";
 import { MAX_CALLS_PER_REPLY, MAX_NATIVE_LENGTH, NOTICES } from "../limits.ts";
 import type { EffectSignal } from "../signals.ts";
-import type { ConversationState } from "../state.ts";
+import type { ConversationState, Operation } from "../state.ts";
 import { callingTurn } from "./calling-turn.ts";
+import { planNext } from "./next.ts";
 import { planOutput } from "./output.ts";
 import type { PlanInput } from "./plan.ts";
 import { checkToolCall } from "./tool-call.ts";
@@ -20,7 +20,7 @@ type Completed = Extract<EffectSignal, { type: "conversation.llm.completed" }>;
 export function planModelReply(
   state: ConversationState,
   signal: Completed,
-  { gate }: PlanInput,
+  input: PlanInput,
 ): AgentDecision[] {
   const turn = callingTurn(state, signal);
   if (turn?.call == null) return [];
@@ -44,17 +44,14 @@ export function planModelReply(
     { type: "RECORD_MOVE", turn: n, reply: kept(reply, { text: reply.text, toolCalls: calls }) },
   ];
   const used = new Set(turn.operations.map((operation) => operation.toolCallId));
-  let pending = 0;
+  const pending: Pick<Operation, "client">[] = [];
   for (const call of calls) {
     const toolCallId = unusedId(call, used);
-    const operation = checkToolCall(state.record, { ...call, id: toolCallId }, gate);
-    if (operation.result === undefined) pending += 1;
+    const operation = checkToolCall(state.record, turn, { ...call, id: toolCallId }, input);
+    if (operation.result === undefined) pending.push(operation);
     decisions.push({ type: "DISPATCH_TASK", turn: turn.n, operation });
   }
-  if (pending === 0) {
-    decisions.push({ type: "CALL_LLM", turn: turn.n, final: isLastMove(state, turn.replies.length + 1) });
-  }
-  return decisions;
+  return [...decisions, ...planNext(state, turn.n, pending, turn.replies.length + 1)];
 }
 
 /** What is kept of a reply (NATIVE-2). */
@@ -63,11 +60,6 @@ function kept(reply: ModelReply, parts: Pick<ModelReply, "text" | "toolCalls">):
   const isWhole = parts.text === reply.text && parts.toolCalls.length === reply.toolCalls.length;
   const isKept = native !== undefined && isWhole && JSON.stringify(native).length <= MAX_NATIVE_LENGTH;
   return { ...rest, ...parts, ...(isKept ? { native } : {}) };
-}
-
-/** Whether the next call is beyond the moves the persona allows. */
-export function isLastMove(state: ConversationState, replies: number): boolean {
-  return replies >= maxMovesPerTurn(state.record.chain.persona.definition);
 }
 
 /** Results are matched to calls by id, so an id may stand only once in a turn. */

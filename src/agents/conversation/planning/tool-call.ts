@@ -5,24 +5,32 @@
 import type { RequestedToolCall } from "../../../adapters/types.ts";
 import { isJsonObject } from "../../../shared/json.ts";
 import type { ToolErrorCode, ToolResult } from "../../executor/types.ts";
-import type { ConversationRecord, Operation } from "../state.ts";
+import { CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
+import type { ConversationRecord, Operation, Turn } from "../state.ts";
+import { clientToolDefinition } from "./client-tools.ts";
 import type { Gate } from "./gate.ts";
+import type { PlanInput } from "./plan.ts";
 import { violations } from "./schema-check.ts";
 
 export function checkToolCall(
   record: ConversationRecord,
+  { tools = [] }: Pick<Turn, "tools">,
   call: RequestedToolCall,
-  gate: Gate,
+  { gate, clientToolTimeoutMs = CLIENT_TOOL_TIMEOUT_MS }: Pick<PlanInput, "gate" | "clientToolTimeoutMs">,
 ): Omit<Operation, "item" | "reply"> {
   const pinned = record.chain.tools.find((tool) => tool.definition.name === call.name);
+  const brought = pinned === undefined ? tools.find(({ name }) => name === call.name) : undefined;
+  const definition =
+    brought === undefined ? pinned?.definition : clientToolDefinition(brought, clientToolTimeoutMs);
   const input = isJsonObject(call.arguments) ? call.arguments : {};
   const operation = {
     toolCallId: call.id,
     name: call.name,
     tool:
       pinned === undefined ? null : { library: pinned.library ?? "", id: pinned.id, version: pinned.version },
-    effect: pinned?.definition.effect ?? "pure",
-    timeoutMs: pinned?.definition.timeoutMs ?? 0,
+    effect: definition?.effect ?? "pure",
+    ...(brought === undefined ? {} : { client: true as const }),
+    timeoutMs: definition?.timeoutMs ?? 0,
     input,
     ...(call.invalidArguments === undefined ? {} : { invalidArguments: call.invalidArguments }),
   } as const;
@@ -30,15 +38,15 @@ export function checkToolCall(
     ...operation,
     result: failure(call.id, code, message),
   });
-  if (pinned === undefined) return refuse("NOT_FOUND", `There is no tool named "${call.name}".`);
+  if (definition === undefined) return refuse("NOT_FOUND", `There is no tool named "${call.name}".`);
   if (call.invalidArguments !== undefined) {
     return refuse("INVALID_INPUT", "The arguments are not a JSON object.");
   }
   // A schema that cannot be checked finds nothing: the tool's own check remains.
-  const problems = violations(pinned.definition.inputSchema, input) ?? [];
+  const problems = violations(definition.inputSchema, input) ?? [];
   if (problems.length > 0) return refuse("INVALID_INPUT", problems.join("; "));
   const { tenant, projectId, agentId, id: conversationId } = record;
-  if (!isAllowed(() => gate(pinned.definition, input, { tenant, projectId, agentId, conversationId }))) {
+  if (!isAllowed(() => gate(definition, input, { tenant, projectId, agentId, conversationId }))) {
     return refuse("PERMISSION_DENIED", `The tool "${call.name}" is not allowed here.`);
   }
   return operation;

@@ -61,8 +61,15 @@ export class ConversationStore {
     return { record, seq: lastSeq(row), turns, sessions, usage, active };
   }
 
-  /** Creates the tables and the record, `beside` in the same transaction. Throws `CONFLICT` if the conversation exists. */
-  create(record: ConversationRecord, beside: () => void = () => undefined): ConversationState {
+  /**
+   * Creates the tables, the record and the first events of its agent's session, `beside` in the same transaction. Throws
+   * `CONFLICT` if the conversation exists.
+   */
+  create(
+    record: ConversationRecord,
+    beside: () => void = () => undefined,
+    history: readonly SessionEvent[] = [],
+  ): ConversationState {
     return this.database.transaction(() => {
       if (this.#record.get() !== undefined) {
         throw new DramatisError("CONFLICT", "This conversation exists already.");
@@ -72,9 +79,11 @@ export class ConversationStore {
       this.events.createTable();
       this.#record.put(record);
       const row: JournalRow = { seq: 1, at: record.createdAt, entries: [{ type: "conversation.started" }] };
-      this.journal.append(row, { turns: 0, sessions: {}, active: [] });
+      const sessions = history.length === 0 ? {} : { [record.agentId]: history.length };
+      this.journal.append(row, { turns: 0, sessions, active: [] });
+      this.events.append(record.agentId, 0, history);
       beside();
-      return { record, seq: lastSeq(row), turns: 0, sessions: {}, usage: NO_USAGE, active: new Map() };
+      return { record, seq: lastSeq(row), turns: 0, sessions, usage: NO_USAGE, active: new Map() };
     });
   }
 
