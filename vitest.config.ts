@@ -4,6 +4,8 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
+    // One more than a two-core machine gets by itself: most of the time a file waits for processes of its own.
+    maxWorkers: 2,
     projects: [
       { test: { name: "node", include: ["test/node/**/*.test.ts"], testTimeout: 30_000 } },
       {

@@ -1,10 +1,10 @@
 /**
- * `npm run bench [-- CASE [OPTIONS]]`: runs the case on plain workerd, prints its results, and
- * stores them unless options made it another one.
+ * `npm run bench [-- CASE [OPTIONS]]`: runs the case, prints its results, and stores them unless options made it another one.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { decodeVerdict, runDecode } from "./decode/case.ts";
 import { formatTable, type ResultRow, replaceResults } from "./harness/results.ts";
 import { runKills } from "./kills/case.ts";
 import { serveTurns } from "./turns/case.ts";
@@ -17,7 +17,11 @@ interface Case {
   verdict?(rows: readonly ResultRow[]): string[];
 }
 
-const CASES: Record<string, Case> = { turns: { run: serveTurns, verdict }, kills: { run: runKills } };
+const CASES: Record<string, Case> = {
+  turns: { run: serveTurns, verdict },
+  decode: { run: runDecode, verdict: decodeVerdict },
+  kills: { run: runKills },
+};
 
 async function main(name: string | undefined, options: readonly string[]): Promise<void> {
   const names = name === undefined ? Object.keys(CASES) : [name];

@@ -2,6 +2,7 @@
  * The composition root: an application's libraries and policies in, its Worker out. The only place that knows every
  * part; everything else gets what it needs as a port.
  */
+import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
 import { createModelGateway, secretsOf } from "./adapters/gateway.ts";
 import { adapterFor } from "./adapters/lookup.ts";
@@ -12,6 +13,7 @@ import { createConversationClass } from "./agents/conversation/conversation.ts";
 import { allowAll, type Gate } from "./agents/conversation/planning/gate.ts";
 import { type ExecutorService, serviceExecutor } from "./agents/executor/client.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
+import { AttachmentStore } from "./attachments/attachment-store.ts";
 import { D1Directory } from "./directory/d1-directory.ts";
 import { D1DeadLetters, type DeadLetterDirectory } from "./directory/dead-letters.ts";
 import type { Directory } from "./directory/directory.ts";
@@ -22,6 +24,7 @@ import { checkJwtConfiguration, isJwtConfigured, type JwtEnv } from "./http/jwt.
 import type { Library } from "./library/define.ts";
 import { CodeRegistry } from "./library/registry.ts";
 import { durableActors } from "./ports/workers/actor-directory.ts";
+import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
 import { systemClock } from "./ports/workers/system.ts";
 import { DramatisError, type Result } from "./shared/errors.ts";
 import { completeLimits, type Limits } from "./shared/limits.ts";
@@ -34,6 +37,8 @@ export interface DramatisEnv extends ModelEnvironment, LocalEnv, JwtEnv {
   Executor: ExecutorService;
   /** The directory; without it everything works but lists. */
   DB?: D1Database;
+  /** Attachments; without it what users say is text. */
+  BUCKET?: R2Bucket;
   /** Workers AI. */
   AI?: Ai;
   /** Counts the requests of each principal; without it every isolate counts on its own. */
@@ -53,6 +58,8 @@ export interface DramatisOptions {
     default?: ModelProfile;
     /** Reaches the models; absent = the built-in providers. */
     gateway?: (env: DramatisEnv) => ModelGateway;
+    /** The AI SDK's models by their ids, for profiles of the provider `ai-sdk`; `undefined` for an unknown id. */
+    languageModels?: (modelId: string, env: DramatisEnv) => LanguageModelV4 | undefined;
   };
   /** How much a caller may do; absent = the defaults of `Limits`. */
   limits?: Limits;
@@ -63,6 +70,8 @@ export interface DramatisOptions {
   /** Agents that every runtime has from its first request on, in the tenant `local` unless they say otherwise. */
   agents?: (CreateAgent & { tenant?: string })[];
 }
+
+type Models = NonNullable<DramatisOptions["models"]>;
 
 /**
  * The Worker of an application. Export its classes under their own names, and its handler as the default.
@@ -79,11 +88,14 @@ export function dramatis(options: DramatisOptions) {
   const limits = completeLimits(options.limits);
   const deadLetters = (env: DramatisEnv): DeadLetterDirectory | null =>
     env.DB === undefined ? null : new D1DeadLetters(env.DB);
+  const attachments = (env: DramatisEnv): AttachmentStore | null =>
+    env.BUCKET === undefined ? null : new AttachmentStore(new R2ObjectStore(env.BUCKET));
   const http = createHttpApp<DramatisEnv>({
     authorize: options.authorize ?? defaultAuthorize,
     actors: durableActors,
     directory: (env) => directory(env) ?? unavailable(),
     deadLetters: (env) => deadLetters(env) ?? unavailable(),
+    attachments: (env) => attachments(env) ?? noBucket(),
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
       await checkExecutor(env);
@@ -95,11 +107,12 @@ export function dramatis(options: DramatisOptions) {
   });
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
-      gateway: options.models?.gateway ?? builtInGateway,
+      gateway: options.models?.gateway ?? ((env) => builtInGateway(env, options.models)),
       executor: (env) => serviceExecutor(env.Executor),
       actors: durableActors,
       directory,
       deadLetters,
+      attachments,
       adapters: adapterFor,
       gate: options.gate ?? allowAll,
       clientToolTimeoutMs: limits.clientToolMs,
@@ -116,12 +129,13 @@ export function dramatis(options: DramatisOptions) {
   };
 }
 
-function builtInGateway(env: DramatisEnv): ModelGateway {
+function builtInGateway(env: DramatisEnv, { languageModels }: Models = {}): ModelGateway {
   return createModelGateway({
     secret: secretsOf(env),
     fetch: (input, init) => fetch(input, init),
     clock: systemClock,
     ...(env.AI === undefined ? {} : { ai: env.AI }),
+    ...(languageModels === undefined ? {} : { languageModel: (modelId) => languageModels(modelId, env) }),
   });
 }
 
@@ -162,6 +176,13 @@ async function seed(env: DramatisEnv, agents: (CreateAgent & { tenant?: string }
       `The agent "${agent.id}" could not be created: ${created.error.message}`,
     );
   }
+}
+
+function noBucket(): never {
+  throw new DramatisError(
+    "UNAVAILABLE",
+    "Attachments need the R2 binding `BUCKET`; add it to the Worker's configuration.",
+  );
 }
 
 function unavailable(): never {

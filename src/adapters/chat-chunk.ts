@@ -1,7 +1,8 @@
 /** Reads the chunks and the whole replies of the Chat Completions protocol. */
 import { z } from "zod";
 import type { JsonObject } from "../shared/json.ts";
-import { isJsonObject } from "../shared/json.ts";
+import { isJson, isJsonObject } from "../shared/json.ts";
+import type { ChatReasoning } from "./chat-native.ts";
 import type { ChatPiece } from "./chat-stream.ts";
 import type { ToolCallFragment } from "./tool-call-slots.ts";
 import type { TokenUsage } from "./types.ts";
@@ -15,6 +16,7 @@ export const toolCallSchema = z.object({
   name: text,
   arguments: z.unknown().optional(),
   function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),
+  extra_content: z.unknown().optional(),
 });
 
 const contentPart = z.object({ type: text, text }).transform((part) => part.text ?? "");
@@ -23,6 +25,7 @@ const messageSchema = z.object({
   content: z.union([z.string(), z.array(contentPart).transform((parts) => parts.join(""))]).nullish(),
   reasoning_content: text,
   reasoning: text.catch(undefined),
+  reasoning_details: z.array(z.json()).nullish().catch(undefined),
   refusal: text,
   tool_calls: z.array(toolCallSchema).nullish(),
 });
@@ -58,9 +61,19 @@ export function readChatChunk(chunk: JsonObject): ChatPiece | undefined {
     // A refusal is what the model says instead of an answer.
     text: (message?.content ?? "") + (message?.refusal ?? ""),
     reasoning: message?.reasoning_content ?? message?.reasoning ?? "",
+    kept: toReasoning(message),
     toolCalls: (message?.tool_calls ?? []).map(toFragment),
     ...(choice.finish_reason ? { finish: choice.finish_reason } : {}),
     isWhole: choice.message !== null && choice.message !== undefined,
+  };
+}
+
+function toReasoning(message: z.infer<typeof messageSchema> | null | undefined): ChatReasoning {
+  const { reasoning_details: details, reasoning_content: content, reasoning } = message ?? {};
+  return {
+    ...(details ? { reasoning_details: details } : {}),
+    ...(content ? { reasoning_content: content } : {}),
+    ...(reasoning ? { reasoning } : {}),
   };
 }
 
@@ -74,6 +87,9 @@ export function toFragment(call: z.infer<typeof toolCallSchema>): ToolCallFragme
     ...(input === null || input === undefined
       ? {}
       : { arguments: typeof input === "string" ? input : JSON.stringify(input) }),
+    ...(isJsonObject(call.extra_content) && isJson(call.extra_content)
+      ? { extra: { extra_content: call.extra_content } }
+      : {}),
   };
 }
 
@@ -81,15 +97,21 @@ export function toFragment(call: z.infer<typeof toolCallSchema>): ToolCallFragme
 export function readUsage(value: unknown): TokenUsage | undefined {
   if (!isJsonObject(value)) return undefined;
   const breakdown = Object.entries(value).filter(([, detail]) => isJsonObject(detail));
+  const { prompt_tokens_details: input, completion_tokens_details: output } = value;
+  const ofInput = isJsonObject(input) ? input : {};
   const usage: TokenUsage = {
     ...count("inputTokens", value.prompt_tokens),
+    ...count("cachedInputTokens", ofInput.cached_tokens ?? value.prompt_cache_hit_tokens),
+    ...count("cacheWriteTokens", ofInput.cache_write_tokens),
     ...count("outputTokens", value.completion_tokens),
+    ...count("reasoningTokens", isJsonObject(output) ? output.reasoning_tokens : undefined),
     ...count("totalTokens", value.total_tokens),
     ...(breakdown.length === 0 ? {} : { breakdown: Object.fromEntries(breakdown) }),
   };
   return Object.keys(usage).length === 0 ? undefined : usage;
 }
 
-function count(key: "inputTokens" | "outputTokens" | "totalTokens", value: unknown): TokenUsage {
+/** One count under its name; nothing if it is no count. */
+export function count(key: Exclude<keyof TokenUsage, "breakdown">, value: unknown): TokenUsage {
   return typeof value === "number" && Number.isFinite(value) && value >= 0 ? { [key]: value } : {};
 }

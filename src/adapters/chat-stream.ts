@@ -8,6 +8,7 @@
  * STREAM-4  After an error delta nothing more is reported.
  */
 import { isJsonObject, type JsonObject } from "../shared/json.ts";
+import { ChatNative, type ChatReasoning } from "./chat-native.ts";
 import { inBandError, modelError } from "./errors.ts";
 import { type ToolCallFragment, ToolCallSlots } from "./tool-call-slots.ts";
 import type { FinishReason, ModelDelta, ModelError, ProviderId, StreamDecoder, TokenUsage } from "./types.ts";
@@ -17,6 +18,8 @@ export interface ChatPiece {
   id?: string;
   text?: string;
   reasoning?: string;
+  /** The same by the server's own keys, to be given back. */
+  kept?: ChatReasoning;
   toolCalls?: readonly ToolCallFragment[];
   usage?: TokenUsage;
   /** The provider's own word. */
@@ -37,6 +40,8 @@ export class ChatStream implements StreamDecoder {
   readonly #provider: ProviderId;
   readonly #read: ChunkReader;
   readonly #calls = new ToolCallSlots();
+  readonly #native = new ChatNative();
+  #textLength = 0;
   #state: "open" | "ended" | "failed" = "open";
   #messageId: string | undefined;
   #sawReply = false;
@@ -54,7 +59,7 @@ export class ChatStream implements StreamDecoder {
       if (this.#sawReply) this.#finish ??= "stop";
       return this.end();
     }
-    const chunk = parse(payload);
+    const chunk = parseObject(payload);
     if (chunk === undefined) return this.#fail("The provider sent something that is not a JSON object.");
     if (chunk.error !== undefined && chunk.error !== null) {
       return this.#fail(inBandError(this.#provider, chunk.error));
@@ -69,7 +74,9 @@ export class ChatStream implements StreamDecoder {
     if (this.#state !== "open") return [];
     if (this.#finish === undefined) return this.#fail("The reply ended before it was complete.");
     this.#state = "ended";
-    return [{ type: "finish", reason: finishReason(this.#finish, this.#calls.size > 0) }];
+    const parts = this.#native.parts(this.#textLength, this.#calls.extras);
+    const finish = { type: "finish", reason: finishReason(this.#finish, this.#calls.size > 0) } as const;
+    return parts === undefined ? [finish] : [{ type: "native", parts }, finish];
   }
 
   #take(piece: ChatPiece): ModelDelta[] {
@@ -79,7 +86,11 @@ export class ChatStream implements StreamDecoder {
       deltas.push({ type: "message-id", id: piece.id });
     }
     if (piece.reasoning) deltas.push({ type: "reasoning", text: piece.reasoning });
-    if (piece.text) deltas.push({ type: "text", text: piece.text });
+    if (piece.kept !== undefined) this.#native.add(piece.kept);
+    if (piece.text) {
+      this.#textLength += piece.text.length;
+      deltas.push({ type: "text", text: piece.text });
+    }
     deltas.push(...this.#calls.add(piece.toolCalls ?? []));
     if (piece.usage !== undefined) deltas.push({ type: "usage", usage: piece.usage });
     if (piece.isReply) this.#sawReply = true;
@@ -96,7 +107,8 @@ export class ChatStream implements StreamDecoder {
   }
 }
 
-function parse(payload: string): JsonObject | undefined {
+/** The JSON object that a payload is; `undefined` if it is none. */
+export function parseObject(payload: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(payload);
     return isJsonObject(value) ? value : undefined;

@@ -70,6 +70,7 @@ export function categoryOfStatus(status: number): ErrorCategory {
 const CATEGORY_BY_CODE: ReadonlyMap<string, ErrorCategory> = new Map([
   ["insufficient_quota", "quota"],
   ["billing_hard_limit_reached", "quota"],
+  ["billing_error", "quota"],
   ["rate_limit_exceeded", "rate_limit"],
   ["rate_limit_error", "rate_limit"],
   ["invalid_api_key", "auth"],
@@ -79,7 +80,9 @@ const CATEGORY_BY_CODE: ReadonlyMap<string, ErrorCategory> = new Map([
   ["not_found_error", "not_found"],
   ["context_length_exceeded", "validation"],
   ["invalid_request_error", "validation"],
+  ["request_too_large", "validation"],
   ["timeout", "timeout"],
+  ["timeout_error", "timeout"],
 ]);
 
 /** What an error body says. */
@@ -153,6 +156,7 @@ function categoryOfCode(value: string | number | null | undefined): ErrorCategor
   return CATEGORY_BY_CODE.get(String(value));
 }
 
-function clean(message: string): string {
+/** What a provider said, fit to be told (MERR-2). */
+export function clean(message: string): string {
   return shorten(redactSecrets(message.toWellFormed()).replace(/\s+/g, " ").trim(), MAX_MESSAGE);
 }

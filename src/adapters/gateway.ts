@@ -8,6 +8,7 @@
  */
 import { DramatisError } from "../shared/errors.ts";
 import { ModelFailure, modelError } from "./errors.ts";
+import { aiSdkTransport } from "./gateway/ai-sdk.ts";
 import { offlineTransport } from "./gateway/offline.ts";
 import { openaiKey, openaiTransport } from "./gateway/openai.ts";
 import type { GatewayPorts, Transport } from "./gateway/ports.ts";
@@ -73,6 +74,8 @@ function transportOf(provider: ProviderId): Transport {
       return openaiTransport;
     case "workers-ai":
       return workersAITransport;
+    case "ai-sdk":
+      return aiSdkTransport;
     case "offline":
       return offlineTransport;
     default:

@@ -1,13 +1,17 @@
 /** Public surface of `dramatis/adapters`: provider formats, the gateway, and what assembles a reply. */
+export { aiSdkFormat } from "./ai-sdk.ts";
+export { anthropicFormat } from "./anthropic.ts";
 export { costOf, type Prices } from "./cost.ts";
 export { defaultModelProfile, type ModelEnvironment, OFFLINE_PROFILE } from "./default-profile.ts";
 export type { AiBinding, GatewayPorts } from "./gateway/ports.ts";
 export { createModelGateway, secretsOf } from "./gateway.ts";
+export { geminiFormat } from "./gemini.ts";
 export { adapterFor, resolveProvider } from "./lookup.ts";
 export { type ModelSummariserOptions, modelSummariser } from "./model-summariser.ts";
 export { offlineModel } from "./offline/model.ts";
 export { offlineFormat } from "./offline.ts";
 export { openaiFormat } from "./openai.ts";
+export { openaiResponsesFormat } from "./openai-responses.ts";
 export { collectReply, ReplyAccumulator, type ReplyOutcome } from "./reply.ts";
 export * from "./types.ts";
 export {

@@ -1,7 +1,11 @@
 /** Which adapter speaks for which provider, and by which names a provider is known. */
 import { DramatisError } from "../shared/errors.ts";
+import { aiSdkFormat } from "./ai-sdk.ts";
+import { anthropicFormat } from "./anthropic.ts";
+import { geminiFormat } from "./gemini.ts";
 import { offlineFormat } from "./offline.ts";
 import { openaiFormat } from "./openai.ts";
+import { openaiResponsesFormat } from "./openai-responses.ts";
 import { type AdapterLookup, PROVIDERS, type ProviderId } from "./types.ts";
 import { workersAIFormat } from "./workers-ai.ts";
 
@@ -9,15 +13,20 @@ export const adapterFor: AdapterLookup = (provider) => {
   switch (provider) {
     case "openai":
       return openaiFormat;
+    case "openai-responses":
+      return openaiResponsesFormat;
     case "workers-ai":
       return workersAIFormat;
+    case "anthropic":
+      return anthropicFormat;
+    case "gemini":
+      return geminiFormat;
+    case "ai-sdk":
+      return aiSdkFormat;
     case "offline":
       return offlineFormat;
     default:
-      throw new DramatisError(
-        "UNSUPPORTED",
-        `The provider "${provider}" is not built in; choose openai, workers-ai or offline.`,
-      );
+      return provider satisfies never;
   }
 };
 

@@ -21,6 +21,15 @@ export function nativeParts(message: ContextMessage, profile: ModelProfile): Nat
   return length === content.length && coversCalls ? native.parts : undefined;
 }
 
+/** Whether a reply must go back in its own parts: it has more than texts, and calls behind them. */
+export function needsNative(parts: readonly NativePart[]): boolean {
+  const firstCall = parts.findIndex(({ type }) => type === "tool-call");
+  return parts.some((part, index) => {
+    if (part.type === "block" || part.extra !== undefined) return true;
+    return part.type === "text" && firstCall >= 0 && index > firstCall;
+  });
+}
+
 /** The error for what a provider's format has no words for; `what` completes "… cannot take". */
 export function unsupported(provider: ProviderId, what: string): DramatisError {
   return new DramatisError("UNSUPPORTED", `The provider "${provider}" cannot take ${what}.`);

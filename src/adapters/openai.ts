@@ -4,67 +4,95 @@
  * OPENAI-1  Names and ids are made to fit what the API accepts, the same way wherever they occur, so one odd tool call
  *           of a model cannot spoil the rest of its conversation. A tool that is *offered* under an impossible name is
  *           refused instead: the model could not call it.
+ * OPENAI-2  Only OpenAI's own server is sent what other servers do not know (`prompt_cache_key`).
+ * OPENAI-3  Reasoning and what stood beside a call go back with the reply that called tools, to the model that gave
+ *           them, under the keys under which they came.
  */
 import type { ContextMessage } from "../memory/types.ts";
-import { DramatisError } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { readChatChunk } from "./chat-chunk.ts";
 import {
   appendMessages,
   type ChatMessage,
-  type ChatToolCall,
   settings,
   systemMessages,
   toChatMessage,
   toChatTool,
 } from "./chat-messages.ts";
+import { chatNative } from "./chat-native.ts";
 import { ChatStream } from "./chat-stream.ts";
-import { fingerprint } from "./text.ts";
+import { chatContent, openaiMedia } from "./openai/content.ts";
+import { checkChoice, checkNames, fitLength, toName } from "./openai/names.ts";
+import { fitsStrict } from "./openai/strict-schema.ts";
 import type { FormatAdapter, ModelContext, ModelProfile } from "./types.ts";
 
-const MAX_NAME = 64;
 const MAX_CALL_ID = 40;
+/** Characters of a `prompt_cache_key`. */
+const MAX_CACHE_KEY = 64;
 /** Parameters that the API refuses where no tool is offered. */
 const TOOL_PARAMETERS = ["tool_choice", "parallel_tool_calls"];
 
 export const openaiFormat: FormatAdapter = {
   provider: "openai",
   buildRequest(profile, context) {
+    checkNames("openai", context);
+    checkChoice("openai", context);
     const messages = [
       ...systemMessages(context.systemInstructions),
-      ...context.messages.map(toOpenAIMessage),
+      ...context.messages.map((message) => toOpenAIMessage(message, profile)),
     ];
-    return { model: profile.modelId, messages, ...toolsOf(context), ...options(profile, context) };
+    return {
+      model: profile.modelId,
+      messages,
+      ...toolsOf(context),
+      ...outputOf(context),
+      ...options(profile, context),
+    };
   },
-  extend: (_profile, request, messages) => appendMessages(request, messages.map(toOpenAIMessage)),
+  extend: (profile, request, messages) =>
+    appendMessages(
+      request,
+      messages.map((message) => toOpenAIMessage(message, profile)),
+    ),
   decoder: () => new ChatStream("openai", readChatChunk),
 };
 
 function toolsOf({ tools, toolChoice }: ModelContext): JsonObject {
   if (tools.length === 0) return {};
-  const misnamed = tools.find(({ name }) => name !== toName(name));
-  if (misnamed !== undefined) {
-    throw new DramatisError(
-      "UNSUPPORTED",
-      `OpenAI takes no tool named "${misnamed.name}": use 1 to ${MAX_NAME} letters, digits, "_" and "-".`,
-    );
-  }
-  return { tools: tools.map(toChatTool), tool_choice: toolChoice };
+  const choice =
+    typeof toolChoice === "string" ? toolChoice : { type: "function", function: { name: toolChoice.name } };
+  return { tools: tools.map(toChatTool), tool_choice: choice };
 }
 
-function options(profile: ModelProfile, { tools, toolChoice }: ModelContext): JsonObject {
+function outputOf({ output }: ModelContext): JsonObject {
+  if (output === undefined) return {};
+  const { name, schema } = output;
+  return {
+    response_format: { type: "json_schema", json_schema: { name, schema, strict: fitsStrict(schema) } },
+  };
+}
+
+function options(profile: ModelProfile, { tools, toolChoice, output, cache }: ModelContext): JsonObject {
   const reserved = ["model", "messages", "tools", ...(tools.length === 0 ? TOOL_PARAMETERS : [])];
-  if (toolChoice === "none") reserved.push("tool_choice");
+  if (toolChoice !== "auto") reserved.push("tool_choice");
+  if (output !== undefined) reserved.push("response_format");
   const { stream = true, stream_options: asked, ...rest } = settings(profile.parameters, reserved);
   const keepsOptions = stream === true && profile.parameters?.stream_options !== null;
   return {
     stream,
     ...(keepsOptions ? { stream_options: asked ?? { include_usage: true } } : {}),
+    ...cacheKey(profile, cache),
     ...rest,
   };
 }
 
-function toOpenAIMessage(message: ContextMessage): JsonObject {
+/** What leads requests that begin alike to the same cache. A parameter of the profile goes before it, `null` leaves it out. */
+export function cacheKey({ baseUrl, parameters }: ModelProfile, cache: ModelContext["cache"]): JsonObject {
+  if (cache === undefined || baseUrl !== undefined || parameters?.prompt_cache_key === null) return {};
+  return { prompt_cache_key: fitLength(cache.key, MAX_CACHE_KEY) };
+}
+
+function toOpenAIMessage(message: ContextMessage, profile: ModelProfile): JsonObject {
   const {
     name,
     content,
@@ -72,24 +100,22 @@ function toOpenAIMessage(message: ContextMessage): JsonObject {
     tool_call_id: callId,
     ...chat
   }: ChatMessage = toChatMessage(message);
+  const native = chatNative(message, profile);
   return {
+    ...native.message,
     ...chat,
-    content: calls !== undefined && content === "" ? null : content,
+    content: calls !== undefined && content === "" ? null : chatContent("openai", message, openaiMedia),
     ...(name === undefined || chat.role === "tool" ? {} : { name: toName(name) }),
-    ...(callId === undefined ? {} : { tool_call_id: toCallId(callId) }),
-    ...(calls === undefined ? {} : { tool_calls: calls.map(toToolCall) }),
+    ...(callId === undefined ? {} : { tool_call_id: fitLength(callId, MAX_CALL_ID) }),
+    ...(calls === undefined
+      ? {}
+      : {
+          tool_calls: calls.map(({ id, type, function: called }, index) => ({
+            ...native.calls[index],
+            id: fitLength(id, MAX_CALL_ID),
+            type,
+            function: { ...called, name: toName(called.name) },
+          })),
+        }),
   };
-}
-
-function toToolCall({ id, type, function: called }: ChatToolCall): ChatToolCall {
-  return { id: toCallId(id), type, function: { ...called, name: toName(called.name) } };
-}
-
-function toName(name: string): string {
-  return name.replace(/[^A-Za-z0-9_-]/gu, "_").slice(0, MAX_NAME) || "unnamed";
-}
-
-/** Ids that another provider gave may be longer than this one takes. */
-function toCallId(id: string): string {
-  return id.length <= MAX_CALL_ID ? id : `${id.slice(0, MAX_CALL_ID - 9).toWellFormed()}_${fingerprint(id)}`;
 }

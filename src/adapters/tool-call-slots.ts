@@ -5,6 +5,7 @@
  * SLOT-1  Calls are numbered 0, 1, 2 … in the order in which they begin, whatever the server's own indices are.
  * SLOT-2  The id and the name of a call are reported once each, when they are first known.
  */
+import type { JsonObject } from "../shared/json.ts";
 import type { ModelDelta } from "./types.ts";
 
 /** One element of a chunk's `tool_calls`. */
@@ -13,12 +14,15 @@ export interface ToolCallFragment {
   id?: string;
   name?: string;
   arguments?: string;
+  /** What the server wants to have back with the call. */
+  extra?: JsonObject;
 }
 
 interface Slot {
   id?: string;
   name?: string;
   arguments: string;
+  extra?: JsonObject;
 }
 
 export class ToolCallSlots {
@@ -29,12 +33,21 @@ export class ToolCallSlots {
     return this.#slots.length;
   }
 
+  /** What stood beside each call, call by call. */
+  get extras(): (JsonObject | undefined)[] {
+    return this.#slots.map(({ extra }) => extra);
+  }
+
   /** Takes the fragments of one chunk. */
   add(fragments: readonly ToolCallFragment[]): ModelDelta[] {
     const touched = new Set<Slot>();
     return fragments.flatMap((fragment) => {
-      if (!fragment.id && !fragment.name && !fragment.arguments) return [];
       const known = this.#find(fragment);
+      if (!fragment.id && !fragment.name && !fragment.arguments) {
+        if (known !== undefined && fragment.extra !== undefined)
+          known.extra = { ...known.extra, ...fragment.extra };
+        return [];
+      }
       const slot = known !== undefined && continues(known, fragment, touched) ? known : this.#open(fragment);
       touched.add(slot);
       return [this.#fill(slot, fragment)];
@@ -59,6 +72,7 @@ export class ToolCallSlots {
     if (id !== undefined) slot.id = id;
     if (name !== undefined) slot.name = name;
     slot.arguments += fragment.arguments ?? "";
+    if (fragment.extra !== undefined) slot.extra = { ...slot.extra, ...fragment.extra };
     return {
       type: "tool-call",
       index: this.#slots.indexOf(slot),

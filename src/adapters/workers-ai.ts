@@ -1,6 +1,9 @@
 /**
  * Workers AI: chat messages as `env.AI.run` takes them, and its two kinds of reply, `{response}` of the older models
  * and chat chunks of the newer ones.
+ *
+ * WORKERSAI-1  A structured reply is asked for unstreamed and without tools, because the platform has it only so; a
+ *              request for it that offers tools is refused.
  */
 import { z } from "zod";
 import type { ContextMessage } from "../memory/types.ts";
@@ -14,8 +17,13 @@ import {
   toChatMessage,
   toChatTool,
 } from "./chat-messages.ts";
+import { chatNative } from "./chat-native.ts";
 import { type ChatPiece, ChatStream } from "./chat-stream.ts";
-import type { FormatAdapter } from "./types.ts";
+import { type MediaPart, mediaUrl, resolveMedia } from "./media-source.ts";
+import { unsupported } from "./native.ts";
+import { chatContent } from "./openai/content.ts";
+import { checkChoice } from "./openai/names.ts";
+import type { FormatAdapter, ModelContext, ModelProfile } from "./types.ts";
 
 /** Turns a working context into the input of a model, without any state. */
 export interface ModelFormatAdapter<Input = unknown> {
@@ -41,18 +49,68 @@ export const workersAIAdapter: ModelFormatAdapter<{ messages: WorkersAIChatMessa
 export const workersAIFormat: FormatAdapter = {
   provider: "workers-ai",
   buildRequest(profile, context) {
-    const offersTools = context.tools.length > 0 && context.toolChoice === "auto";
-    const reserved = offersTools ? ["messages", "tools"] : ["messages", "tools", "tool_choice"];
-    return {
-      ...workersAIAdapter.toModelMessages(context.systemInstructions, context.messages),
-      ...(offersTools ? { tools: context.tools.map(toChatTool) } : {}),
-      stream: true,
-      ...settings(profile.parameters, reserved),
-    };
+    checkChoice("workers-ai", context);
+    const messages = [
+      ...systemMessages(context.systemInstructions),
+      ...context.messages.map((message) => toMessage(message, profile)),
+    ];
+    const tools = toolsOf(context);
+    const output = outputOf(context);
+    const reserved = ["messages", "tools", ...Object.keys(output)];
+    if (tools.tools === undefined || tools.tool_choice !== undefined) reserved.push("tool_choice");
+    return { messages, ...tools, stream: true, ...output, ...settings(profile.parameters, reserved) };
   },
-  extend: (_profile, request, messages) => appendMessages(request, messages.map(toChatMessage)),
+  extend: (profile, request, messages) =>
+    appendMessages(
+      request,
+      messages.map((message) => toMessage(message, profile)),
+    ),
   decoder: () =>
     new ChatStream("workers-ai", (chunk) => (isNative(chunk) ? readNative(chunk) : readChatChunk(chunk))),
+};
+
+function toolsOf({ tools, toolChoice }: ModelContext): JsonObject {
+  if (tools.length === 0 || toolChoice === "none") return {};
+  const offered = { tools: tools.map(toChatTool) };
+  if (toolChoice === "auto") return offered;
+  const named = (name: string) => ({ type: "function", function: { name } });
+  return { ...offered, tool_choice: typeof toolChoice === "string" ? toolChoice : named(toolChoice.name) };
+}
+
+function outputOf({ output, tools, toolChoice }: ModelContext): JsonObject {
+  if (output === undefined) return {};
+  if (tools.length > 0 && toolChoice !== "none") {
+    throw unsupported("workers-ai", "a request for a structured reply that also offers tools");
+  }
+  return { stream: false, response_format: { type: "json_schema", json_schema: output.schema } };
+}
+
+function toMessage(message: ContextMessage, profile: ModelProfile): JsonObject {
+  const { tool_calls: calls, ...chat }: ChatMessage = toChatMessage(message);
+  const native = chatNative(message, profile);
+  const { reasoning_content: thought, ...kept } = native.message;
+  return {
+    // Replies have either key; in a request the models know only this one.
+    ...(thought === undefined ? {} : { reasoning: thought }),
+    ...kept,
+    ...chat,
+    content: chatContent("workers-ai", message, media),
+    ...(calls === undefined
+      ? {}
+      : { tool_calls: calls.map((call, index) => ({ ...native.calls[index], ...call })) }),
+  };
+}
+
+/** The chat models take images by value only, whatever their key `url` says. */
+const media = {
+  image(part: MediaPart): JsonObject {
+    const found = resolveMedia("workers-ai", part);
+    if ("url" in found) throw unsupported("workers-ai", "an image by its address, only by value");
+    return { type: "image_url", image_url: { url: mediaUrl(found) } };
+  },
+  file(): never {
+    throw unsupported("workers-ai", "files, only images");
+  },
 };
 
 const nativeSchema = z.object({

@@ -7,7 +7,14 @@ import { currentToken, type Token } from "./admission.ts";
 import type { ToolOutcome } from "./client-tools.ts";
 import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
 import { framesOfTurn } from "./event-stream.ts";
-import type { AgentUsage, ConversationSummary, ConversationView, Frame, MessageView } from "./protocol.ts";
+import type {
+  AgentUsage,
+  AttachmentView,
+  ConversationSummary,
+  ConversationView,
+  Frame,
+  MessageView,
+} from "./protocol.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -34,6 +41,11 @@ export interface NewConversation {
   history?: ContextMessage[];
 }
 
+export interface UploadOptions extends RequestOptions {
+  /** What the file is called; a `File` has its own name. */
+  name?: string;
+}
+
 export interface DramatisClient {
   agents: {
     list(options?: ListOptions): Promise<{ agents: AgentIdentity[]; nextCursor?: string }>;
@@ -53,6 +65,10 @@ export interface DramatisClient {
       options?: RequestOptions,
     ): Promise<Pick<StartedTurn, "turnId" | "messageId">>;
     get(conversationId: string, turnId: string, options?: RequestOptions): Promise<TurnView>;
+  };
+  attachments: {
+    /** Uploads an image or a file: a `Blob` whose `type` says what it is. Its `url` names it in content. */
+    upload(conversationId: string, file: Blob, options?: UploadOptions): Promise<AttachmentView>;
   };
   messages: {
     list(
@@ -92,7 +108,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
     const headers: Record<string, string> = { accept };
     const bearer = await currentToken(token);
     if (bearer !== undefined) headers.authorization = `Bearer ${bearer}`;
-    if (rest.body !== undefined) headers["content-type"] = "application/json";
+    if (rest.body !== undefined) headers["content-type"] = contentType(rest.body);
     const url = `${baseUrl.replace(/\/$/, "")}/api/${path}`;
     const response = await send(url, { ...rest, headers }).catch((cause: unknown) => {
       throw noAnswer(cause, init.signal ?? undefined);
@@ -130,6 +146,13 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       get: (id, turnId, init) =>
         get(`conversations/${encodeURIComponent(id)}/turns/${encodeURIComponent(turnId)}`, init),
     },
+    attachments: {
+      upload: (id, file, { name = nameOf(file), signal } = {}) =>
+        json(
+          `conversations/${encodeURIComponent(id)}/attachments${name === undefined ? "" : `?${new URLSearchParams({ name })}`}`,
+          withSignal({ method: "POST", body: file }, signal),
+        ),
+    },
     messages: {
       list: (id, page = {}) => get(`conversations/${encodeURIComponent(id)}/messages${query(page)}`, page),
     },
@@ -147,6 +170,14 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       yield* framesOfTurn(await request(path, withSignal(init, signal)), signal);
     },
   };
+}
+
+function contentType(body: RequestInit["body"]): string {
+  return body instanceof Blob ? body.type || "application/octet-stream" : "application/json";
+}
+
+function nameOf(file: Blob): string | undefined {
+  return (file instanceof File && file.name) || undefined;
 }
 
 function withSignal<Init extends RequestInit>(init: Init, signal: AbortSignal | undefined): Init {

@@ -13,9 +13,11 @@ export {
   type ListOptions,
   type NewConversation,
   type RequestOptions,
+  type UploadOptions,
 } from "./http.ts";
 export type {
   AgentUsage,
+  AttachmentView,
   Content,
   ConversationSummary,
   ConversationView,

@@ -40,6 +40,16 @@ export type MediaPart = {
 /** What a user sends: text, or parts. */
 export type Content = string | (TextPart | MediaPart)[];
 
+/** An uploaded image or file; `url` names it in parts of content, in its own conversation. */
+export interface AttachmentView {
+  id: string;
+  mediaType: string;
+  /** Bytes. */
+  size: number;
+  name?: string;
+  url: string;
+}
+
 export interface WireError {
   code: string;
   message: string;

@@ -3,8 +3,9 @@
  * recorded, and knows where a lost connection continues. Whoever owns the socket tells it what happens to it.
  *
  * SEND-1  A message keeps its client id and is sent again after each opening, in order, until it is recorded,
- *            rejected or discarded; the id makes the repetition harmless.
- *         A result of a tool does the same until its call is over or the result is refused.
+ *         rejected or discarded; the id makes the repetition harmless. So does a retry after a rejection: another copy
+ *         of the message may have been recorded. Only an id that means another message is replaced. A result of
+ *         a tool is sent again until its call is over or the result is refused.
  * SEND-2  A connection continues after the last durable frame that was applied.
  * SEND-3  A message that stays unrecorded on an open connection means the connection is dead: it is replaced.
  */
@@ -101,12 +102,16 @@ export class ConversationSession {
     return clientId;
   };
 
-  /** Sends a rejected message once more, as a new one; returns its new client id. Unknown ids answer `null`. */
+  /** Sends a rejected message once more; returns its client id (SEND-1). Unknown ids answer `null`. */
   readonly retry = (clientId: string): string | null => {
     const message = this.#state.pending.find((pending) => pending.clientId === clientId);
     if (message?.status !== "rejected") return null;
-    this.discard(clientId);
-    return this.send(message.content, optionsOf(message));
+    const again = this.send(message.content, {
+      ...(message.error?.code === "IDEMPOTENCY_CONFLICT" ? {} : { id: clientId }),
+      ...optionsOf(message),
+    });
+    if (again !== clientId) this.discard(clientId);
+    return again;
   };
 
   /** Forgets a message that was not recorded; it is not sent again. */

@@ -1,11 +1,13 @@
 /** The HTTP entrances of a runtime, put together. Everything they need comes in as ports. */
 import { Hono } from "hono";
+import type { AttachmentStore } from "../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../directory/dead-letters.ts";
 import type { Directory } from "../directory/directory.ts";
 import type { ActorDirectory } from "../ports/actor-directory.ts";
 import { systemClock } from "../ports/workers/system.ts";
 import { completeLimits, type Limits } from "../shared/limits.ts";
 import { agentRoutes } from "./agents.ts";
+import { attachmentRoutes } from "./attachments.ts";
 import type { Authorize } from "./authorize.ts";
 import { legibleRefusal } from "./bearer.ts";
 import type { HttpEnv, HttpRoutes } from "./context.ts";
@@ -31,6 +33,8 @@ export interface HttpDependencies<Env extends object> {
   directory(env: Env): Directory;
   /** As `directory`. */
   deadLetters(env: Env): DeadLetterDirectory;
+  /** As `directory`, for what handles attachments. */
+  attachments(env: Env): AttachmentStore;
   /** Creates what every fresh runtime has. Doing it twice is doing it once. */
   seed(env: Env): Promise<void>;
   limits?: Limits;
@@ -66,7 +70,9 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
     context.set("directory", () => dependencies.directory(env));
     context.set("deadLetters", () => dependencies.deadLetters(env));
     context.set("seed", () => seededOf(env));
+    context.set("attachments", () => dependencies.attachments(env));
     context.set("maxBodyBytes", limits.bodyBytes);
+    context.set("maxAttachmentBytes", limits.attachmentBytes);
     await next();
   });
   if (dependencies.cors !== undefined) app.use(allowOrigins(dependencies.cors));
@@ -84,6 +90,7 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
   refuseOtherMethods(app, "/health", ["GET"]);
   agentRoutes(app);
   conversationRoutes(app);
+  attachmentRoutes(app);
   turnRoutes(app);
   eventRoutes(app);
   deadLetterRoutes(app);

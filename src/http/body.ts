@@ -20,7 +20,8 @@ export function parseJson(bytes: Uint8Array): unknown {
   return value;
 }
 
-async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
+/** The body as it is. Throws `TOO_LARGE`. */
+export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const chunks: Uint8Array[] = [];
   let length = 0;

@@ -1,5 +1,6 @@
 /** What handlers are given: the ports of one request, and who is asking. */
 import type { Hono } from "hono";
+import type { AttachmentStore } from "../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../directory/dead-letters.ts";
 import type { Directory } from "../directory/directory.ts";
 import type { ActorDirectory } from "../ports/actor-directory.ts";
@@ -14,8 +15,12 @@ export interface Services {
   deadLetters(): DeadLetterDirectory;
   /** Creates what every fresh runtime has; does nothing once that is done. */
   seed(): Promise<void>;
+  /** As `directory`. */
+  attachments(): AttachmentStore;
   /** The most bytes that a body may have. */
   maxBodyBytes: number;
+  /** The most bytes that an attachment may have. */
+  maxAttachmentBytes: number;
 }
 
 export type HttpEnv = { Variables: Services & { principal: Principal } };

@@ -6,14 +6,21 @@
  *          tool, the model and a compaction's count travel in the message's metadata; a message's name of who speaks
  *          and its native form travel in the event's.
  */
+import { contentSchema } from "../client/protocol.ts";
 import { isNativeReply } from "./native-reply.ts";
-import { type ContextMessage, EventAction, type Facts, type SessionEvent } from "./types.ts";
+import {
+  type ContextMessage,
+  type ContextPart,
+  EventAction,
+  type Facts,
+  type SessionEvent,
+} from "./types.ts";
 
 /** The message a model gets for an event; `null` for what no model should see. */
 export function eventToMessage(event: SessionEvent): ContextMessage | null {
   switch (event.action) {
     case EventAction.USER_MESSAGE:
-      return spoken("user", event.content, event.metadata);
+      return withParts(spoken("user", event.content, event.metadata));
     case EventAction.AGENT_MESSAGE:
       return spoken("assistant", event.content, withModel(event));
     case EventAction.TOOL_CALL_REQUEST: {
@@ -64,7 +71,7 @@ export function messageToEvent(
   const said = native === undefined || role !== "assistant" ? named : { ...named, native };
   switch (role) {
     case "user":
-      return { ...base, action: EventAction.USER_MESSAGE, ...kept(said) };
+      return { ...base, action: EventAction.USER_MESSAGE, ...kept(withSentParts(said, message.parts)) };
     case "assistant": {
       const { model, ...rest } = said ?? {};
       const facts = typeof model === "string" ? { model, ...kept(rest) } : kept(said);
@@ -114,6 +121,36 @@ function spoken(
       ...(isNative || native === undefined ? {} : { native }),
     }),
   };
+}
+
+/** What was sent beside text stands in the metadata, as it was sent. */
+function withParts(message: ContextMessage): ContextMessage {
+  if (message.metadata?.parts === undefined) return message;
+  const sent = contentSchema.safeParse(message.metadata.parts).data;
+  if (sent === undefined || typeof sent === "string") return message;
+  const parts = sent.map((part): ContextPart => {
+    if (part.type === "text") return part;
+    const { type, url, mediaType, name } = part;
+    return {
+      type,
+      source: { url },
+      ...(mediaType === undefined ? {} : { mediaType }),
+      ...(name === undefined ? {} : { name }),
+    };
+  });
+  return parts.some(({ type }) => type !== "text") ? { ...message, parts } : message;
+}
+
+/** The other way round, where the metadata do not say it already. */
+function withSentParts(metadata: Facts | undefined, parts: ContextPart[] | undefined): Facts | undefined {
+  if (parts === undefined || metadata?.parts !== undefined) return metadata;
+  const sent = parts.map((part) => {
+    if (part.type === "text") return part;
+    const { source, ...rest } = part;
+    const { mediaType = "application/octet-stream" } = part;
+    return { ...rest, url: "url" in source ? source.url : `data:${mediaType};base64,${source.base64}` };
+  });
+  return { ...metadata, parts: sent };
 }
 
 function withModel(event: { model?: string; metadata?: Facts }): Facts | undefined {

@@ -1,5 +1,6 @@
 /** How much an application lets its callers do, with the numbers that hold where it says nothing. */
 import { z } from "zod";
+import { MAX_ATTACHMENT_BYTES } from "../attachments/attachment.ts";
 import type { RateLimit } from "./token-bucket.ts";
 import { validate } from "./validation.ts";
 
@@ -13,6 +14,8 @@ export interface Limits {
   clientToolMs?: number;
   /** Bytes that the body of a request may have: 2 MiB. */
   bodyBytes?: number;
+  /** Bytes that an attachment may have: 8 MiB. */
+  attachmentBytes?: number;
 }
 
 /** The most bytes that a body may have where the application says nothing. */
@@ -37,6 +40,11 @@ const limitsSchema = z.strictObject({
     .min(1)
     .max(100 * 1024 * 1024)
     .default(MAX_BODY_BYTES),
+  attachmentBytes: z
+    .int()
+    .min(1)
+    .max(16 * 1024 * 1024, "More than a model can be given at once.")
+    .default(MAX_ATTACHMENT_BYTES),
 });
 
 /** The limits, each written out. Throws `INVALID_INPUT` for one that makes no sense. */

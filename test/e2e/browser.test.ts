@@ -283,6 +283,33 @@ if (hasChromium) {
       expect(await page.getByTestId("message-user").allTextContents()).toEqual(["Hello", "Hello"]);
     });
 
+    it("G12 sends an image with the first message, and shows it again after a reload", async () => {
+      const dot = Buffer.from(
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+        "base64",
+      );
+      const page = await visit();
+      await page.getByTestId("agent-picker").getByText("Assistant", { exact: true }).click();
+      const notes = Buffer.from("not for sending");
+      await page.getByTestId("files").setInputFiles([
+        { name: "dot.png", mimeType: "image/png", buffer: dot },
+        { name: "notes.txt", mimeType: "text/plain", buffer: notes },
+      ]);
+      await page.getByLabel("Remove notes.txt").click();
+      const before = model.requests.length;
+      await say(page, "What is this?");
+      await page.waitForURL("**/c/conv_*");
+      const image = page.getByRole("img", { name: "dot.png" });
+      const width = () => image.evaluate((element) => Reflect.get(element, "naturalWidth"));
+      await expect.poll(width).toBe(1);
+      await model.request(before);
+      const { body } = model.requests[before] ?? {};
+      expect(JSON.stringify(body)).toContain(dot.toString("base64"));
+      expect(JSON.stringify(body)).not.toContain("notes.txt");
+      await page.reload();
+      await expect.poll(width).toBe(1);
+    });
+
     it("takes back the text of an attempt that broke off", async () => {
       const page = await visit();
       model.reply(

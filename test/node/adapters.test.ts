@@ -336,8 +336,8 @@ describe("providers and the default profile", () => {
   });
 
   test("a provider that is not built in is refused by name", () => {
-    expect(() => adapterFor("gemini")).toThrowError(
-      expect.objectContaining({ code: "UNSUPPORTED", message: expect.stringContaining("gemini") }),
+    expect(() => adapterFor("ai-sdk")).toThrowError(
+      expect.objectContaining({ code: "UNSUPPORTED", message: expect.stringContaining("ai-sdk") }),
     );
   });
 

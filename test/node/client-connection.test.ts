@@ -203,12 +203,10 @@ describe("connectConversation", () => {
 });
 
 describe("session", () => {
-  it("a rejected message can be sent again as a new one, or discarded", () => {
+  it("SEND-1: a rejected message can be sent again, under its id unless that means another message, or discarded", () => {
     const session = new ConversationSession();
-    const refuse = (ref: string) =>
-      session.received(
-        JSON.stringify({ v: 1, type: "error", time, data: { code: "RATE_LIMITED", message: "Wait.", ref } }),
-      );
+    const refuse = (ref: string, code = "RATE_LIMITED") =>
+      session.received(JSON.stringify({ v: 1, type: "error", time, data: { code, message: "Wait.", ref } }));
     const sent: { id: string }[] = [];
     session.opened({
       send: (data) => void sent.push(JSON.parse(data)),
@@ -219,13 +217,22 @@ describe("session", () => {
     const first = session.send("Hello", { replyToMessageId: "msg_1", output });
     expect(session.retry(first)).toBeNull();
     refuse(first);
+    const shown: number[] = [];
+    const leave = session.subscribe(() => void shown.push(session.getSnapshot().pending.length));
     const second = session.retry(first);
+    leave();
+    expect(shown).toEqual([1]);
     expect(sent).toMatchObject([first, second].map((id) => ({ id, output })));
+    expect(second).toBe(first);
     expect(session.getSnapshot().pending).toMatchObject([
       { clientId: second, content: "Hello", replyToMessageId: "msg_1", output, status: "sending" },
     ]);
-    refuse(second ?? "");
-    session.discard(second ?? "");
+    refuse(second ?? "", "IDEMPOTENCY_CONFLICT");
+    const third = session.retry(second ?? "");
+    expect(third).not.toBe(second);
+    expect(sent).toEqual([first, second, third]);
+    refuse(third ?? "");
+    session.discard(third ?? "");
     expect(session.getSnapshot().pending).toEqual([]);
     session.closed({ final: true });
   });

@@ -417,6 +417,7 @@ describe("who may enter", () => {
       authorize: localAuthorize,
       actors: () => ({ agent: untouched, conversation: untouched, mailbox: untouched }),
       deadLetters: untouched,
+      attachments: untouched,
       directory: () => ({
         putAgent: untouched,
         putConversation: untouched,

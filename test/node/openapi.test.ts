@@ -38,6 +38,7 @@ describe("the OpenAPI document", () => {
       actors: unused,
       directory: unused,
       deadLetters: unused,
+      attachments: unused,
       seed: unused,
     });
     const routed = new Set(

@@ -61,6 +61,12 @@ const WHOLE: ReplyOutcome = {
     finishReason: "tool_calls",
     usage: { inputTokens: 5, outputTokens: 7, totalTokens: 12 },
     providerMessageId: "r1",
+    native: [
+      { type: "block", value: { reasoning_content: "Höchst merkwürdig" } },
+      { type: "text", length: "Grüße 👋🏽 aus 東京\r\n\u2028".length },
+      { type: "tool-call", index: 0 },
+      { type: "tool-call", index: 1 },
+    ],
   },
 };
 
@@ -323,10 +329,72 @@ describe("the habits of compatible servers", () => {
   });
 
   test("finer token counts are kept", () => {
-    const detailed = { ...usage.usage, prompt_tokens_details: { cached_tokens: 3 } };
+    const input = { cached_tokens: 3, cache_write_tokens: 1 };
+    const output = { reasoning_tokens: 4, audio_tokens: 0 };
+    const detailed = { ...usage.usage, prompt_tokens_details: input, completion_tokens_details: output };
     expect(outcomeOf("openai", [text("a"), finish("stop"), { choices: [], usage: detailed }])).toMatchObject({
-      reply: { usage: { inputTokens: 5, breakdown: { prompt_tokens_details: { cached_tokens: 3 } } } },
+      reply: {
+        usage: {
+          inputTokens: 5,
+          cachedInputTokens: 3,
+          cacheWriteTokens: 1,
+          reasoningTokens: 4,
+          breakdown: { prompt_tokens_details: input, completion_tokens_details: output },
+        },
+      },
     });
+    const hits = { ...usage.usage, prompt_cache_hit_tokens: 2 };
+    expect(outcomeOf("openai", [text("a"), finish("stop"), { choices: [], usage: hits }])).toMatchObject({
+      reply: { usage: { cachedInputTokens: 2 } },
+    });
+  });
+});
+
+describe("OPENAI-3 what a reply is given back with", () => {
+  const native = (...payloads: unknown[]) => {
+    const outcome = outcomeOf("openai", [...payloads, "[DONE]"]);
+    return outcome.ok ? outcome.reply.native : outcome.error;
+  };
+  const call = { index: 0, id: "c", function: { name: "a", arguments: "{}" } };
+  const thinks = (delta: object) => ({ choices: [{ index: 0, delta }] });
+
+  test("nothing without calls, and nothing without reasoning", () => {
+    expect(native(thinks({ reasoning_content: "hm" }), text("a"), finish("stop"))).toBeUndefined();
+    expect(native(text("a"), calls(call), finish("tool_calls"))).toBeUndefined();
+  });
+
+  test("details are put together from their pieces, and go before plain reasoning", () => {
+    const detail = (given: object) =>
+      thinks({ reasoning: "x", reasoning_details: [{ type: "reasoning.text", index: 0, ...given }] });
+    const secret = { type: "reasoning.encrypted", index: 1, data: "AAA" };
+    expect(
+      native(
+        detail({ text: "Let me ", format: "f" }),
+        detail({ text: "see.", signature: null }),
+        detail({ text: "", signature: "s" }),
+        thinks({ reasoning_details: [secret] }),
+        calls(call),
+        finish("tool_calls"),
+      ),
+    ).toEqual([
+      {
+        type: "block",
+        value: {
+          reasoning_details: [
+            { type: "reasoning.text", index: 0, text: "Let me see.", format: "f", signature: "s" },
+            secret,
+          ],
+        },
+      },
+      { type: "tool-call", index: 0 },
+    ]);
+  });
+
+  test("what stood beside a call, whether it came with the call or behind it", () => {
+    const extra = { extra_content: { google: { thought_signature: "s" } } };
+    const expected = [{ type: "tool-call", index: 0, extra }];
+    expect(native(calls({ ...call, ...extra }), finish("tool_calls"))).toEqual(expected);
+    expect(native(calls(call), calls({ index: 0, ...extra }), finish("tool_calls"))).toEqual(expected);
   });
 });
 

@@ -7,7 +7,6 @@ import {
   type ConnectionHost,
   type ConnectionMemory,
 } from "../../src/agents/conversation/connections.ts";
-import { ephemeralFrame } from "../../src/agents/conversation/frames.ts";
 import { openingSlices } from "../../src/agents/conversation/opening.ts";
 import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
 import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
@@ -180,16 +179,13 @@ export class Life implements Caller {
       opening: (_principal, from) => openingSlices({ runtime, queries, clock }, from),
       connections: () => [...this.actor.connections()].length,
       now: () => clock.now(),
-      startTurn: async ({ subject }, { id, content, replyToMessageId }) => {
-        const { repeated, turnId, messageId } = await runtime.accept({
+      startTurn: ({ subject: userId }, { idempotencyKey: id, ...data }) =>
+        runtime.accept({
           type: "conversation.user.message",
-          id,
-          caller: { type: "user", userId: subject },
-          data: { content, ...(replyToMessageId === undefined ? {} : { replyToMessageId }) },
-        });
-        const data = { clientId: id, content };
-        return repeated ? [ephemeralFrame("message.user", data, { turnId, messageId }, clock.now())] : [];
-      },
+          ...(id === undefined ? {} : { id }),
+          caller: { type: "user", userId },
+          data,
+        }),
       submitResult: async (_principal, { v: _v, type: _type, ...result }) => {
         await runtime.submit([result]);
       },

@@ -24,9 +24,7 @@ export class SocketClient extends Client {
   readonly #session = new ConversationSession({ clock: this.world.clock });
   #connection: Connection | null = null;
   #absent = false;
-  /** The key under which a message was sent last, by the one it was sent under first. */
-  readonly #keys = new Map<string, string>();
-  /** Keys under which a message was rejected and will be sent no more. */
+  /** Tags of messages that were rejected and will be sent again. */
   readonly #retrying = new Set<string>();
   /** Sent, and not known to be recorded. */
   readonly #waiting: SentMessage[] = [];
@@ -61,7 +59,6 @@ export class SocketClient extends Client {
   }
 
   protected override async say(sent: SentMessage, { waitsFor }: MessagePlan): Promise<void> {
-    this.#keys.set(sent.tag, sent.tag);
     this.#waiting.push(sent);
     this.#session.send(sent.content, { id: sent.tag });
     if (waitsFor === "nothing") return;
@@ -82,7 +79,7 @@ export class SocketClient extends Client {
   }
 
   #isAnswered(state: ClientState, { tag }: SentMessage): boolean {
-    const message = state.messages.find(({ clientId }) => clientId === this.#keys.get(tag));
+    const message = state.messages.find(({ clientId }) => clientId === tag);
     const turn = state.turns.find(({ id }) => id === message?.turnId);
     return message === undefined || turn?.status !== "active";
   }
@@ -90,28 +87,24 @@ export class SocketClient extends Client {
   #look(): void {
     const state = this.#session.getSnapshot();
     for (const sent of [...this.#waiting]) {
-      const key = this.#keys.get(sent.tag);
-      const pending = state.pending.find(({ clientId }) => clientId === key);
+      const { tag } = sent;
+      const pending = state.pending.find(({ clientId }) => clientId === tag);
       if (pending === undefined) {
         this.#waiting.splice(this.#waiting.indexOf(sent), 1);
-        this.acknowledged(sent, state.messages.find(({ clientId }) => clientId === key)?.turnId);
-      } else if (pending.status === "rejected" && !this.#retrying.has(pending.clientId)) {
-        this.#retryLater(sent, pending.clientId);
+        this.acknowledged(sent, state.messages.find(({ clientId }) => clientId === tag)?.turnId);
+      } else if (pending.status === "rejected" && !this.#retrying.has(tag)) {
+        this.#retryLater(tag);
       }
     }
     for (const watcher of [...this.#watchers]) watcher();
   }
 
-  #retryLater(sent: SentMessage, key: string): void {
-    this.#retrying.add(key);
-    this.note(`was told that ${sent.tag} was refused`);
+  #retryLater(tag: string): void {
+    this.#retrying.add(tag);
+    this.note(`was told that ${tag} was refused`);
     this.world.clock.timer(RETRY_MS, () => {
-      const { pending } = this.#session.getSnapshot();
-      if (this.gone || !pending.some(({ clientId }) => clientId === key)) return;
-      const again = `${sent.tag}+${this.#retrying.size}`;
-      this.#keys.set(sent.tag, again);
-      this.#session.send(sent.content, { id: again });
-      this.#session.discard(key);
+      this.#retrying.delete(tag);
+      if (!this.gone) this.#session.retry(tag);
     });
   }
 

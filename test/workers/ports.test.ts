@@ -5,9 +5,11 @@ import { getAgentByName } from "agents";
 import { describe, expect, it } from "vitest";
 import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
+import { R2ObjectStore } from "../../src/ports/workers/r2-object-store.ts";
 import { systemClock, systemIds } from "../../src/ports/workers/system.ts";
 import { CostCounter } from "../support/counting.ts";
 import { countingStorage } from "../support/counting-storage.ts";
+import { objectStoreContract } from "../support/object-store-contract.ts";
 import { portContract } from "../support/port-contract.ts";
 
 /** Runs `body` inside a Durable Object that nobody used before. */
@@ -106,3 +108,5 @@ describe("the system's clock and ids", () => {
     for (const id of ids) expect(id).toMatch(/^[0-9A-HJKMNP-TV-Z]{26}$/);
   });
 });
+
+describe("objects in R2", () => objectStoreContract(() => new R2ObjectStore(Reflect.get(env, "BUCKET"))));

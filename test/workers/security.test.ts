@@ -22,6 +22,7 @@ const NOTHING = {
   turn: "turn_01JD0000000000000000000000",
   operation: "op_01JD0000000000000000000002",
   letter: "op_01JD0000000000000000000000",
+  attachment: "att_01JD0000000000000000000000",
 };
 type Ids = typeof NOTHING;
 
@@ -58,6 +59,8 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   getConversation: READ,
   listMessages: READ,
   listJournal: READ,
+  uploadAttachment: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  getAttachment: READ,
   startTurn: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   submitToolResult: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   listTurns: READ,
@@ -133,6 +136,12 @@ beforeAll(async () => {
   const { operationId: operation = "" } = await frames.upTo("tool.requested");
   await frames.upTo("turn.waiting");
   await frames.cancel();
+  const upload = await server.as(owner, `/api/conversations/${conversation}/attachments`, {
+    method: "POST",
+    headers: { "content-type": "text/plain" },
+    body: WORD,
+  });
+  const { id: attachment } = await upload.json<{ id: string }>();
   const letter = "op_01JD0000000000000000000001";
   const address = { kind: "conversation", tenant: "acme", id: conversation };
   // SAFETY: `test/wrangler.jsonc` binds it.
@@ -148,7 +157,7 @@ beforeAll(async () => {
     sentAt: "2026-01-01T00:00:00.000Z",
     diedAt: "2026-01-01T01:00:00.000Z",
   });
-  ids = { agent, conversation, turn: turns[0]?.id ?? "", operation, letter };
+  ids = { agent, conversation, turn: turns[0]?.id ?? "", operation, letter, attachment };
   expect(ids.turn).toMatch(/^turn_/);
 });
 
@@ -167,9 +176,14 @@ async function state(): Promise<string> {
   return JSON.stringify([answers, sockets]);
 }
 
-function pathOf(path: string, { agent, conversation, turn, operation, letter }: Ids): string {
+function pathOf(path: string, ids: Ids): string {
+  const { agent, conversation, turn, operation, letter, attachment } = ids;
   const id = path.includes("conversation") ? conversation : path.includes("agents") ? agent : letter;
-  const filled = path.replace(":turnId", turn).replace(":operationId", operation).replace(":id", id);
+  const filled = path
+    .replace(":turnId", turn)
+    .replace(":operationId", operation)
+    .replace(":attachmentId", attachment)
+    .replace(":id", id);
   expect(filled, "the path has parameters that this test does not know").not.toContain(":");
   return filled;
 }
@@ -273,7 +287,8 @@ describe("G7 a good token of someone else", () => {
     for (const operation of OPERATIONS) {
       if (EXPECTED[operation.id]?.[guest] === MAY) continue;
       // Of what one may read, one may know that it is there.
-      if (["startTurn", "submitToolResult"].includes(operation.id) && guest === "operator") continue;
+      const isSpeech = ["startTurn", "uploadAttachment", "submitToolResult"].includes(operation.id);
+      if (isSpeech && guest === "operator") continue;
       const [real, none] = [await request(operation, token), await request(operation, token, NOTHING)];
       expect(await whole(real, ids), operation.id).toBe(await whole(none, NOTHING));
     }

@@ -1,18 +1,31 @@
 /** Where a message is written. Enter sends, Shift+Enter begins a line; a message that could not be taken stays. */
-import { type KeyboardEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
+import {
+  type ClipboardEvent,
+  type DragEvent,
+  type KeyboardEvent,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
+import type { Draft } from "../content.ts";
+import { ChosenFiles } from "./chosen-files.tsx";
 import { Icon } from "./icon.tsx";
 
 interface ComposerProps {
-  /** `false`: not taken, the text stays. */
-  onSend: (text: string) => boolean | Promise<boolean>;
+  /** `false`: not taken, the draft stays. */
+  onSend: (draft: Draft) => boolean | Promise<boolean>;
   disabled?: boolean;
   note?: string | undefined;
 }
 
+const EMPTY: Draft = { text: "", files: [] };
+
 export function Composer({ onSend, disabled = false, note }: ComposerProps) {
-  const [text, setText] = useState("");
+  const [{ text, files }, setDraft] = useState(EMPTY);
   const field = useRef<HTMLTextAreaElement>(null);
-  const empty = text.trim() === "";
+  const chooser = useRef<HTMLInputElement>(null);
+  const empty = text.trim() === "" && files.length === 0;
 
   useEffect(() => {
     if (!disabled && window.matchMedia("(pointer: fine)").matches) field.current?.focus();
@@ -26,16 +39,35 @@ export function Composer({ onSend, disabled = false, note }: ComposerProps) {
     element.style.height = `${element.scrollHeight}px`;
   }, [text]);
 
+  const write = (written: string) => setDraft((draft) => ({ ...draft, text: written }));
+  const add = (chosen: Iterable<File>) =>
+    setDraft((draft) => ({ ...draft, files: [...draft.files, ...chosen] }));
+  const remove = (file: File) =>
+    setDraft((draft) => ({ ...draft, files: draft.files.filter((other) => other !== file) }));
+
   async function submit() {
     if (empty || disabled) return;
-    setText("");
-    if (!(await onSend(text.trim()))) setText((newer) => (newer === "" ? text : newer));
+    setDraft(EMPTY);
+    if (await onSend({ text: text.trim(), files })) return;
+    setDraft((newer) => (newer.text === "" && newer.files.length === 0 ? { text, files } : newer));
   }
 
   function onKeyDown(event: KeyboardEvent) {
     if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
     event.preventDefault();
     void submit();
+  }
+
+  function onPaste(event: ClipboardEvent) {
+    if (event.clipboardData.files.length === 0) return;
+    event.preventDefault();
+    add(event.clipboardData.files);
+  }
+
+  function onDrop(event: DragEvent) {
+    if (event.dataTransfer.files.length === 0) return;
+    event.preventDefault();
+    add(event.dataTransfer.files);
   }
 
   return (
@@ -45,31 +77,57 @@ export function Composer({ onSend, disabled = false, note }: ComposerProps) {
         event.preventDefault();
         void submit();
       }}
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={onDrop}
     >
-      <div className="flex items-end gap-2 rounded-2xl border border-line bg-surface p-2 shadow-xs focus-within:border-accent">
-        <textarea
-          ref={field}
-          rows={1}
-          value={text}
-          disabled={disabled}
-          onChange={(event) => setText(event.target.value)}
-          onKeyDown={onKeyDown}
-          placeholder="Write a message"
-          aria-label="Message"
-          aria-describedby="composer-help"
-          enterKeyHint="send"
-          data-testid="composer"
-          className="max-h-48 min-h-9 flex-1 resize-none bg-transparent px-2 py-1.5 outline-none placeholder:text-muted"
-        />
-        <button
-          type="submit"
-          disabled={empty || disabled}
-          aria-label="Send"
-          data-testid="send"
-          className="flex size-9 shrink-0 items-center justify-center rounded-xl bg-accent text-on-accent disabled:bg-line disabled:text-muted"
-        >
-          <Icon name="send" className="size-5" />
-        </button>
+      <div className="rounded-2xl border border-line bg-surface p-2 shadow-xs focus-within:border-accent">
+        <ChosenFiles files={files} onRemove={remove} />
+        <div className="flex items-end gap-2">
+          <input
+            ref={chooser}
+            type="file"
+            multiple
+            hidden
+            data-testid="files"
+            onChange={(event) => {
+              add(event.target.files ?? []);
+              event.target.value = "";
+            }}
+          />
+          <button
+            type="button"
+            disabled={disabled}
+            onClick={() => chooser.current?.click()}
+            aria-label="Attach images or files"
+            className="flex size-9 shrink-0 items-center justify-center rounded-xl text-muted hover:bg-sunken disabled:opacity-50"
+          >
+            <Icon name="clip" className="size-5" />
+          </button>
+          <textarea
+            ref={field}
+            rows={1}
+            value={text}
+            disabled={disabled}
+            onChange={(event) => write(event.target.value)}
+            onKeyDown={onKeyDown}
+            onPaste={onPaste}
+            placeholder="Write a message"
+            aria-label="Message"
+            aria-describedby="composer-help"
+            enterKeyHint="send"
+            data-testid="composer"
+            className="max-h-48 min-h-9 flex-1 resize-none bg-transparent px-2 py-1.5 outline-none placeholder:text-muted"
+          />
+          <button
+            type="submit"
+            disabled={empty || disabled}
+            aria-label="Send"
+            data-testid="send"
+            className="flex size-9 shrink-0 items-center justify-center rounded-xl bg-accent text-on-accent disabled:bg-line disabled:text-muted"
+          >
+            <Icon name="send" className="size-5" />
+          </button>
+        </div>
       </div>
       <p id="composer-help" className="mt-1.5 px-2 text-xs text-muted">
         {note ?? (

@@ -1,11 +1,13 @@
 /** A conversation as it happens: what was said, what is being done, and where to say something. */
-import { useCallback, useEffect, useRef } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import type { AgentIdentity } from "../../../src/agents/agent/api.ts";
 import { useConversation } from "../../../src/client/react/use-conversation.ts";
+import { contentOf, type Draft } from "../content.ts";
 import { takeFirstMessage } from "../first-message.ts";
-import { agentName, wordsOf } from "../format.ts";
+import { agentName, messageOf, wordsOf } from "../format.ts";
 import { Composer } from "./composer.tsx";
 import { ConnectionIndicator } from "./connection-indicator.tsx";
+import { ErrorNote } from "./error-note.tsx";
 import { PageHeader } from "./page-header.tsx";
 import { Timeline } from "./timeline.tsx";
 
@@ -38,12 +40,19 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
     };
   }, [title]);
 
+  const [error, setError] = useState<unknown>(undefined);
   const say = useCallback(
-    (text: string) => {
-      send(text);
-      return true;
+    async (draft: Draft) => {
+      setError(undefined);
+      try {
+        send(await contentOf(id, draft));
+        return true;
+      } catch (reason) {
+        setError(reason);
+        return false;
+      }
     },
-    [send],
+    [id, send],
   );
 
   return (
@@ -52,6 +61,11 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
         <ConnectionIndicator status={status} onReconnect={reconnect} />
       </PageHeader>
       <Timeline id={id} conversation={conversation} agentName={name} />
+      {error !== undefined && (
+        <div className="mx-auto w-full max-w-3xl px-4">
+          <ErrorNote text={messageOf(error)} />
+        </div>
+      )}
       <Composer
         onSend={say}
         note={status === "open" || view === null ? undefined : "What you send waits for the connection."}

@@ -2,6 +2,7 @@
 import { useState } from "react";
 import type { AgentIdentity } from "../../../src/agents/agent/api.ts";
 import { client } from "../client.ts";
+import { contentOf, type Draft } from "../content.ts";
 import { leaveFirstMessage } from "../first-message.ts";
 import { messageOf, titleFrom } from "../format.ts";
 import type { Resource } from "../hooks/use-resource.ts";
@@ -27,13 +28,14 @@ export function NewConversationPage({ agents, onCreated, onMenu }: NewConversati
   const list = agents.value;
   const agentId = chosen ?? list?.[0]?.id;
 
-  async function begin(text: string): Promise<boolean> {
+  async function begin(draft: Draft): Promise<boolean> {
     if (agentId === undefined || creating) return false;
     setCreating(true);
     setError(undefined);
     try {
-      const { id } = await client.conversations.create({ agentId, title: titleFrom(text) });
-      leaveFirstMessage(id, text);
+      const title = titleFrom(draft.text || (draft.files[0]?.name ?? ""));
+      const { id } = await client.conversations.create({ agentId, title });
+      leaveFirstMessage(id, await contentOf(id, draft));
       onCreated();
       navigate(conversationPath(id));
       return true;
@@ -58,7 +60,7 @@ export function NewConversationPage({ agents, onCreated, onMenu }: NewConversati
           {list !== undefined && list.length > 0 && (
             <>
               <AgentPicker agents={list} value={agentId} onChange={setChosen} />
-              <Suggestions onPick={begin} />
+              <Suggestions onPick={(text) => void begin({ text, files: [] })} />
             </>
           )}
           {list?.length === 0 && <NoAgents />}

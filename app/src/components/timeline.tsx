@@ -2,6 +2,7 @@
 import { useCallback, useEffect, useRef } from "react";
 import type { Content } from "../../../src/client/index.ts";
 import type { Conversation } from "../../../src/client/react/use-conversation.ts";
+import { ConversationId } from "../conversation-id.ts";
 import { useHistory } from "../hooks/use-history.ts";
 import { usePinnedScroll } from "../hooks/use-pinned-scroll.ts";
 import { EmptyConversation } from "./empty-conversation.tsx";
@@ -32,14 +33,16 @@ export function Timeline({ id, conversation, agentName }: TimelineProps) {
         <div ref={content} className="mx-auto flex min-h-full max-w-3xl flex-col px-4 pt-6 pb-4">
           {turns.length > 0 && <HistoryLoader history={history} scroller={scroller} />}
           {empty && <EmptyConversation agentName={agentName} onPick={say} />}
-          <div role="log" aria-live="off" aria-label="Messages" className="space-y-8">
-            {turns.map((turn) => (
-              <TurnBlock key={turn.id} turn={turn} agentName={agentName} onSay={say} />
-            ))}
-            {pending.map((message) => (
-              <PendingItem key={message.clientId} message={message} onRetry={retry} onDiscard={discard} />
-            ))}
-          </div>
+          <ConversationId value={id}>
+            <div role="log" aria-live="off" aria-label="Messages" className="space-y-8">
+              {turns.map((turn) => (
+                <TurnBlock key={turn.id} turn={turn} agentName={agentName} onSay={say} />
+              ))}
+              {pending.map((message) => (
+                <PendingItem key={message.clientId} message={message} onRetry={retry} onDiscard={discard} />
+              ))}
+            </div>
+          </ConversationId>
           {error !== null && (
             <div className="mt-6">
               <ErrorNote text={error.message} />

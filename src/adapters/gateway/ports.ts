@@ -1,4 +1,5 @@
 /** What the gateway needs from outside, and what each of its transports is. */
+import type { LanguageModelV4 } from "@ai-sdk/provider";
 import type { Clock } from "../../ports/clock.ts";
 import type { ModelRequest } from "../types.ts";
 
@@ -14,6 +15,8 @@ export interface GatewayPorts {
   clock: Pick<Clock, "now" | "sleep">;
   /** Absent where the Worker has no AI binding. */
   ai?: AiBinding;
+  /** The AI SDK's model of this id, for the provider `ai-sdk`; `undefined` for one that there is not. */
+  languageModel?: (modelId: string) => LanguageModelV4 | undefined;
 }
 
 /**

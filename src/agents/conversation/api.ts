@@ -139,6 +139,8 @@ export interface SubscribeOptions {
 export interface ConversationApi {
   create(principal: Principal, input: CreateConversation): Promise<Result<ConversationView>>;
   view(principal: Principal): Promise<Result<ConversationView>>;
+  /** Whether this principal may say something here; if not, why. */
+  checkSpeaker(principal: Principal): Promise<Result<null>>;
   startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>>;
   /** As `startTurn`, with the turn's frames as a stream that ends with the turn. */
   streamTurn(

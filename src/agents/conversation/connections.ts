@@ -20,6 +20,7 @@ import {
 } from "../../client/protocol.ts";
 import { DramatisError, toErrorData } from "../../shared/errors.ts";
 import { hasExpired, type Principal } from "../../shared/principal.ts";
+import type { StartedTurn, StartTurn } from "./api.ts";
 import { lengthOf, parseClientFrame, parseMessage, refOf } from "./client-frames.ts";
 import { type Allowance, spend } from "./flood.ts";
 import { ephemeralFrame } from "./frames.ts";
@@ -40,8 +41,7 @@ export interface ConnectionMemory {
 export interface ConnectionHost {
   /** The frames to begin with. */
   opening(principal: Principal, from: number | undefined): Iterable<OpeningSlice>;
-  /** Answers what this client alone is told. */
-  startTurn(principal: Principal, frame: Extract<ClientFrame, { type: "turn.start" }>): Promise<Frame[]>;
+  startTurn(principal: Principal, input: StartTurn): Promise<StartedTurn>;
   /** Resolves when the result is recorded, now or before. */
   submitResult(principal: Principal, frame: Extract<ClientFrame, { type: "tool.result" }>): Promise<void>;
   /** Open connections, this one included. */
@@ -127,7 +127,7 @@ export async function receiveFrame(host: ConnectionHost, client: Client, message
         sendFrames(client, [ephemeralFrame("pong", {}, {}, host.now())]);
         return;
       case "turn.start":
-        sendFrames(client, await host.startTurn(principal, frame));
+        sendFrames(client, await startTurn(host, principal, frame));
         return;
       case "tool.result":
         await host.submitResult(principal, frame);
@@ -140,6 +140,19 @@ export async function receiveFrame(host: ConnectionHost, client: Client, message
     const data = { code, message: text, retriable, ...(ref === undefined ? {} : { ref }) };
     sendFrames(client, [ephemeralFrame("error", data, {}, host.now())]);
   }
+}
+
+/** Answers what this client alone is told. */
+async function startTurn(
+  host: ConnectionHost,
+  principal: Principal,
+  { v: _v, type: _type, id, ...input }: Extract<ClientFrame, { type: "turn.start" }>,
+): Promise<Frame[]> {
+  const { content } = input;
+  const { repeated, turnId, messageId } = await host.startTurn(principal, { ...input, idempotencyKey: id });
+  // Whoever sends again has not seen it recorded, and what was recorded is not published twice.
+  if (!repeated) return [];
+  return [ephemeralFrame("message.user", { clientId: id, content }, { turnId, messageId }, host.now())];
 }
 
 /**

@@ -49,8 +49,9 @@ import {
   tooManyWatchers,
 } from "./connections.ts";
 import { conversationRecord, createConversationSchema } from "./create-conversation.ts";
-import { endsTurn, ephemeralFrame } from "./frames.ts";
+import { endsTurn } from "./frames.ts";
 import { MAX_WATCHERS } from "./limits.ts";
+import type { ConversationMedia } from "./media.ts";
 import { openingSlices } from "./opening.ts";
 import { ConversationQueries } from "./queries.ts";
 import { ConversationRuntime } from "./runtime.ts";
@@ -119,6 +120,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       gateway: services.gateway(this.env),
       adapters: services.adapters,
       executor: services.executor(this.env),
+      ...this.#media(),
       gate: services.gate,
       ...(services.turnLimit === undefined ? {} : { turnLimit: services.turnLimit }),
       ...(services.clientToolTimeoutMs === undefined
@@ -133,17 +135,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     readonly #queries = new ConversationQueries(this.#runtime.store);
     readonly #connectionHost: ConnectionHost = {
       opening: (principal, from) => this.#opening(principal, from),
-      startTurn: async (principal, { v: _v, type: _type, id, ...input }) => {
-        const { repeated, turnId, messageId } = await this.#accept(principal, {
-          ...input,
-          idempotencyKey: id,
-        });
-        // Whoever sends again has not seen it recorded, and what was recorded is not published twice.
-        const data = { clientId: id, content: input.content };
-        return repeated
-          ? [ephemeralFrame("message.user", data, { turnId, messageId }, systemClock.now())]
-          : [];
-      },
+      startTurn: (principal, input) => this.#accept(principal, input),
       submitResult: async (principal, { v: _v, type: _type, ...result }) => {
         await this.#submit(principal, [result]);
       },
@@ -215,6 +207,13 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         ...conversationView(record, active.size),
         usage: usageView(usage),
       }));
+    }
+
+    async checkSpeaker(principal: Principal) {
+      return asResult(() => {
+        checkSpeaker(this.#runtime.state.record, principal);
+        return null;
+      });
     }
 
     async startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>> {
@@ -355,6 +354,16 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     /** Wakes the actor when the authority of one who watches ends. */
     async #expireAt(time: number): Promise<void> {
       await this.#wakeups.arm("expiry", Math.max(0, time - systemClock.now()));
+    }
+
+    #media(): { media?: ConversationMedia } {
+      const store = services.attachments(this.env);
+      if (store === null) return {};
+      const owner = () => {
+        const { tenant, id: conversationId } = this.#runtime.state.record;
+        return { tenant, conversationId };
+      };
+      return { media: { head: (id) => store.head(owner(), id), get: (id) => store.get(owner(), id) } };
     }
 
     #clients(): Iterable<Client> {

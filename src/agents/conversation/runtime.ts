@@ -30,6 +30,7 @@ import { type EffectHost, type EffectPorts, EffectRunner } from "./dispatch/effe
 import { dueIn, type Effect, effectOfTurn, effectsOf } from "./dispatch/effects.ts";
 import { ephemeralFrame, framesOf } from "./frames.ts";
 import { messageId, parseItemId, stemOf, turnId } from "./ids.ts";
+import { checkMedia, hasMedia } from "./media.ts";
 import { isRepeated } from "./planning/client-result.ts";
 import type { Gate } from "./planning/gate.ts";
 import { checkOutputSchema } from "./planning/output-schema.ts";
@@ -153,10 +154,13 @@ export class ConversationRuntime {
    * Resolves when the turn is durable and its wake-up armed.
    */
   async accept(signal: UserMessage): Promise<StartedTurn> {
-    checkTextOnly(parseContent(signal.data.content));
+    const content = parseContent(signal.data.content);
     if (signal.data.output !== undefined) checkOutputSchema(signal.data.output);
     const key = signal.id;
-    const known = key === undefined ? undefined : this.store.turnOfKey(signal.caller.userId, key);
+    const turnOfKey = () => (key === undefined ? undefined : this.store.turnOfKey(signal.caller.userId, key));
+    // Before the key is looked up for good: from there on nothing may come in between.
+    if (hasMedia(content) && turnOfKey() === undefined) await checkMedia(content, this.ports.media);
+    const known = turnOfKey();
     if (known !== undefined) {
       const started = this.#acceptedBefore(known, signal);
       await this.#wakeup.whenArmed();
@@ -397,13 +401,6 @@ export class ConversationRuntime {
 function isFinal(error: unknown): boolean {
   if (error instanceof DramatisError) return !error.retriable;
   return error instanceof RangeError || error instanceof TypeError;
-}
-
-function checkTextOnly(content: Content): void {
-  if (typeof content === "string" || content.every((part) => part.type === "text")) return;
-  throw new DramatisError("INVALID_INPUT", "Images and files are not supported yet; send text.", {
-    errors: [{ path: "/content", message: "Only text parts are supported." }],
-  });
 }
 
 /** What a client asked for, to be compared. */

@@ -1,5 +1,6 @@
 /** What the classes of conversations are made from. */
 import type { AdapterLookup, ModelGateway } from "../../adapters/types.ts";
+import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../directory/dead-letters.ts";
 import type { Directory } from "../../directory/directory.ts";
 import type { ActorDirectory } from "../../ports/actor-directory.ts";
@@ -15,6 +16,8 @@ export interface ConversationServices<Env> {
   /** `null` where there is no directory: then nothing is listed. */
   directory(env: Env): Directory | null;
   deadLetters(env: Env): DeadLetterDirectory | null;
+  /** `null` where attachments are not kept. */
+  attachments(env: Env): AttachmentStore | null;
   adapters: AdapterLookup;
   gate: Gate;
   /** How long a client has to run a tool, in milliseconds; ten minutes when absent. */

@@ -39,7 +39,7 @@ export interface Conversation {
   answering: boolean;
   /** Sends a message as soon as it can, and again after a lost connection; returns its client id. */
   send(content: Content, options?: SendOptions): string;
-  /** Sends a rejected message once more, as a new one; returns its new client id, or `null` if there is none. */
+  /** Sends a rejected message once more; returns its client id, or `null` if there is no such message. */
   retry(clientId: string): string | null;
   /** Forgets a message that was not recorded. */
   discard(clientId: string): void;

@@ -42,7 +42,7 @@ export interface Answer {
   description: string;
   body?: z.ZodType;
   /** What the body is; JSON when absent. */
-  type?: "application/json" | "text/event-stream" | "text/html";
+  type?: "application/json" | "text/event-stream" | "text/html" | "application/octet-stream";
   /** Whether `Location` is the path of what was created. */
   location?: true;
 }

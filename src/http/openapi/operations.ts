@@ -1,5 +1,6 @@
 /** All operations, in the order in which they are shown. */
 import { agentOperations } from "../agents.ts";
+import { attachmentOperations } from "../attachments.ts";
 import { conversationOperations } from "../conversations.ts";
 import { deadLetterOperations } from "../dead-letters.ts";
 import { eventOperations } from "../events.ts";
@@ -12,6 +13,7 @@ import { descriptionOperations } from "./routes.ts";
 export const OPERATIONS: readonly Operation[] = [
   ...agentOperations,
   ...conversationOperations,
+  ...attachmentOperations,
   ...turnOperations,
   ...eventOperations,
   ...socketOperations,

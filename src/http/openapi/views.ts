@@ -9,6 +9,7 @@ import type { JournalEntryView, SubmittedResult, TurnView } from "../../agents/c
 import { ENTRY_TYPES } from "../../agents/conversation/journal-entry.ts";
 import type { DeadLetterView } from "../../agents/mailbox/dead-letter.ts";
 import {
+  type AttachmentView,
   type ConversationSummary,
   type ConversationView,
   clientFrameSchema,
@@ -34,9 +35,22 @@ export const personaSource = z.union([referenceSchema, persona]).meta({
 });
 export const content = contentSchema.meta({
   id: "Content",
-  description: "Text, or 1 to 64 parts; at most 1 MiB. Only text parts are supported now.",
+  description:
+    "Text, or 1 to 64 parts; at most 1 MiB. Images and files are named by the `url` of an attachment, an https address or a data URL.",
   example: "What is 12*(3+4)?",
 });
+
+export const attachment: z.ZodType<AttachmentView> = z
+  .strictObject({
+    id: z.string().meta({ example: "att_01JD0000000000000000000000" }),
+    mediaType: z.string(),
+    size: z.int().min(1).meta({ description: "Bytes." }),
+    name: z.exactOptional(z.string()),
+    url: z
+      .string()
+      .meta({ description: "Names it in content.", example: "attachment:att_01JD0000000000000000000000" }),
+  })
+  .meta({ id: "Attachment", description: "An image or a file of a conversation." });
 
 const wireError = z
   .strictObject({ code: z.string(), message: z.string(), retriable: z.boolean() })

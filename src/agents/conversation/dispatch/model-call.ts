@@ -17,6 +17,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { MODEL_TIMEOUT_MS } from "../limits.ts";
+import { type ConversationMedia, withMedia } from "../media.ts";
 import { baseContext, moveMessages } from "../planning/context.ts";
 import type { AttemptFacts, EffectSignal } from "../signals.ts";
 import type { ConversationRecord, ModelCall, Turn } from "../state.ts";
@@ -25,6 +26,8 @@ export interface ModelCallPorts {
   clock: Clock;
   gateway: ModelGateway;
   adapters: AdapterLookup;
+  /** Absent where no attachments are kept. */
+  media?: ConversationMedia;
 }
 
 export interface ModelCallInput {
@@ -38,7 +41,7 @@ export interface ModelCallInput {
 }
 
 export async function performModelCall(
-  { clock, gateway, adapters }: ModelCallPorts,
+  { clock, gateway, adapters, media }: ModelCallPorts,
   { record, turn, call, history, context, onText }: ModelCallInput,
   signal: AbortSignal,
 ): Promise<EffectSignal> {
@@ -81,7 +84,8 @@ export async function performModelCall(
     startedAt = clock.now();
     const adapter = adapters(profile.provider);
     const window = readHistory(history);
-    const first = adapter.buildRequest(profile, baseContext(record, window, turn));
+    const base = baseContext(record, window, turn);
+    const first = adapter.buildRequest(profile, { ...base, messages: await withMedia(base.messages, media) });
     const moves = moveMessages(turn);
     const body = moves.length === 0 ? first : adapter.extend(profile, first, moves);
     const deadline = startDeadline(clock, profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS, signal);

@@ -1,0 +1,75 @@
+/** The measuring: in every round each system reads each stream once, in rotating order. */
+import { type ReplyStream, replyStream } from "./streams.ts";
+import { READINGS, type Reading } from "./systems.ts";
+
+const WARM_UP_ROUNDS = 5;
+const ROUNDS = 31;
+/** Bytes that come at once, as from a network. */
+const CHUNK_BYTES = 16 * 1024;
+
+/** What was measured of one system with one provider's stream: one figure a round. */
+export interface Measured extends Pick<Reading, "provider" | "system"> {
+  /** MB/s of a body that comes in large pieces. */
+  rate: number[];
+  /** Milliseconds per event, of a body that comes event by event. */
+  latency: number[];
+}
+
+export async function measure(): Promise<Measured[]> {
+  const measured = READINGS.map((reading) => ({
+    reading,
+    stream: replyStream(reading.provider),
+    rate: [] as number[],
+    latency: [] as number[],
+  }));
+  for (let round = -WARM_UP_ROUNDS; round < ROUNDS; round += 1) {
+    const start = (round + WARM_UP_ROUNDS) % measured.length;
+    for (const { reading, stream, rate, latency } of [
+      ...measured.slice(start),
+      ...measured.slice(0, start),
+    ]) {
+      const figures = [await megabytesPerSecond(reading, stream), await latencyPerEvent(reading, stream)];
+      if (round < 0) continue;
+      rate.push(figures[0] ?? Number.NaN);
+      latency.push(figures[1] ?? Number.NaN);
+    }
+  }
+  return measured.map(({ reading: { provider, system }, rate, latency }) => ({
+    provider,
+    system,
+    rate,
+    latency,
+  }));
+}
+
+async function megabytesPerSecond({ read }: Reading, { body }: ReplyStream): Promise<number> {
+  let place = 0;
+  const source = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (place >= body.length) return controller.close();
+      controller.enqueue(body.subarray(place, place + CHUNK_BYTES));
+      place += CHUNK_BYTES;
+    },
+  });
+  const before = performance.now();
+  for await (const _ of read(source));
+  return body.length / 1_000 / (performance.now() - before);
+}
+
+/** Each event comes when the one before has been read to the end. */
+async function latencyPerEvent({ read }: Reading, { events }: ReplyStream): Promise<number> {
+  let next = 0;
+  const source = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        const event = events[next++];
+        if (event === undefined) controller.close();
+        else controller.enqueue(event);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  const before = performance.now();
+  for await (const _ of read(source));
+  return (performance.now() - before) / events.length;
+}

@@ -1,0 +1,95 @@
+/** Who reads the streams: our gateway, and each provider's official SDK. Both get their bytes from a `fetch` of ours. */
+import Anthropic from "@anthropic-ai/sdk";
+import { GoogleGenAI } from "@google/genai";
+import OpenAI from "openai";
+import { createModelGateway } from "../../src/adapters/gateway.ts";
+import type { ModelDelta, ProviderId } from "../../src/adapters/types.ts";
+import { systemClock } from "../../src/ports/workers/system.ts";
+
+/** Sends the request, and yields what it makes of the answer's body. */
+export type Reader = (body: ReadableStream<Uint8Array>) => AsyncIterable<unknown>;
+
+export interface Reading {
+  provider: ProviderId;
+  system: string;
+  read: Reader;
+}
+
+const HEADERS = { "content-type": "text/event-stream" };
+const messages = [{ role: "user" as const, content: "Hi" }];
+
+export const READINGS: readonly Reading[] = [
+  ...(["openai", "openai-responses", "anthropic", "gemini"] as const).map((provider) => ({
+    provider,
+    system: "dramatis",
+    read: (body: ReadableStream<Uint8Array>) => throughGateway(provider, body),
+  })),
+  {
+    provider: "openai",
+    system: "openai-sdk",
+    read: (body) => flat(openai(body).chat.completions.create({ model: "m", messages, stream: true })),
+  },
+  {
+    provider: "openai-responses",
+    system: "openai-sdk",
+    read: (body) => flat(openai(body).responses.create({ model: "m", input: "Hi", stream: true })),
+  },
+  {
+    provider: "anthropic",
+    system: "anthropic-sdk",
+    read: (body) =>
+      flat(
+        new Anthropic({ apiKey: "k", fetch: answering(body) }).messages.create({
+          model: "m",
+          max_tokens: 9,
+          messages,
+          stream: true,
+        }),
+      ),
+  },
+  { provider: "gemini", system: "google-sdk", read: throughGoogle },
+];
+
+async function* throughGateway(
+  provider: ProviderId,
+  body: ReadableStream<Uint8Array>,
+): AsyncGenerator<ModelDelta> {
+  const gateway = createModelGateway({ secret: () => "k", fetch: answering(body), clock: systemClock });
+  const request = {
+    profile: { provider, modelId: "m" },
+    body: {},
+    context: { tenant: "t", projectId: "p", agentId: "a", conversationId: "c", turnId: "t" },
+  };
+  for await (const delta of gateway.stream(request, new AbortController().signal)) {
+    if (delta.type === "error") throw new Error(delta.error.message);
+    yield delta;
+  }
+}
+
+function openai(body: ReadableStream<Uint8Array>): OpenAI {
+  return new OpenAI({ apiKey: "k", fetch: answering(body) });
+}
+
+/** This SDK takes no `fetch`: it gets the runtime's, for the time of its request. */
+async function* throughGoogle(body: ReadableStream<Uint8Array>): AsyncGenerator<unknown> {
+  const { fetch } = globalThis;
+  globalThis.fetch = answering(body);
+  try {
+    const stream = await new GoogleGenAI({ apiKey: "k" }).models.generateContentStream({
+      model: "m",
+      contents: "Hi",
+    });
+    globalThis.fetch = fetch;
+    yield* stream;
+  } finally {
+    globalThis.fetch = fetch;
+  }
+}
+
+async function* flat(stream: Promise<AsyncIterable<unknown>>): AsyncGenerator<unknown> {
+  yield* await stream;
+}
+
+function answering(body: ReadableStream<Uint8Array>): typeof fetch {
+  return async () => new Response(body, { headers: HEADERS });
+}

@@ -1,0 +1,135 @@
+/**
+ * Decodes one reply of an AI SDK language model from the parts of its stream, each as JSON. The rules are those of
+ * `chat-stream.ts` (STREAM-1 to STREAM-4). Kept to be given back: reasoning, files the model made, custom parts, and
+ * calls that its provider ran, with their results. Passed over: sources and warnings, raw chunks, pings.
+ */
+import { z } from "zod";
+import type { JsonObject } from "../../shared/json.ts";
+import { parseObject } from "../chat-stream.ts";
+import { inBandError, modelError } from "../errors.ts";
+import type { FinishReason, ModelDelta, ModelError, StreamDecoder } from "../types.ts";
+import { AiSdkReply } from "./reply.ts";
+import { readAiSdkUsage } from "./usage.ts";
+
+const PROVIDER = "ai-sdk";
+
+const partSchema = z.object({
+  type: z.string(),
+  id: z.string().catch(""),
+  delta: z.string().catch(""),
+  toolCallId: z.string().catch(""),
+  toolName: z.string().catch(""),
+  input: z.string().catch(""),
+  providerExecuted: z.boolean().catch(false),
+  finishReason: z.object({ unified: z.string() }).optional().catch(undefined),
+});
+
+export class AiSdkStream implements StreamDecoder {
+  readonly #reply = new AiSdkReply();
+  #state: "open" | "ended" | "failed" = "open";
+  #messageId: string | undefined;
+
+  push(data: string): ModelDelta[] {
+    if (this.#state !== "open" || data.trim() === "") return [];
+    const payload = parseObject(data);
+    const part = partSchema.safeParse(payload);
+    if (payload === undefined || !part.success)
+      return this.#fail("The model gave a part of an unknown shape.");
+    return this.#take(part.data, payload);
+  }
+
+  end(): ModelDelta[] {
+    return this.#state === "open" ? this.#fail("The reply ended before it was complete.") : [];
+  }
+
+  #take(part: z.infer<typeof partSchema>, payload: JsonObject): ModelDelta[] {
+    const { type, id, delta } = part;
+    switch (type) {
+      case "text-start":
+      case "reasoning-start":
+        this.#reply.begin(kindOf(type), id, payload.providerMetadata);
+        return [];
+      case "text-end":
+      case "reasoning-end":
+        this.#reply.add(kindOf(type), id, payload.providerMetadata);
+        return [];
+      case "text-delta":
+      case "reasoning-delta":
+        this.#reply.add(kindOf(type), id, payload.providerMetadata, delta);
+        return delta === "" ? [] : [{ type: kindOf(type), text: delta }];
+      case "tool-call":
+        if (part.providerExecuted) this.#reply.keepProviderCall(payload);
+        return part.providerExecuted ? [] : [this.#call(part, payload)];
+      case "tool-result":
+        this.#reply.keepProviderResult(payload);
+        return [];
+      case "tool-approval-request":
+        this.#reply.dropProviderCall(part.toolCallId);
+        return [];
+      case "file":
+      case "reasoning-file":
+      case "custom":
+        this.#reply.keep(payload);
+        return [];
+      case "response-metadata":
+        if (this.#messageId !== undefined || id === "") return [];
+        this.#messageId = id;
+        return [{ type: "message-id", id }];
+      case "error":
+        return this.#fail(inBandError(PROVIDER, payload.error));
+      case "finish":
+        return this.#finish(part.finishReason?.unified, payload);
+      default:
+        return [];
+    }
+  }
+
+  #call({ toolCallId, toolName, input }: z.infer<typeof partSchema>, payload: JsonObject): ModelDelta {
+    const index = this.#reply.addCall(payload.providerMetadata);
+    return {
+      type: "tool-call",
+      index,
+      ...(toolCallId === "" ? {} : { id: toolCallId }),
+      ...(toolName === "" ? {} : { name: toolName }),
+      ...(input === "" ? {} : { arguments: input }),
+    };
+  }
+
+  #finish(reason: string | undefined, { usage }: JsonObject): ModelDelta[] {
+    if (reason === "error") return this.#fail("The model gave up in the middle of its reply.");
+    if (reason === "interrupted") return this.#fail("The reply ended before it was complete.");
+    const counted = readAiSdkUsage(usage);
+    const parts = this.#reply.parts();
+    this.#state = "ended";
+    return [
+      ...(counted === undefined ? [] : [{ type: "usage", usage: counted } as const]),
+      ...(parts === undefined ? [] : [{ type: "native", parts } as const]),
+      { type: "finish", reason: finishReason(reason, this.#reply.calls > 0, this.#reply.isWaiting) },
+    ];
+  }
+
+  #fail(reason: string | ModelError): ModelDelta[] {
+    this.#state = "failed";
+    const error = typeof reason === "string" ? modelError(PROVIDER, "transient", reason) : reason;
+    return [{ type: "error", error }];
+  }
+}
+
+function kindOf(type: string): "text" | "reasoning" {
+  return type.startsWith("text") ? "text" : "reasoning";
+}
+
+function finishReason(reason: string | undefined, hasCalls: boolean, isWaiting: boolean): FinishReason {
+  switch (reason) {
+    case "stop":
+    case "tool-calls":
+      if (hasCalls) return "tool_calls";
+      return reason === "stop" && !isWaiting ? "stop" : "other";
+    case "length":
+      return "length";
+    case "content-filter":
+      return "content_filter";
+    default:
+      return "other";
+  }
+}

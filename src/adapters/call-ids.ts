@@ -1,0 +1,40 @@
+/**
+ * Names and ids of calls as a provider takes them. They come from any provider, so they may be of any shape, and ids
+ * may repeat from reply to reply. Pure.
+ */
+import { fingerprint } from "./text.ts";
+
+/** An id of letters, digits, `_` and `-`; one that had to be changed ends with a fingerprint of what it was. */
+export function plainId(id: string, limit: number): string {
+  const plain = id.replace(/[^A-Za-z0-9_-]/gu, "_");
+  const fits = plain === id && id !== "" && id.length <= limit;
+  return fits ? id : `${plain.slice(0, limit - 9)}_${fingerprint(id)}`;
+}
+
+const LONGEST_ID = 56;
+
+/** The ids of a request's calls, each once: a call whose id is taken gets a number behind it, its result the same. */
+export class CallIds {
+  readonly #used: Set<string>;
+  readonly #sent = new Map<string, string>();
+
+  /** `used`: the ids that the request has already. */
+  constructor(used: Iterable<string> = []) {
+    this.#used = new Set(used);
+  }
+
+  /** The id to send for a call. */
+  ofCall(id: string): string {
+    const plain = plainId(id, LONGEST_ID);
+    let unused = plain;
+    for (let n = 2; this.#used.has(unused); n++) unused = `${plain}_${n}`;
+    this.#used.add(unused);
+    this.#sent.set(id, unused);
+    return unused;
+  }
+
+  /** The id to send with the result of the newest call of that id. */
+  ofResult(id: string): string {
+    return this.#sent.get(id) ?? plainId(id, LONGEST_ID);
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * Asks a language model of the AI SDK, in this process: the parts of its stream become JSON payloads, bytes as base64,
+ * dates and addresses as text.
+ */
+import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import { toCallOptions } from "../ai-sdk/call-options.ts";
+import { aiSdkFailure } from "../ai-sdk/errors.ts";
+import { ModelFailure } from "../errors.ts";
+import { MAX_REPLY_BYTES } from "./events.ts";
+import type { Transport } from "./ports.ts";
+
+export const aiSdkTransport: Transport = async function* (
+  { profile, body },
+  { languageModel, clock },
+  signal,
+) {
+  const options = { ...toCallOptions(body), abortSignal: signal };
+  try {
+    const model = languageModel?.(profile.modelId);
+    if (model === undefined) throw new ModelFailure("not_found", missing(profile.modelId, languageModel));
+    const { stream } = await abortable(async () => model.doStream(options), signal);
+    let length = 0;
+    for await (const part of partsOf(stream, signal)) {
+      if (part.type === "error") throw part.error;
+      if (part.type === "raw") continue;
+      const payload = toJson(part);
+      length += payload.length;
+      if (length > MAX_REPLY_BYTES) {
+        throw new ModelFailure("validation", `The reply is larger than ${MAX_REPLY_BYTES} bytes.`);
+      }
+      yield payload;
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw aiSdkFailure(error, clock.now());
+  }
+};
+
+function missing(modelId: string, languageModel: unknown): string {
+  return languageModel === undefined
+    ? "There are no AI SDK models: give `models.languageModels` to `dramatis`, or choose another provider."
+    : `There is no AI SDK model "${modelId}": \`models.languageModels\` knows none of this name.`;
+}
+
+/** What `run` gives, or the signal's reason if that comes first: not every model heeds its signal. */
+async function abortable<T extends { stream: ReadableStream }>(
+  run: () => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  signal.throwIfAborted();
+  const running = run();
+  let stop = () => {};
+  const aborted = new Promise<never>((_resolve, reject) => {
+    stop = () => {
+      reject(signal.reason);
+      // A reply that comes too late is not read; its stream is given back.
+      running.then(({ stream }) => stream.cancel()).catch(() => undefined);
+    };
+    signal.addEventListener("abort", stop, { once: true });
+  });
+  try {
+    return await Promise.race([running, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+/** The parts of a stream; it is cancelled when reading ends early, for whatever reason. */
+async function* partsOf(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  signal: AbortSignal,
+): AsyncGenerator<LanguageModelV4StreamPart> {
+  const reader = stream.getReader();
+  const cancel = () => void reader.cancel().catch(() => undefined);
+  signal.addEventListener("abort", cancel, { once: true });
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const { done, value } = await reader.read();
+      // Cancelling makes a waiting read resolve as if the stream had ended.
+      signal.throwIfAborted();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    signal.removeEventListener("abort", cancel);
+    cancel();
+  }
+}
+
+function toJson(part: LanguageModelV4StreamPart): string {
+  return JSON.stringify(part, (_key, value: unknown) =>
+    value instanceof Uint8Array ? toBase64(value) : value,
+  );
+}
+
+function toBase64(bytes: Uint8Array): string {
+  let binary = "";
+  for (const byte of bytes) binary += String.fromCharCode(byte);
+  return btoa(binary);
+}

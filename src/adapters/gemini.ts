@@ -1,0 +1,116 @@
+/**
+ * Google's Gemini API: the body of `generateContent` and `streamGenerateContent`.
+ *
+ * GEMINI-1  Turns alternate and begin with a user's; blank texts are left out. A request that is extended keeps its
+ *           contents as they are, and gets the new ones behind them.
+ * GEMINI-2  All results of one reply stand first in the user's content right behind it, in the order of their calls and
+ *           under their names, and ids of calls are unique over the request, whatever ids the calls came with.
+ * GEMINI-3  A reply of the same model goes back in its own parts, each with its own signature.
+ */
+import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
+import { CallIds } from "./call-ids.ts";
+import { settings } from "./chat-messages.ts";
+import { callIdsIn, toName, toTurns } from "./gemini/contents.ts";
+import { GeminiReply } from "./gemini/reply.ts";
+import { unsupported } from "./native.ts";
+import { ReplyStream } from "./reply-stream.ts";
+import { alternating, instructed, listOf, NO_MESSAGE, type Turn } from "./turns.ts";
+import type { FormatAdapter, ModelContext, ModelProfile, ToolSpec } from "./types.ts";
+
+/** What the request says itself, or joins with what the profile says. */
+const RESERVED = ["model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"];
+
+/** Parameters that stand beside `generationConfig`; every other one goes into it. */
+const BESIDE = new Set([
+  "safetySettings",
+  "cachedContent",
+  "labels",
+  "serviceTier",
+  "store",
+  "modelArmorConfig",
+]);
+
+const OPENING: JsonObject = { text: NO_MESSAGE };
+
+export const geminiFormat: FormatAdapter = {
+  provider: "gemini",
+  buildRequest(profile, context) {
+    const { instructions, messages } = instructed("gemini", context);
+    const sent = toContents(toTurns(profile, messages, new CallIds()));
+    const [beside, flat] = parameters(profile);
+    const config = { ...flat, ...output(context) };
+    return {
+      contents: sent.length === 0 ? [{ role: "user", parts: [OPENING] }] : sent,
+      ...(instructions === "" ? {} : { systemInstruction: { parts: [{ text: instructions }] } }),
+      ...tools(profile, context),
+      ...(Object.keys(config).length === 0 ? {} : { generationConfig: config }),
+      ...beside,
+    };
+  },
+  extend(profile, request, messages) {
+    const sent = listOf(request, "contents");
+    const turns = toTurns(profile, messages, new CallIds(callIdsIn(sent)));
+    return { ...request, contents: [...sent, ...toContents(turns, roleOf(sent.at(-1)))] };
+  },
+  decoder: () => new ReplyStream("gemini", new GeminiReply()),
+};
+
+function toContents(turns: readonly Turn[], last?: Turn["role"]): JsonObject[] {
+  return alternating(turns, OPENING, last).map(({ role, blocks }) => {
+    return { role: role === "user" ? "user" : "model", parts: blocks };
+  });
+}
+
+function roleOf(content: Json | undefined): Turn["role"] | undefined {
+  if (!isJsonObject(content)) return undefined;
+  return content.role === "model" ? "assistant" : "user";
+}
+
+/** The profile's parameters: those beside the configuration, and the configuration, given as such or flat. */
+function parameters(profile: ModelProfile): [beside: JsonObject, config: JsonObject] {
+  const given = profile.parameters?.generationConfig;
+  const flat = Object.entries(settings(profile.parameters, [...RESERVED, "stream"]));
+  const config = flat.filter(([key]) => !BESIDE.has(key));
+  return [
+    Object.fromEntries(flat.filter(([key]) => BESIDE.has(key))),
+    { ...(isJsonObject(given) ? settings(given, []) : {}), ...Object.fromEntries(config) },
+  ];
+}
+
+function tools({ parameters: given = {} }: ModelProfile, context: ModelContext): JsonObject {
+  const own = given.tools ?? [];
+  if (!Array.isArray(own)) throw unsupported("gemini", "a parameter `tools` that is not a list");
+  const declared = context.tools.map(toDeclaration);
+  const { functionCallingConfig, ...others } = isJsonObject(given.toolConfig) ? given.toolConfig : {};
+  const choice = choose(context) ?? (declared.length === 0 ? undefined : functionCallingConfig);
+  const config = { ...others, ...(choice === undefined ? {} : { functionCallingConfig: choice }) };
+  const offered = [...(declared.length === 0 ? [] : [{ functionDeclarations: declared }]), ...own];
+  return {
+    ...(offered.length === 0 ? {} : { tools: offered }),
+    ...(Object.keys(config).length === 0 ? {} : { toolConfig: config }),
+  };
+}
+
+/** The context's choice; `undefined` where it leaves the model free. */
+function choose({ tools: offered, toolChoice }: ModelContext): JsonObject | undefined {
+  if (toolChoice === "auto") return undefined;
+  if (toolChoice === "none") return offered.length === 0 ? undefined : { mode: "NONE" };
+  if (offered.length === 0) throw unsupported("gemini", "the order to call a tool where none is offered");
+  return toolChoice === "required"
+    ? { mode: "ANY" }
+    : { mode: "ANY", allowedFunctionNames: [toolChoice.name] };
+}
+
+function toDeclaration({ name, description, inputSchema }: ToolSpec): JsonObject {
+  if (name === "" || name !== toName(name)) {
+    const rule = 'begin with a letter or "_", and use up to 128 letters, digits, "_", ".", ":" and "-"';
+    throw unsupported("gemini", `a tool named "${name}": ${rule}`);
+  }
+  return { name, ...(description === "" ? {} : { description }), parametersJsonSchema: inputSchema };
+}
+
+function output({ output: asked }: ModelContext): JsonObject {
+  return asked === undefined
+    ? {}
+    : { responseMimeType: "application/json", responseJsonSchema: asked.schema };
+}

@@ -1,0 +1,42 @@
+/** The attachments of all conversations, over an object store. */
+import type { ObjectHead, ObjectStore } from "../ports/object-store.ts";
+import type { AttachmentInfo } from "./attachment.ts";
+
+/** The conversation that an attachment belongs to. */
+export interface Owner {
+  tenant: string;
+  conversationId: string;
+}
+
+export type Attachment = AttachmentInfo & { bytes: Uint8Array };
+
+export class AttachmentStore {
+  constructor(private readonly objects: ObjectStore) {}
+
+  async put(owner: Owner, { id, mediaType, name, bytes }: Omit<Attachment, "size">): Promise<void> {
+    // Facts of objects travel in headers, which carry no more than ASCII.
+    const facts = { mediaType, ...(name === undefined ? {} : { name: encodeURIComponent(name) }) };
+    await this.objects.put(keyOf(owner, id), bytes, facts);
+  }
+
+  /** `null` for one that this conversation does not have. */
+  async head(owner: Owner, id: string): Promise<AttachmentInfo | null> {
+    const head = await this.objects.head(keyOf(owner, id));
+    return head === null ? null : toInfo(id, head);
+  }
+
+  /** As `head`, with its bytes. */
+  async get(owner: Owner, id: string): Promise<Attachment | null> {
+    const object = await this.objects.get(keyOf(owner, id));
+    return object === null ? null : { ...toInfo(id, object), bytes: object.bytes };
+  }
+}
+
+function keyOf({ tenant, conversationId }: Owner, id: string): string {
+  return `${encodeURIComponent(tenant)}/${conversationId}/attachments/${id}`;
+}
+
+function toInfo(id: string, { size, facts }: ObjectHead): AttachmentInfo {
+  const { mediaType = "application/octet-stream", name } = facts;
+  return { id, mediaType, size, ...(name === undefined ? {} : { name: decodeURIComponent(name) }) };
+}

@@ -1,0 +1,80 @@
+/** Recorded streams of real providers, as the official SDKs read them, however their bytes arrive and wherever they end. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { ReplyAccumulator } from "../../src/adapters/reply.ts";
+import type { ModelDelta, ProviderId } from "../../src/adapters/types.ts";
+import { cutAt, decodeBytes, toBytes } from "../support/wire-bytes.ts";
+import { officialEssence } from "./official.ts";
+import { recordings } from "./recordings.ts";
+
+const RUNS = 25;
+
+function assemble(provider: ProviderId, deltas: readonly ModelDelta[]) {
+  const reply = new ReplyAccumulator(provider);
+  for (const delta of deltas) reply.add(delta);
+  return reply.outcome();
+}
+
+/** A reply ends once: with its finish, or with a typed error. */
+function expectOneEnd(deltas: readonly ModelDelta[]): void {
+  const ends = deltas.filter(({ type }) => type === "finish" || type === "error");
+  expect(ends).toHaveLength(1);
+  expect(deltas.at(-1)).toBe(ends[0]);
+  const [end] = ends;
+  if (end?.type === "error") expect(end.error.message).not.toBe("");
+}
+
+describe.each(recordings())("$name", ({ name, provider, payloads }) => {
+  const style = fc.record({
+    newline: fc.constantFrom("\n" as const, "\r\n" as const, "\r" as const),
+    comments: fc.boolean(),
+    bom: fc.boolean(),
+  });
+  const places = fc.array(fc.nat(), { maxLength: 60 });
+
+  test("says what the official SDK says", async () => {
+    const deltas = await decodeBytes(provider, [toBytes(payloads)]);
+    expectOneEnd(deltas);
+    const outcome = assemble(provider, deltas);
+    const official = await officialEssence({ name, provider, payloads });
+    if (official === undefined) return expect(outcome.ok).toBe(false);
+    if (!outcome.ok) throw new Error(`${outcome.error.category}: ${outcome.error.message}`);
+    const { text, toolCalls } = outcome.reply;
+    expect({
+      text,
+      calls: toolCalls.map((call) => ({ name: call.name, arguments: call.arguments })),
+    }).toEqual(official);
+  });
+
+  test("says the same wherever its bytes are cut", async () => {
+    const expected = await decodeBytes(provider, [toBytes(payloads)]);
+    await fc.assert(
+      fc.asyncProperty(style, places, async (style, places) => {
+        expect(await decodeBytes(provider, cutAt(toBytes(payloads, style), places))).toEqual(expected);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  test("ends with a finish or a typed error wherever it breaks off", async () => {
+    const bytes = toBytes(payloads);
+    await fc.assert(
+      fc.asyncProperty(fc.nat(bytes.length), async (end) => {
+        expectOneEnd(await decodeBytes(provider, [bytes.subarray(0, end)]));
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  test("ends with a finish or a typed error whatever byte is damaged", async () => {
+    const bytes = toBytes(payloads);
+    await fc.assert(
+      fc.asyncProperty(fc.nat(bytes.length - 1), fc.nat(255), async (place, byte) => {
+        const damaged = bytes.slice();
+        damaged[place] = byte;
+        expectOneEnd(await decodeBytes(provider, [damaged]));
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});

@@ -1,0 +1,54 @@
+/** A provider's stream as bytes on the wire, in every way the format allows, and what comes of it through our parser. */
+import { eventData } from "../../src/adapters/gateway/events.ts";
+import { adapterFor } from "../../src/adapters/lookup.ts";
+import type { ModelDelta, ProviderId } from "../../src/adapters/types.ts";
+
+export interface WireStyle {
+  newline: "\n" | "\r\n" | "\r";
+  comments: boolean;
+  bom: boolean;
+}
+
+export const PLAIN_STYLE: WireStyle = { newline: "\n", comments: false, bom: false };
+
+/** Server-sent events of these payloads; an event is named as its payload's `type` says. */
+export function toBytes(payloads: readonly string[], style: WireStyle = PLAIN_STYLE): Uint8Array {
+  const { newline, comments, bom } = style;
+  const events = payloads.map((data) => {
+    const name = /^\{"type":"([\w.]+)"/.exec(data)?.[1];
+    const comment = comments ? `: keep-alive${newline}${newline}` : "";
+    const event = name === undefined ? "" : `event: ${name}${newline}`;
+    return `${comment}${event}data:${comments ? "" : " "}${data}${newline}${newline}`;
+  });
+  return new TextEncoder().encode((bom ? "\uFEFF" : "") + events.join(""));
+}
+
+/** The bytes in pieces that end at these places, wherever that is; a place given twice makes an empty piece. */
+export function cutAt<Bytes extends Uint8Array>(bytes: Bytes, places: readonly number[]): Uint8Array[] {
+  const ends = places.map((place) => place % (bytes.length + 1)).sort((one, other) => one - other);
+  return [...ends, bytes.length].map((end, index) => bytes.subarray(index === 0 ? 0 : ends[index - 1], end));
+}
+
+export function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
+  const rest = [...chunks];
+  return new ReadableStream({
+    pull(controller) {
+      const chunk = rest.shift();
+      if (chunk === undefined) controller.close();
+      else controller.enqueue(chunk);
+    },
+  });
+}
+
+/** What the gateway's parser and the provider's decoder make of a body. */
+export async function decodeBytes(
+  provider: ProviderId,
+  chunks: readonly Uint8Array[],
+): Promise<ModelDelta[]> {
+  const decoder = adapterFor(provider).decoder();
+  const deltas: ModelDelta[] = [];
+  for await (const data of eventData(streamOf(chunks), new AbortController().signal)) {
+    deltas.push(...decoder.push(data));
+  }
+  return [...deltas, ...decoder.end()];
+}
