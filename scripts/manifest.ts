@@ -10,6 +10,7 @@ const ENTRIES = {
   "./client": "client/index",
   "./react": "client/react/use-conversation",
   "./adapters": "adapters/index",
+  "./engine": "engine/index",
 };
 
 /** What the dependencies ask for; the checkout brings a Node of its own. */

@@ -6,6 +6,10 @@ import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
 import { createModelGateway, secretsOf } from "./adapters/gateway.ts";
 import { adapterFor } from "./adapters/lookup.ts";
+import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
+import { type HostGuardOptions, HostGuards } from "./adapters/resilience/host-guards.ts";
+import type { Interceptor } from "./adapters/resilience/interceptors.ts";
+import { type TrustedHost, trustedHosts } from "./adapters/trusted-hosts.ts";
 import type { ModelGateway, ModelProfile } from "./adapters/types.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import type { CreateAgent } from "./agents/agent/api.ts";
@@ -25,7 +29,7 @@ import type { Library } from "./library/define.ts";
 import { CodeRegistry } from "./library/registry.ts";
 import { durableActors } from "./ports/workers/actor-directory.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
-import { systemClock } from "./ports/workers/system.ts";
+import { systemClock, systemIds } from "./ports/workers/system.ts";
 import { DramatisError, type Result } from "./shared/errors.ts";
 import { completeLimits, type Limits } from "./shared/limits.ts";
 import type { Principal } from "./shared/principal.ts";
@@ -60,6 +64,13 @@ export interface DramatisOptions {
     gateway?: (env: DramatisEnv) => ModelGateway;
     /** The AI SDK's models by their ids, for profiles of the provider `ai-sdk`; `undefined` for an unknown id. */
     languageModels?: (modelId: string, env: DramatisEnv) => LanguageModelV4 | undefined;
+    /**
+     * Hosts that may get keys, beside the providers' own, those of `*_BASE_URL` and those of profiles in the libraries:
+     * `host`, `host:port`, or with `http://` before it where it is not HTTPS.
+     */
+    allowedHosts?: string[];
+    /** What stands between the actors of an isolate and the hosts of models, and around every call. */
+    resilience?: HostGuardOptions & { interceptors?: readonly Interceptor[] };
   };
   /** How much a caller may do; absent = the defaults of `Limits`. */
   limits?: Limits;
@@ -70,8 +81,6 @@ export interface DramatisOptions {
   /** Agents that every runtime has from its first request on, in the tenant `local` unless they say otherwise. */
   agents?: (CreateAgent & { tenant?: string })[];
 }
-
-type Models = NonNullable<DramatisOptions["models"]>;
 
 /**
  * The Worker of an application. Export its classes under their own names, and its handler as the default.
@@ -86,6 +95,10 @@ export function dramatis(options: DramatisOptions) {
   const directory = (env: DramatisEnv): Directory | null =>
     env.DB === undefined ? null : new D1Directory(env.DB);
   const limits = completeLimits(options.limits);
+  const trusted = (env: DramatisEnv) => hostsOf(options, env);
+  const { interceptors = [], ...guardOptions } = options.models?.resilience ?? {};
+  const guards = new HostGuards(systemClock, guardOptions);
+  const guarded = (gateway: ModelGateway) => guardGateway(gateway, { guards, interceptors, ids: systemIds });
   const deadLetters = (env: DramatisEnv): DeadLetterDirectory | null =>
     env.DB === undefined ? null : new D1DeadLetters(env.DB);
   const attachments = (env: DramatisEnv): AttachmentStore | null =>
@@ -98,6 +111,7 @@ export function dramatis(options: DramatisOptions) {
     attachments: (env) => attachments(env) ?? noBucket(),
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
+      trusted(env);
       await checkExecutor(env);
       await seed(env, options.agents ?? []);
     },
@@ -107,7 +121,7 @@ export function dramatis(options: DramatisOptions) {
   });
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
-      gateway: options.models?.gateway ?? ((env) => builtInGateway(env, options.models)),
+      gateway: (env) => guarded(options.models?.gateway?.(env) ?? builtInGateway(env, options, trusted)),
       executor: (env) => serviceExecutor(env.Executor),
       actors: durableActors,
       directory,
@@ -129,14 +143,38 @@ export function dramatis(options: DramatisOptions) {
   };
 }
 
-function builtInGateway(env: DramatisEnv, { languageModels }: Models = {}): ModelGateway {
-  return createModelGateway({
+/** Where keys may go. Throws `INVALID_INPUT` for a host that is none. */
+function hostsOf({ libraries, models = {} }: DramatisOptions, env: DramatisEnv): TrustedHost[] {
+  const { default: fallback, allowedHosts } = models;
+  const profiles = libraries.flatMap(({ modelProfiles }) =>
+    modelProfiles.map(({ definition }) => definition),
+  );
+  return trustedHosts({
+    env,
+    profiles: fallback === undefined ? profiles : [...profiles, fallback],
+    ...(allowedHosts === undefined ? {} : { allowedHosts }),
+  });
+}
+
+/** Made anew for each call: a host that is none then fails the call, with what to change, and not the actor. */
+function builtInGateway(
+  env: DramatisEnv,
+  { models: { languageModels } = {} }: DramatisOptions,
+  trusted: (env: DramatisEnv) => readonly TrustedHost[],
+): ModelGateway {
+  const ports = {
     secret: secretsOf(env),
-    fetch: (input, init) => fetch(input, init),
+    fetch: (input: string, init: RequestInit) => fetch(input, init),
     clock: systemClock,
     ...(env.AI === undefined ? {} : { ai: env.AI }),
-    ...(languageModels === undefined ? {} : { languageModel: (modelId) => languageModels(modelId, env) }),
-  });
+    ...(languageModels === undefined
+      ? {}
+      : { languageModel: (modelId: string) => languageModels(modelId, env) }),
+  };
+  return {
+    stream: (request, signal) =>
+      createModelGateway({ ...ports, trustedHosts: trusted(env) }).stream(request, signal),
+  };
 }
 
 /** Throws `UNAVAILABLE`, naming what to configure, unless tools can be run: an empty batch must come back. */

@@ -10,9 +10,10 @@
 import { DramatisError } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { toPrompt } from "./ai-sdk/prompt.ts";
-import { AiSdkStream } from "./ai-sdk/stream.ts";
+import { AiSdkReader } from "./ai-sdk/stream.ts";
 import { settings } from "./chat-messages.ts";
 import { checkChoice, checkNames } from "./openai/names.ts";
+import { ReplyStream } from "./reply-stream.ts";
 import type { FormatAdapter, ModelContext, ModelProfile, ToolSpec } from "./types.ts";
 
 export const aiSdkFormat: FormatAdapter = {
@@ -40,7 +41,7 @@ export const aiSdkFormat: FormatAdapter = {
     }
     return { ...request, prompt: [...prompt, ...toPrompt(messages, profile, prompt)] };
   },
-  decoder: () => new AiSdkStream(),
+  decoder: () => new ReplyStream("ai-sdk", new AiSdkReader()),
 };
 
 function toolsOf({ tools, toolChoice }: ModelContext): JsonObject {

@@ -59,7 +59,7 @@ export class ChatStream implements StreamDecoder {
       if (this.#sawReply) this.#finish ??= "stop";
       return this.end();
     }
-    const chunk = parseObject(payload);
+    const chunk = parse(payload);
     if (chunk === undefined) return this.#fail("The provider sent something that is not a JSON object.");
     if (chunk.error !== undefined && chunk.error !== null) {
       return this.#fail(inBandError(this.#provider, chunk.error));
@@ -107,8 +107,7 @@ export class ChatStream implements StreamDecoder {
   }
 }
 
-/** The JSON object that a payload is; `undefined` if it is none. */
-export function parseObject(payload: string): JsonObject | undefined {
+function parse(payload: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(payload);
     return isJsonObject(value) ? value : undefined;

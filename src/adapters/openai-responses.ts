@@ -16,7 +16,8 @@ import { checkChoice, checkNames } from "./openai/names.ts";
 import { fitsStrict } from "./openai/strict-schema.ts";
 import { cacheKey } from "./openai.ts";
 import { toItems } from "./openai-responses/items.ts";
-import { ResponsesStream } from "./openai-responses/stream.ts";
+import { ResponsesReader } from "./openai-responses/stream.ts";
+import { ReplyStream } from "./reply-stream.ts";
 import type { FormatAdapter, ModelContext, ModelProfile, ToolSpec } from "./types.ts";
 
 const TOOL_PARAMETERS = ["tool_choice", "parallel_tool_calls"];
@@ -46,7 +47,7 @@ export const openaiResponsesFormat: FormatAdapter = {
     }
     return { ...request, input: [...input, ...toItems(messages, profile, input)] };
   },
-  decoder: () => new ResponsesStream(),
+  decoder: () => new ReplyStream("openai-responses", new ResponsesReader()),
 };
 
 /** Tools that the provider runs itself (`{"type": "web_search"}` …), from the profile's parameter `tools`. */

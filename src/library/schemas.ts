@@ -53,7 +53,13 @@ export const modelProfileSchema: z.ZodType<ModelProfile> = z.strictObject({
   ),
   modelId: z.string().min(1).max(500),
   parameters: z.exactOptional(jsonObject),
-  executionConfig: z.exactOptional(z.strictObject({ timeoutMs: z.exactOptional(timeout) })),
+  executionConfig: z.exactOptional(
+    z.strictObject({
+      timeoutMs: z.exactOptional(timeout),
+      firstByteTimeoutMs: z.exactOptional(timeout),
+      idleTimeoutMs: z.exactOptional(timeout),
+    }),
+  ),
   baseUrl: z.exactOptional(
     z
       .url({ protocol: /^https?$/, error: "A base URL begins with http:// or https://" })

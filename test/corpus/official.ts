@@ -11,11 +11,19 @@ import type { Recording } from "./recordings.ts";
 /** What any reply comes down to. */
 export interface Essence {
   text: string;
+  /** What a recording whose pieces and whole differ says otherwise. */
+  otherText?: string;
   calls: { name: string; arguments: unknown }[];
+  /** Arguments that the SDK leaves in pieces cannot be compared. */
+  inPieces?: true;
 }
 
-/** The essence of a recording that is a reply; `undefined` for an error, or a stream that does not end. */
+/**
+ * The essence of a recording that is a reply; `undefined` for an error, a stream that does not end, and one with an
+ * event that is no JSON.
+ */
 export async function officialEssence({ provider, payloads }: Recording): Promise<Essence | undefined> {
+  if (!payloads.every(isJson)) return undefined;
   switch (provider) {
     case "openai":
       return ofChat(payloads);
@@ -27,6 +35,15 @@ export async function officialEssence({ provider, payloads }: Recording): Promis
       return ofGemini(payloads);
     default:
       throw new Error(`There are no recordings of ${provider}.`);
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
   }
 }
 
@@ -66,6 +83,18 @@ function ofResponses(payloads: readonly string[]): Essence | undefined {
             : [],
         )[0];
   if (reply === undefined || reply.output === undefined) return undefined;
+  const pieces = events
+    .slice(
+      0,
+      events.findIndex((event) => "type" in event && /^response\.(completed|incomplete)$/.test(event.type)),
+    )
+    .flatMap((event) =>
+      "type" in event && event.type === "response.output_text.delta" ? [event.delta] : [],
+    );
+  return { ...essenceOf(reply), otherText: pieces.join("") };
+}
+
+function essenceOf(reply: ResponsesReply): Essence {
   return {
     text: reply.output
       .flatMap((item) => (item.type === "message" ? item.content : []))
@@ -80,8 +109,13 @@ function ofResponses(payloads: readonly string[]): Essence | undefined {
 async function ofAnthropic(payloads: readonly string[]): Promise<Essence | undefined> {
   const first = JSON.parse(payloads[0] ?? "{}");
   if (first.type === "error") return undefined;
-  const message: Anthropic.Message =
-    first.type === "message" ? first : await MessageStream.fromReadableStream(lines(payloads)).finalMessage();
+  const message: Anthropic.Message | undefined =
+    first.type === "message"
+      ? first
+      : await MessageStream.fromReadableStream(lines(firstMessage(payloads)))
+          .finalMessage()
+          .catch(() => undefined);
+  if (message === undefined) return undefined;
   return {
     text: message.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join(""),
     calls: message.content.flatMap((block) =>
@@ -90,13 +124,19 @@ async function ofAnthropic(payloads: readonly string[]): Promise<Essence | undef
   };
 }
 
+/** Some recordings hold the streams of several requests, or a beginning twice: the SDK takes neither. */
+function firstMessage(payloads: readonly string[]): string[] {
+  const end = payloads.findIndex((payload) => JSON.parse(payload).type === "message_stop") + 1;
+  return payloads.slice(0, end).filter((payload, index) => payload !== payloads[index - 1]);
+}
+
 function ofGemini(payloads: readonly string[]): Essence | undefined {
   const pieces = payloads.map((payload) => Object.assign(new GenerateContentResponse(), JSON.parse(payload)));
   if (pieces.some((piece) => "error" in piece)) return undefined;
+  const calls = pieces.flatMap((piece) => piece.functionCalls ?? []);
   return {
     text: pieces.map((piece) => piece.text ?? "").join(""),
-    calls: pieces.flatMap((piece) =>
-      (piece.functionCalls ?? []).map(({ name = "", args = {} }) => ({ name, arguments: args })),
-    ),
+    calls: calls.filter(({ name }) => name).map(({ name = "", args = {} }) => ({ name, arguments: args })),
+    ...(calls.some(({ partialArgs }) => partialArgs !== undefined) ? { inPieces: true } : {}),
   };
 }

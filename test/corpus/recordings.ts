@@ -32,8 +32,9 @@ export function recordings(): Recording[] {
       const provider = PROVIDERS.find(([folder]) => folder.test(name))?.[1];
       if (provider === undefined) return [];
       const text = readFileSync(join(ROOT, name), "utf8");
+      // A reply that was not streamed is one payload, on one line as on the wire.
       const payloads = name.endsWith(".json")
-        ? [text]
+        ? [JSON.stringify(JSON.parse(text))]
         : text.split("\n").filter((line) => line.trim() !== "");
       return [{ name, provider, payloads }];
     });

@@ -248,6 +248,21 @@ describe("G2 the entry points", () => {
     expect(typeErrors([...bundler, ...page, "--skipLibCheck"], "src/chat.tsx")).toEqual([]);
   });
 
+  it("dramatis/engine runs a turn in plain Node", () => {
+    const code = `
+      import { createConversationEngine, InMemoryConversationStore } from "dramatis/engine";
+      const sendChat = async ({ model }) => ({ messages: [{ role: "assistant", content: model }] });
+      const engine = createConversationEngine({
+        defaultAgent: "a",
+        store: new InMemoryConversationStore(),
+        providers: { own: { id: "own", supportsStreaming: false, sendChat } },
+        defaultModels: { own: "m-1" },
+      });
+      const { id } = await engine.createConversation();
+      console.log((await engine.runTurn({ conversationId: id })).outputMessages[0].content);`;
+    expect(run(project, process.execPath, "--input-type=module", "--eval", code)).toBe("m-1\n");
+  });
+
   it.each([
     // Once with all declarations in full; that takes long.
     ["bundler", [...bundler, "--skipLibCheck"]],

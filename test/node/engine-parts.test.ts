@@ -205,6 +205,12 @@ describe("the selection of a history", () => {
     expect(selectHistory({ events: long, isCutOff: true }).truncated).toBe(true);
   });
 
+  it("HISTORY-1 a turn that is whole is sent, whatever was cut off before it", () => {
+    const selected = selectHistory({ events, isCutOff: true }, { maxTurns: 2 });
+    expect(selected.messages).toHaveLength(8);
+    expect(selectHistory({ events, isCutOff: true }, { maxTurns: 3 }).messages).toHaveLength(3);
+  });
+
   test.each([
     ["maxTurns", { maxTurns: 0 }],
     ["maxMessages", { maxMessages: 1.5 }],

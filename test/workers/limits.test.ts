@@ -1,9 +1,11 @@
 /** What the real Worker lets callers do: requests, turns and bodies by number; pages by their origin. */
-import { createExecutionContext } from "cloudflare:test";
+import { createExecutionContext, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { HostGuards, type Pass } from "../../src/adapters/resilience/host-guards.ts";
 import type { ConversationApi } from "../../src/agents/conversation/api.ts";
 import { type DramatisEnv, type DramatisOptions, dramatis } from "../../src/dramatis.ts";
+import { systemClock } from "../../src/ports/workers/system.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { ADMIN, type Answer, answer, createAgent, expectProblem, MEMBER, STRANGER } from "./http-client.ts";
 import { testLibrary } from "./library.ts";
@@ -156,6 +158,13 @@ describe("G6 RUN-5 turns of a conversation", () => {
     expect(await statuses(5, () => say(id, { content: " " }))).toEqual(Array(5).fill(422));
     expect(await statuses(3, () => say(id, { content: "new" }))).toEqual([202, 202, 429]);
     expect((await say(id, { content: "again", idempotencyKey: "k" })).status).toBe(202);
+  });
+
+  test("C23 an interceptor of the application stops a call before it is sent, and the turn says why", async () => {
+    const stream = await say(await create(), { content: "This is top secret." }, "text/event-stream");
+    const text = await stream.text();
+    expect(text).toContain("turn.failed");
+    expect(text).toContain("That stays here.");
   });
 
   test("of one conversation leave the others alone", async () => {
@@ -322,4 +331,36 @@ describe("G6 pages of other origins", () => {
       expect(() => dramatis({ libraries: [], cors: { origins: [origin] } })).toThrow("is not an origin");
     },
   );
+});
+
+describe("calls of a model's host", () => {
+  const profile = { provider: "openai", modelId: "m" } as const;
+  const { signal } = new AbortController();
+  const newActor = () => env.PortHost.getByName(crypto.randomUUID());
+
+  test("LIMITER-1 LIMITER-2 actors of one isolate share the limit, and wait for each other", async () => {
+    const guards = new HostGuards(systemClock, { concurrency: { concurrent: 1, queued: 5 } });
+    const order: string[] = [];
+    const [holder, first, second] = [newActor(), newActor(), newActor()];
+    const pass = await runInDurableObject(holder, () => guards.enter(profile, 60_000, signal));
+    const call = (actor: typeof holder, name: string) =>
+      runInDurableObject(actor, async (_, { storage }) => {
+        const own: Pass = await guards.enter(profile, 60_000, signal);
+        order.push(`${name} begins`);
+        // What follows a grant is the waiting actor's own: its storage, its timers.
+        await storage.put("name", name);
+        await systemClock.sleep(1);
+        order.push(`${name} ends`);
+        own.leave("alive");
+        return storage.get("name");
+      });
+    const calls = [call(first, "first"), call(second, "second")];
+    await runInDurableObject(holder, async () => {
+      await systemClock.sleep(20);
+      order.push("holder ends");
+      pass.leave("alive");
+    });
+    expect(await Promise.all(calls)).toEqual(["first", "second"]);
+    expect(order).toEqual(["holder ends", "first begins", "first ends", "second begins", "second ends"]);
+  });
 });

@@ -32,9 +32,21 @@ const app = dramatis({
 
 export const { Conversation, Agent, Executor } = app;
 
-/** Conversations that accept three turns, and one more every ten seconds. */
+/** Conversations that accept three turns, and one more every ten seconds, and whose models are not told everything. */
 export const { Conversation: LimitedConversation } = dramatis({
   libraries: [testLibrary],
+  models: {
+    resilience: {
+      interceptors: [
+        {
+          beforeSend({ body }) {
+            if (!JSON.stringify(body).includes("top secret")) return;
+            throw new DramatisError("FORBIDDEN", "That stays here.");
+          },
+        },
+      ],
+    },
+  },
   limits: { turns: { perMinute: 6, burst: 3 } },
 });
 

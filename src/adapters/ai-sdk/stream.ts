@@ -1,13 +1,13 @@
 /**
- * Decodes one reply of an AI SDK language model from the parts of its stream, each as JSON. The rules are those of
- * `chat-stream.ts` (STREAM-1 to STREAM-4). Kept to be given back: reasoning, files the model made, custom parts, and
- * calls that its provider ran, with their results. Passed over: sources and warnings, raw chunks, pings.
+ * Reads one reply of an AI SDK language model from the parts of its stream, each as JSON. Kept to be given back:
+ * reasoning, files the model made, custom parts, and calls that its provider ran, with their results. Passed over:
+ * sources and warnings, raw chunks, pings.
  */
 import { z } from "zod";
 import type { JsonObject } from "../../shared/json.ts";
-import { parseObject } from "../chat-stream.ts";
 import { inBandError, modelError } from "../errors.ts";
-import type { FinishReason, ModelDelta, ModelError, StreamDecoder } from "../types.ts";
+import type { ReplyReader } from "../reply-stream.ts";
+import type { FinishReason, ModelDelta, ModelError } from "../types.ts";
 import { AiSdkReply } from "./reply.ts";
 import { readAiSdkUsage } from "./usage.ts";
 
@@ -24,25 +24,30 @@ const partSchema = z.object({
   finishReason: z.object({ unified: z.string() }).optional().catch(undefined),
 });
 
-export class AiSdkStream implements StreamDecoder {
+export class AiSdkReader implements ReplyReader {
   readonly #reply = new AiSdkReply();
-  #state: "open" | "ended" | "failed" = "open";
+  #finish: FinishReason | undefined;
   #messageId: string | undefined;
 
-  push(data: string): ModelDelta[] {
-    if (this.#state !== "open" || data.trim() === "") return [];
-    const payload = parseObject(data);
+  get finish(): FinishReason | undefined {
+    return this.#finish;
+  }
+
+  get isOver(): boolean {
+    return this.#finish !== undefined;
+  }
+
+  read(payload: JsonObject): ModelDelta[] | ModelError | undefined {
     const part = partSchema.safeParse(payload);
-    if (payload === undefined || !part.success)
-      return this.#fail("The model gave a part of an unknown shape.");
-    return this.#take(part.data, payload);
+    return part.success ? this.#take(part.data, payload) : undefined;
   }
 
-  end(): ModelDelta[] {
-    return this.#state === "open" ? this.#fail("The reply ended before it was complete.") : [];
+  close(): ModelDelta[] {
+    const parts = this.#reply.parts();
+    return parts === undefined ? [] : [{ type: "native", parts }];
   }
 
-  #take(part: z.infer<typeof partSchema>, payload: JsonObject): ModelDelta[] {
+  #take(part: z.infer<typeof partSchema>, payload: JsonObject): ModelDelta[] | ModelError {
     const { type, id, delta } = part;
     switch (type) {
       case "text-start":
@@ -76,9 +81,9 @@ export class AiSdkStream implements StreamDecoder {
         this.#messageId = id;
         return [{ type: "message-id", id }];
       case "error":
-        return this.#fail(inBandError(PROVIDER, payload.error));
+        return inBandError(PROVIDER, payload.error);
       case "finish":
-        return this.#finish(part.finishReason?.unified, payload);
+        return this.#complete(part.finishReason?.unified, payload);
       default:
         return [];
     }
@@ -95,24 +100,17 @@ export class AiSdkStream implements StreamDecoder {
     };
   }
 
-  #finish(reason: string | undefined, { usage }: JsonObject): ModelDelta[] {
-    if (reason === "error") return this.#fail("The model gave up in the middle of its reply.");
-    if (reason === "interrupted") return this.#fail("The reply ended before it was complete.");
+  #complete(reason: string | undefined, { usage }: JsonObject): ModelDelta[] | ModelError {
+    if (reason === "error") return failure("The model gave up in the middle of its reply.");
+    if (reason === "interrupted") return failure("The reply ended before it was complete.");
+    this.#finish = finishReason(reason, this.#reply.calls > 0, this.#reply.isWaiting);
     const counted = readAiSdkUsage(usage);
-    const parts = this.#reply.parts();
-    this.#state = "ended";
-    return [
-      ...(counted === undefined ? [] : [{ type: "usage", usage: counted } as const]),
-      ...(parts === undefined ? [] : [{ type: "native", parts } as const]),
-      { type: "finish", reason: finishReason(reason, this.#reply.calls > 0, this.#reply.isWaiting) },
-    ];
+    return counted === undefined ? [] : [{ type: "usage", usage: counted }];
   }
+}
 
-  #fail(reason: string | ModelError): ModelDelta[] {
-    this.#state = "failed";
-    const error = typeof reason === "string" ? modelError(PROVIDER, "transient", reason) : reason;
-    return [{ type: "error", error }];
-  }
+function failure(message: string): ModelError {
+  return modelError(PROVIDER, "transient", message);
 }
 
 function kindOf(type: string): "text" | "reasoning" {

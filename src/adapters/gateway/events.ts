@@ -3,6 +3,7 @@ import { createParser } from "eventsource-parser";
 import { DONE } from "../chat-stream.ts";
 import { ModelFailure } from "../errors.ts";
 import { bytesOf } from "./bytes.ts";
+import type { AttemptDeadlines } from "./deadlines.ts";
 
 /** A reply may have this many bytes on the wire. */
 export const MAX_REPLY_BYTES = 8 * 1024 * 1024;
@@ -16,6 +17,7 @@ const MAX_EVENT_LENGTH = 4 * 1024 * 1024;
 export async function* eventData(
   body: ReadableStream<Uint8Array>,
   signal: AbortSignal,
+  deadlines?: AttemptDeadlines,
 ): AsyncGenerator<string> {
   const arrived: string[] = [];
   let failure: ModelFailure | undefined;
@@ -28,7 +30,7 @@ export async function* eventData(
     },
   });
   const decoder = new TextDecoder();
-  for await (const bytes of bytesOf(body, signal, MAX_REPLY_BYTES)) {
+  for await (const bytes of bytesOf(body, signal, MAX_REPLY_BYTES, deadlines)) {
     parser.feed(decoder.decode(bytes, { stream: true }));
     for (const data of arrived.splice(0)) {
       yield data;

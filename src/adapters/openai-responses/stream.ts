@@ -1,12 +1,12 @@
 /**
- * Decodes one response of the Responses API from its events, or from the whole response in one payload. The rules are
- * those of `chat-stream.ts` (STREAM-1 to STREAM-4); events of unknown types are passed over.
+ * Reads one response of the Responses API from its events, or from the whole response in one payload. Events of unknown
+ * types are passed over.
  */
 import { z } from "zod";
 import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
-import { DONE, parseObject } from "../chat-stream.ts";
 import { modelError } from "../errors.ts";
-import type { FinishReason, ModelDelta, ModelError, StreamDecoder } from "../types.ts";
+import type { ReplyReader } from "../reply-stream.ts";
+import type { FinishReason, ModelDelta, ModelError } from "../types.ts";
 import { responsesError } from "./errors.ts";
 import { ResponsesOutput } from "./output.ts";
 import { readResponsesUsage } from "./usage.ts";
@@ -21,28 +21,32 @@ const eventSchema = z.object({
   delta: z.string().catch(""),
 });
 
-export class ResponsesStream implements StreamDecoder {
+export class ResponsesReader implements ReplyReader {
   readonly #output = new ResponsesOutput();
-  #state: "open" | "ended" | "failed" = "open";
+  #finish: FinishReason | undefined;
+  #isCutOff = false;
   #messageId: string | undefined;
 
-  push(data: string): ModelDelta[] {
-    const payload = data.trim();
-    if (this.#state !== "open" || payload === "") return [];
-    if (payload === DONE) return this.end();
-    const event = parseObject(payload);
-    if (event === undefined) return this.#fail("The provider sent something that is not a JSON object.");
+  get finish(): FinishReason | undefined {
+    return this.#finish;
+  }
+
+  get isOver(): boolean {
+    return this.#finish !== undefined;
+  }
+
+  read(event: JsonObject): ModelDelta[] | ModelError | undefined {
     if (typeof event.type === "string") return this.#take(event.type, event);
     if (event.object === "response" || Array.isArray(event.output)) return this.#whole(event);
-    if (isJsonObject(event.error)) return this.#fail(responsesError(event.error));
-    return this.#fail("The provider sent an event of an unknown shape.");
+    return isJsonObject(event.error) ? responsesError(event.error) : undefined;
   }
 
-  end(): ModelDelta[] {
-    return this.#state === "open" ? this.#fail("The reply ended before it was complete.") : [];
+  close(): ModelDelta[] {
+    const parts = this.#isCutOff ? undefined : this.#output.native();
+    return parts === undefined ? [] : [{ type: "native", parts }];
   }
 
-  #take(type: string, event: JsonObject): ModelDelta[] {
+  #take(type: string, event: JsonObject): ModelDelta[] | ModelError | undefined {
     const { output_index: at, content_index: part, summary_index: summary, delta } = eventSchema.parse(event);
     switch (type) {
       case "response.created":
@@ -70,16 +74,16 @@ export class ResponsesStream implements StreamDecoder {
       case "response.cancelled":
         return isJsonObject(event.response)
           ? this.#whole({ status: type.slice("response.".length), ...event.response })
-          : this.#fail("The provider ended its reply without saying how.");
+          : undefined;
       case "error":
-        return this.#fail(responsesError(isJsonObject(event.error) ? event.error : event));
+        return responsesError(isJsonObject(event.error) ? event.error : event);
       default:
         return [];
     }
   }
 
   /** The response as it ends, with all of its items. */
-  #whole(response: JsonObject): ModelDelta[] {
+  #whole(response: JsonObject): ModelDelta[] | ModelError {
     const { status, error, output, usage, incomplete_details: details } = response;
     const id = this.#identify(response);
     switch (status) {
@@ -88,31 +92,23 @@ export class ResponsesStream implements StreamDecoder {
       case "incomplete":
         break;
       case "cancelled":
-        return this.#fail(modelError(PROVIDER, "canceled", "The provider cancelled its reply."));
+        return modelError(PROVIDER, "canceled", "The provider cancelled its reply.");
       case "failed":
-        return this.#fail(responsesError(isJsonObject(error) ? error : {}));
+        return responsesError(isJsonObject(error) ? error : {});
       default:
-        return this.#fail(
-          modelError(
-            PROVIDER,
-            "validation",
-            "The reply is not there yet: do not ask for it in the background.",
-          ),
+        return modelError(
+          PROVIDER,
+          "validation",
+          "The reply is not there yet: do not ask for it in the background.",
         );
     }
     // Places of streamed items may have gaps that the list of the whole has not, so the two are not matched.
     const items = Array.isArray(output) && !this.#output.hasItems ? output : [];
     const rest = items.flatMap((item, at) => (isJsonObject(item) ? this.#output.finish(at, item) : []));
     const counted = readResponsesUsage(usage);
-    const parts = status === "incomplete" ? undefined : this.#output.native();
-    this.#state = "ended";
-    return [
-      ...id,
-      ...rest,
-      ...(counted === undefined ? [] : [{ type: "usage", usage: counted } as const]),
-      ...(parts === undefined ? [] : [{ type: "native", parts } as const]),
-      { type: "finish", reason: status === "incomplete" ? incompleteReason(details) : this.#reason() },
-    ];
+    this.#isCutOff = status === "incomplete";
+    this.#finish = this.#isCutOff ? incompleteReason(details) : this.#reason();
+    return [...id, ...rest, ...(counted === undefined ? [] : [{ type: "usage", usage: counted } as const])];
   }
 
   #reason(): FinishReason {
@@ -125,12 +121,6 @@ export class ResponsesStream implements StreamDecoder {
     if (typeof response.id !== "string" || response.id === "") return [];
     this.#messageId = response.id;
     return [{ type: "message-id", id: response.id }];
-  }
-
-  #fail(reason: string | ModelError): ModelDelta[] {
-    this.#state = "failed";
-    const error = typeof reason === "string" ? modelError(PROVIDER, "transient", reason) : reason;
-    return [{ type: "error", error }];
   }
 }
 
