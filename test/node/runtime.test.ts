@@ -140,10 +140,15 @@ test("FALLBACK-1 CALLS-1 over HTTP: where one server refuses the key, the other 
     const turn = queries.turn(runtime.state, turnId);
     expect(turn.moves.map(({ reasoning }) => reasoning)).toEqual([answer]);
     expect(
-      turn.calls.map(({ outcome, usage }) => [outcome?.errorCategory, outcome?.attempts, usage]),
+      turn.calls.map(({ outcome, usage }) => [
+        outcome?.errorCategory,
+        outcome?.attempts,
+        outcome?.status,
+        usage,
+      ]),
     ).toEqual([
-      ["auth", 1, undefined],
-      ["none", 1, { inputTokens: 10, outputTokens: 4, totalTokens: 14 }],
+      ["auth", 1, 401, undefined],
+      ["none", 1, 200, { inputTokens: 10, outputTokens: 4, totalTokens: 14 }],
     ]);
   }
   expect(refusing.requests, "each turn begins with the first").toHaveLength(2);

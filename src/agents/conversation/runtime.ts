@@ -12,18 +12,16 @@
  *        repeated message nor one that was refused does.
  */
 
-import type { ToolSpec } from "../../adapters/types.ts";
 import type { ToolSubmission } from "../../client/client-tools.ts";
-import type { Content, Frame } from "../../client/protocol.ts";
+import type { Frame } from "../../client/protocol.ts";
 import type { SessionEvent } from "../../memory/types.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { parseContent } from "../../shared/content.ts";
 import { DramatisError, type ErrorData, toErrorData } from "../../shared/errors.ts";
-import { canonicalJson, type Json } from "../../shared/json.ts";
 import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
-import type { StartedTurn, StartTurn, SubmittedResult } from "./api.ts";
+import type { StartedTurn, SubmittedResult } from "./api.ts";
 import { ArmedWindow, type ArmedWindowPorts } from "./armed-window.ts";
 import { DeltaBuffer } from "./dispatch/delta-buffer.ts";
 import { type EffectHost, type EffectPorts, EffectRunner } from "./dispatch/effect-runner.ts";
@@ -39,6 +37,7 @@ import type { Transition } from "./reduce-turn.ts";
 import { beginTransition, reduce } from "./reducer.ts";
 import { SessionWindow } from "./session-window.ts";
 import type { EffectSignal, Signal, UserMessage } from "./signals.ts";
+import { isSameMessage, startedTurn } from "./started-turn.ts";
 import {
   type ConversationRecord,
   type ConversationState,
@@ -250,13 +249,9 @@ export class ConversationRuntime {
     return this.state.active.get(n) ?? this.store.turn(n);
   }
 
-  #acceptedBefore(n: number, { data }: UserMessage): StartedTurn {
+  #acceptedBefore(n: number, signal: UserMessage): StartedTurn {
     const turn = this.#turn(n);
-    const same =
-      turn !== null &&
-      canonicalJson(bodyOf(turn.input, turn.replyTo, turn)) ===
-        canonicalJson(bodyOf(data.content, data.replyToMessageId, data));
-    if (!same) {
+    if (turn === null || !isSameMessage(turn, signal)) {
       throw new DramatisError(
         "IDEMPOTENCY_CONFLICT",
         "This idempotency key was used with another body. Use a new key for a new message.",
@@ -401,23 +396,4 @@ export class ConversationRuntime {
 function isFinal(error: unknown): boolean {
   if (error instanceof DramatisError) return !error.retriable;
   return error instanceof RangeError || error instanceof TypeError;
-}
-
-/** What a client asked for, to be compared. */
-function bodyOf(
-  content: Content,
-  replyTo: string | undefined,
-  { tools, toolChoice, output }: Pick<StartTurn, "toolChoice" | "output"> & { tools?: readonly ToolSpec[] },
-): Json {
-  // SAFETY: all of it was JSON when it came; what is absent becomes `null`.
-  return [content, replyTo ?? null, tools ?? null, toolChoice ?? null, output ?? null] as Json;
-}
-
-function startedTurn(turn: Turn, repeated: boolean): StartedTurn {
-  return {
-    turnId: turnId(turn.stem, turn.n),
-    messageId: messageId(turn.stem, turn.n, 0),
-    from: turn.firstSeq - 1,
-    repeated,
-  };
 }
