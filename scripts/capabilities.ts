@@ -12,6 +12,7 @@ const rows: [row: string, name: string, statement: string][] = [
     "Created in a library, versioned; fields round-trip; `recentTurnsLimit` is 20 where it is not given.",
   ],
   ["A2", "Persona inline or by reference", "Both forms run a turn with the right system prompt."],
+  ["A4", "Model profile", "Changing one alters a new conversation's request without touching the persona."],
   ["A6", "A tool binds a task", "The task's output reaches the model."],
   [
     "A7",
@@ -97,6 +98,11 @@ const rows: [row: string, name: string, statement: string][] = [
   ["C21", "Retry-After", "The delay equals the header, is capped, and a deadline prevents sleeping."],
   ["C22", "Abort", "A canceled call, after a single attempt."],
   ["C23", "Interceptor order", "Before in order, after reversed; a throw before sending aborts."],
+  [
+    "F12",
+    "Versioning",
+    "A version for each content; pinned and latest; what runs is unaffected, after an eviction too.",
+  ],
   [
     "G1",
     "Two commands",

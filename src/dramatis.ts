@@ -9,7 +9,7 @@ import { adapterFor } from "./adapters/lookup.ts";
 import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
 import { type HostGuardOptions, HostGuards } from "./adapters/resilience/host-guards.ts";
 import type { Interceptor } from "./adapters/resilience/interceptors.ts";
-import { type TrustedHost, trustedHosts } from "./adapters/trusted-hosts.ts";
+import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/trusted-hosts.ts";
 import type { ModelGateway, ModelProfile } from "./adapters/types.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import type { CreateAgent } from "./agents/agent/api.ts";
@@ -18,6 +18,7 @@ import { allowAll, type Gate } from "./agents/conversation/planning/gate.ts";
 import { type ExecutorService, serviceExecutor } from "./agents/executor/client.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { AttachmentStore } from "./attachments/attachment-store.ts";
+import { D1Definitions } from "./directory/d1-definitions.ts";
 import { D1Directory } from "./directory/d1-directory.ts";
 import { D1DeadLetters, type DeadLetterDirectory } from "./directory/dead-letters.ts";
 import type { Directory } from "./directory/directory.ts";
@@ -25,8 +26,11 @@ import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { type Authorize, defaultAuthorize, type LocalEnv } from "./http/authorize.ts";
 import type { CorsOptions } from "./http/cors.ts";
 import { checkJwtConfiguration, isJwtConfigured, type JwtEnv } from "./http/jwt.ts";
+import { Catalogue } from "./library/catalogue.ts";
 import type { Library } from "./library/define.ts";
-import { CodeRegistry } from "./library/registry.ts";
+import { PublishedCode } from "./library/published-code.ts";
+import { CodeRegistry, type Registry } from "./library/registry.ts";
+import { VersionedRegistry } from "./library/versioned-registry.ts";
 import { durableActors } from "./ports/workers/actor-directory.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
 import { systemClock, systemIds } from "./ports/workers/system.ts";
@@ -39,7 +43,7 @@ export interface DramatisEnv extends ModelEnvironment, LocalEnv, JwtEnv {
   Conversation: DurableObjectNamespace;
   Agent: DurableObjectNamespace;
   Executor: ExecutorService;
-  /** The directory; without it everything works but lists. */
+  /** The directory and the registry; without it everything works but lists and libraries by API. */
   DB?: D1Database;
   /** Attachments; without it what users say is text. */
   BUCKET?: R2Bucket;
@@ -65,7 +69,7 @@ export interface DramatisOptions {
     /** The AI SDK's models by their ids, for profiles of the provider `ai-sdk`; `undefined` for an unknown id. */
     languageModels?: (modelId: string, env: DramatisEnv) => LanguageModelV4 | undefined;
     /**
-     * Hosts that may get keys, beside the providers' own, those of `*_BASE_URL` and those of profiles in the libraries:
+     * Hosts that may get keys, and to which model profiles by API may point, beside the providers' own, those of `*_BASE_URL` and those of profiles in the libraries:
      * `host`, `host:port`, or with `http://` before it where it is not HTTPS.
      */
     allowedHosts?: string[];
@@ -91,7 +95,13 @@ export interface DramatisOptions {
  * export default app.handler;
  */
 export function dramatis(options: DramatisOptions) {
-  const registry = new CodeRegistry(options.libraries);
+  const code = new CodeRegistry(options.libraries);
+  const published = new PublishedCode(code);
+  const definitions = (env: DramatisEnv) => (env.DB === undefined ? null : new D1Definitions(env.DB));
+  const registry = (env: DramatisEnv, tenant: string): Registry => {
+    const store = definitions(env);
+    return store === null ? code : new VersionedRegistry({ code, published, store }, tenant);
+  };
   const directory = (env: DramatisEnv): Directory | null =>
     env.DB === undefined ? null : new D1Directory(env.DB);
   const limits = completeLimits(options.limits);
@@ -109,6 +119,14 @@ export function dramatis(options: DramatisOptions) {
     directory: (env) => directory(env) ?? unavailable(),
     deadLetters: (env) => deadLetters(env) ?? unavailable(),
     attachments: (env) => attachments(env) ?? noBucket(),
+    libraries: (env) => ({
+      catalogue: new Catalogue({ code, published, store: definitions(env) }),
+      authoring: (tenant) => ({
+        registry: registry(env, tenant),
+        code,
+        mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
+      }),
+    }),
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
       trusted(env);
@@ -138,7 +156,7 @@ export function dramatis(options: DramatisOptions) {
       directory,
       deadLetters,
     }),
-    Executor: createExecutorClass(registry, systemClock),
+    Executor: createExecutorClass(code, systemClock),
     handler: { fetch: http.fetch } satisfies HttpApp<DramatisEnv>,
   };
 }

@@ -59,6 +59,33 @@ export const MIGRATIONS: readonly Migration[] = [
     ],
   },
   {
+    name: "0003_definitions",
+    statements: [
+      `CREATE TABLE libraries (
+        tenant TEXT NOT NULL,
+        id TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        PRIMARY KEY (tenant, id)
+      ) STRICT, WITHOUT ROWID`,
+      `CREATE TABLE definitions (
+        tenant TEXT NOT NULL,
+        library TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        id TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        hash TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        definition TEXT NOT NULL,
+        PRIMARY KEY (tenant, library, kind, id, version),
+        UNIQUE (tenant, library, kind, id, hash)
+      ) STRICT, WITHOUT ROWID`,
+      `CREATE INDEX definitions_by_creation ON definitions (tenant, library, kind, created_at, id)
+        WHERE version = 1`,
+    ],
+  },
+  {
     name: "0004_usage",
     statements: [
       `CREATE TABLE usage (

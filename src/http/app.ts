@@ -16,6 +16,7 @@ import { allowOrigins, type CorsOptions, guardUpgrades } from "./cors.ts";
 import { deadLetterRoutes } from "./dead-letters.ts";
 import { eventRoutes } from "./events.ts";
 import { healthRoutes } from "./health.ts";
+import { type LibraryServices, libraryRoutes } from "./libraries.ts";
 import { OPERATIONS } from "./openapi/operations.ts";
 import { descriptionRoutes } from "./openapi/routes.ts";
 import { problemOf } from "./problem.ts";
@@ -35,6 +36,7 @@ export interface HttpDependencies<Env extends object> {
   deadLetters(env: Env): DeadLetterDirectory;
   /** As `directory`, for what handles attachments. */
   attachments(env: Env): AttachmentStore;
+  libraries(env: Env): LibraryServices;
   /** Creates what every fresh runtime has. Doing it twice is doing it once. */
   seed(env: Env): Promise<void>;
   limits?: Limits;
@@ -69,6 +71,7 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
     context.set("actors", dependencies.actors(env));
     context.set("directory", () => dependencies.directory(env));
     context.set("deadLetters", () => dependencies.deadLetters(env));
+    context.set("libraries", () => dependencies.libraries(env));
     context.set("seed", () => seededOf(env));
     context.set("attachments", () => dependencies.attachments(env));
     context.set("maxBodyBytes", limits.bodyBytes);
@@ -89,6 +92,7 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
   app.use(guardUpgrades(dependencies.cors ?? { origins: [] }));
   refuseOtherMethods(app, "/health", ["GET"]);
   agentRoutes(app);
+  libraryRoutes(app);
   conversationRoutes(app);
   attachmentRoutes(app);
   turnRoutes(app);

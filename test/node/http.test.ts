@@ -418,6 +418,7 @@ describe("who may enter", () => {
       actors: () => ({ agent: untouched, conversation: untouched, mailbox: untouched }),
       deadLetters: untouched,
       attachments: untouched,
+      libraries: untouched,
       directory: () => ({
         putAgent: untouched,
         putConversation: untouched,
@@ -433,6 +434,7 @@ describe("who may enter", () => {
         "/",
         "/api",
         "/api/agents",
+        "/api/libraries",
         "/api/nothing",
         "/agents/conversation/x",
         "/health/",

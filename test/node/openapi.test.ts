@@ -39,6 +39,7 @@ describe("the OpenAPI document", () => {
       directory: unused,
       deadLetters: unused,
       attachments: unused,
+      libraries: unused,
       seed: unused,
     });
     const routed = new Set(

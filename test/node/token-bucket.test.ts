@@ -142,6 +142,7 @@ test("G6 limits that an application does not give are the documented ones", () =
     turns: { perMinute: 600, burst: 200 },
     clientToolMs: 600_000,
     bodyBytes: 2 * 1024 * 1024,
+    attachmentBytes: 8 * 1024 * 1024,
   };
   expect(completeLimits()).toEqual(documented);
   expect(completeLimits(documented)).toEqual(documented);

@@ -9,7 +9,7 @@ export interface WireStyle {
   bom: boolean;
 }
 
-export const PLAIN_STYLE: WireStyle = { newline: "\n", comments: false, bom: false };
+const PLAIN_STYLE: WireStyle = { newline: "\n", comments: false, bom: false };
 
 /** Server-sent events of these payloads; an event is named as its payload's `type` says. */
 export function toBytes(payloads: readonly string[], style: WireStyle = PLAIN_STYLE): Uint8Array {

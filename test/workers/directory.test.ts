@@ -250,12 +250,8 @@ describe("rows", () => {
     const names = MIGRATIONS.map(({ name }) => name);
     expect((await applied()).results.map(({ name }) => name)).toEqual(names.toSorted());
     const tables = [
-      "agents",
-      "conversations",
-      "conversation_users",
-      "dead_letters",
-      "usage",
-      "dramatis_migrations",
+      ...["agents", "conversations", "conversation_users", "dead_letters"],
+      ...["libraries", "definitions", "usage", "dramatis_migrations"],
     ];
     await database.batch(tables.map((table) => database.prepare(`DROP TABLE ${table}`)));
     // A reference to the database is what an isolate remembers, so each of these stands for one.

@@ -6,7 +6,16 @@ import { pathTemplate } from "../../src/http/openapi/document.ts";
 import { OPERATIONS } from "../../src/http/openapi/operations.ts";
 import { PROBLEM_STATUS } from "../../src/http/problem.ts";
 import { FIXED_BODIES, hostileBodies, spoiled } from "../support/hostile-json.ts";
-import { ADMIN, createAgent, createConversation, get, problemSchema, send } from "./http-client.ts";
+import {
+  ADMIN,
+  createAgent,
+  createConversation,
+  get,
+  persona,
+  post,
+  problemSchema,
+  send,
+} from "./http-client.ts";
 
 const principal = { ...ADMIN, tenant: "hostile" };
 
@@ -15,6 +24,9 @@ let conversation: string;
 
 beforeAll(async () => {
   agent = await createAgent("target", principal);
+  expect((await post("/api/libraries/target/personas", { id: "target", ...persona }, principal)).status).toBe(
+    201,
+  );
   conversation = await createConversation(agent, principal);
 });
 
@@ -25,6 +37,8 @@ async function state(): Promise<string> {
       "/api/agents?limit=200",
       `/api/agents/${agent}`,
       "/api/conversations?limit=200",
+      "/api/libraries?limit=200",
+      ...["personas", "tools", "model-profiles"].map((kind) => `/api/libraries/target/${kind}?limit=200`),
       `/api/conversations/${conversation}/journal?limit=200`,
     ].map((path) => get(path, principal)),
   );
@@ -49,6 +63,7 @@ describe.each(
 
   async function check(bytes: Uint8Array): Promise<void> {
     const target = path
+      .replace(":library", "target")
       .replace(":id", path.startsWith("/api/agents") ? agent : conversation)
       .replace(":operationId", "op_01JD0000000000000000000000");
     expect(target, "the path has parameters that this test does not know").not.toContain(":");

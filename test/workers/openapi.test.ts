@@ -176,6 +176,41 @@ describe("API-1 answers fit the document", () => {
     await waiting.open("go");
   });
 
+  test("of libraries", async () => {
+    const bodies = {
+      Persona: ["personas", { id: "p", identity: { systemPrompt: "Hi." } }],
+      Tool: ["tools", { id: "t", name: "t", description: "Doubles.", task: "test/double" }],
+      ModelProfile: [
+        "model-profiles",
+        { id: "m", provider: "google", modelId: "m", costPer1kInput: 1, fallbacks: ["test/scripted"] },
+      ],
+    } as const;
+    for (const [name, [kind, definition]] of Object.entries(bodies)) {
+      for (const library of ["described", "test"]) {
+        const base = `/api/libraries/${library}/${kind}`;
+        for (let time = 0; time < 2; time++) await ask(`create${name}`, base, body(definition));
+        await ask(`list${name}s`, base);
+        const [first] = Object.values((await get(base)).body).flat() as { id: string }[];
+        const path = `${base}/${first?.id}`;
+        await ask(`get${name}`, path);
+        await ask(`list${name}Versions`, `${path}/versions`);
+        await ask(`get${name}Version`, `${path}/versions/1`);
+      }
+      const absent = "/api/libraries/absent";
+      await ask(`create${name}`, `${absent}/${kind}`, body({}));
+      await ask(`create${name}`, `${absent}/${kind}`, { body: " ".repeat(600_000) });
+      await ask(`create${name}`, `${absent}/${kind}`, body({}), MEMBER);
+      await ask(`create${name}`, `/api/libraries/A/${kind}`, body({}));
+      await ask(`get${name}Version`, `${absent}/${kind}/x/versions/1`);
+      await ask(`list${name}s`, `${absent}/${kind}`);
+    }
+    await ask("listLibraries", "/api/libraries");
+    await ask("listLibraries", "/api/libraries?limit=x");
+    await ask("getLibrary", "/api/libraries/described");
+    await ask("getLibrary", "/api/libraries/test");
+    await ask("getLibrary", "/api/libraries/absent");
+  });
+
   test("of dead letters", async () => {
     const { tenant } = ADMIN;
     const receiver = await getAgentByName<Cloudflare.Env, Courier>(env.Courier, `${tenant}:refuses`);

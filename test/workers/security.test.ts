@@ -14,7 +14,8 @@ import { actorOf, sign, TokenServer } from "./token-server.ts";
 import { SseReader } from "./world.ts";
 
 const server = new TokenServer();
-const WORD = "a word that only its own tenant knows";
+const WORD = "a word that only its own conversation knows";
+const TENANT_WORD = "a word that only its own tenant knows";
 /** Ids that nothing has. */
 const NOTHING = {
   agent: "nobody",
@@ -23,6 +24,7 @@ const NOTHING = {
   operation: "op_01JD0000000000000000000002",
   letter: "op_01JD0000000000000000000000",
   attachment: "att_01JD0000000000000000000000",
+  library: "no-library",
 };
 type Ids = typeof NOTHING;
 
@@ -47,6 +49,11 @@ const same = (expected: Expected) => ({ stranger: expected, outsider: expected, 
 /** Of a conversation: its operators read it, and others are not told that it is there. */
 const READ = { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: MAY } as const;
 
+/** Of a library by API: its tenant reads it. */
+const TENANTS = { stranger: NOT_FOUND, outsider: MAY, operator: MAY } as const;
+/** Any tenant's authors may have a library of this id. */
+const AUTHORS = { stranger: MAY, outsider: FORBIDDEN, operator: FORBIDDEN } as const;
+
 /** What each operation says to each guest, by the operation's id. */
 const EXPECTED: Record<string, Record<Guest, Expected>> = {
   createAgent: { stranger: MAY, outsider: FORBIDDEN, operator: FORBIDDEN },
@@ -54,6 +61,23 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   getAgent: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
   getAgentUsage: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
   changeAgent: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: FORBIDDEN },
+  listLibraries: same(MAY),
+  getLibrary: TENANTS,
+  createPersona: AUTHORS,
+  listPersonas: TENANTS,
+  getPersona: TENANTS,
+  listPersonaVersions: TENANTS,
+  getPersonaVersion: TENANTS,
+  createTool: AUTHORS,
+  listTools: TENANTS,
+  getTool: TENANTS,
+  listToolVersions: TENANTS,
+  getToolVersion: TENANTS,
+  createModelProfile: AUTHORS,
+  listModelProfiles: TENANTS,
+  getModelProfile: TENANTS,
+  listModelProfileVersions: TENANTS,
+  getModelProfileVersion: TENANTS,
   createConversation: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
   listConversations: same(MAY),
   getConversation: READ,
@@ -75,7 +99,15 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   getDocs: same(MAY),
 };
 
+const DEFINITIONS = {
+  personas: { id: "known", identity: { systemPrompt: TENANT_WORD } },
+  tools: { id: "known", name: "known", description: TENANT_WORD, task: "test/double" },
+  "model-profiles": { id: "known", provider: "offline", modelId: TENANT_WORD },
+};
 const BODIES: Record<string, (ids: Ids) => unknown> = {
+  createPersona: () => DEFINITIONS.personas,
+  createTool: () => DEFINITIONS.tools,
+  createModelProfile: () => DEFINITIONS["model-profiles"],
   createAgent: () => ({ persona }),
   changeAgent: () => ({ projectIds: ["taken-over"] }),
   createConversation: ({ agent }) => ({ agentId: agent }),
@@ -157,7 +189,11 @@ beforeAll(async () => {
     sentAt: "2026-01-01T00:00:00.000Z",
     diedAt: "2026-01-01T01:00:00.000Z",
   });
-  ids = { agent, conversation, turn: turns[0]?.id ?? "", operation, letter, attachment };
+  const library = "private";
+  for (const [kind, definition] of Object.entries(DEFINITIONS)) {
+    await server.call(owner, "POST", `/api/libraries/${library}/${kind}`, 201, definition);
+  }
+  ids = { agent, conversation, turn: turns[0]?.id ?? "", operation, letter, attachment, library };
   expect(ids.turn).toMatch(/^turn_/);
 });
 
@@ -166,9 +202,10 @@ async function state(): Promise<string> {
   const conversation = `/api/conversations/${ids.conversation}`;
   const paths = ["", "/journal", "/turns", "/messages"].map((part) => `${conversation}${part}`);
   const answers = await Promise.all(
-    [...paths, `/api/agents/${ids.agent}`, "/api/agents", "/api/dead-letters"].map((path) =>
-      server.call(owner, "GET", path, 200),
-    ),
+    [
+      ...[...paths, `/api/agents/${ids.agent}`, "/api/agents", "/api/dead-letters", "/api/libraries"],
+      ...Object.keys(DEFINITIONS).map((kind) => `/api/libraries/${ids.library}/${kind}/known/versions`),
+    ].map((path) => server.call(owner, "GET", path, 200)),
   );
   const sockets = await runInDurableObject(actorOf(ids.conversation), (_, { storage }) =>
     JSON.stringify([...storage.sql.exec("SELECT name FROM sqlite_master")]),
@@ -177,7 +214,10 @@ async function state(): Promise<string> {
 }
 
 function pathOf(path: string, ids: Ids): string {
-  const { agent, conversation, turn, operation, letter, attachment } = ids;
+  const { agent, conversation, turn, operation, letter, attachment, library } = ids;
+  if (path.startsWith("/api/libraries")) {
+    return path.replace(":library", library).replace(":id", "known").replace(":version", "1");
+  }
   const id = path.includes("conversation") ? conversation : path.includes("agents") ? agent : letter;
   const filled = path
     .replace(":turnId", turn)
@@ -273,7 +313,8 @@ describe("G7 a good token of someone else", () => {
         if (isStream) await response.body?.cancel();
         if (guest === "operator") continue;
         for (const secret of [WORD, ids.conversation, ids.letter]) expect(text).not.toContain(secret);
-        if (guest === "stranger") expect(text).not.toContain(ids.agent);
+        if (guest !== "stranger") continue;
+        for (const secret of [TENANT_WORD, ids.agent, ids.library]) expect(text).not.toContain(secret);
         continue;
       }
       const [status, code] = expected ?? [];

@@ -27,6 +27,7 @@ export interface ToolResult {
 export interface ToolInvocation {
   operationId: string;
   toolCallId: string;
+  /** Version 0 = whatever is deployed. */
   tool: { library: string; id: string; version: number };
   input: JsonObject;
   timeoutMs: number;

@@ -5,6 +5,7 @@ import type { ProblemCode } from "../problem.ts";
 /** The groups that operations are shown in, in this order. */
 export const TAGS = {
   agents: "Who can be talked to.",
+  libraries: "Personas, tools and model profiles, each with all its versions.",
   conversations: "Conversations, their messages and their journal.",
   turns: "Saying something, and reading what came of it.",
   events: "Following a conversation live, as server-sent events or over a WebSocket.",

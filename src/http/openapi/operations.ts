@@ -5,6 +5,7 @@ import { conversationOperations } from "../conversations.ts";
 import { deadLetterOperations } from "../dead-letters.ts";
 import { eventOperations } from "../events.ts";
 import { healthOperations } from "../health.ts";
+import { libraryOperations } from "../library-operations.ts";
 import { socketOperations } from "../sockets.ts";
 import { turnOperations } from "../turns.ts";
 import type { Operation } from "./operation.ts";
@@ -12,6 +13,7 @@ import { descriptionOperations } from "./routes.ts";
 
 export const OPERATIONS: readonly Operation[] = [
   ...agentOperations,
+  ...libraryOperations,
   ...conversationOperations,
   ...attachmentOperations,
   ...turnOperations,

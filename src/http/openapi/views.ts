@@ -25,7 +25,7 @@ import { dollars, providerCall, turnUsage, usage } from "./usage-views.ts";
 
 export { agentId, conversationId, operationId, turnId };
 
-const persona = personaSchema.meta({
+export const persona = personaSchema.meta({
   id: "Persona",
   description: "What an agent is: its prompt, its memory, its tools.",
 });

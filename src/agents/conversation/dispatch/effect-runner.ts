@@ -119,7 +119,8 @@ export class EffectRunner {
   }
 
   #runTools(turn: Turn, operations: Operation[], sink: ToolSink, signal: AbortSignal): Promise<void> {
-    const input = { turn, operations, context: this.#contextOf(turn), ...sink };
+    const { chain } = this.host.record;
+    const input = { chain, turn, operations, context: this.#contextOf(turn), ...sink };
     return performToolBatch(this.ports.executor, input, signal);
   }
 
