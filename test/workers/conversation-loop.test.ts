@@ -443,6 +443,26 @@ describe("what a turn records", () => {
   });
 });
 
+test("FALLBACK-1 FALLBACK-2 the models that a profile names answer where it cannot, each turn anew", async () => {
+  const conversation = await createConversation(await createAgent("test/backed"));
+  const client = await conversation.connect();
+  for (const text of ["Here I am.", "Again."]) {
+    const { play, turnId } = await conversation.play({
+      replies: [{ attempts: [{ status: 401, message: "No." }, say(text)] }],
+    });
+    expect(await conversation.ended(turnId)).toMatchObject({
+      status: "completed",
+      calls: [
+        { model: "failing", outcome: { errorCategory: "auth", attempts: 1 } },
+        { model: "scripted", outcome: { ok: true, attempts: 1 } },
+      ],
+    });
+    expect((await play.requests(2)).map(({ body }) => body.model)).toEqual(["failing", "scripted"]);
+    expect((await conversation.messages()).at(-1)?.content).toBe(text);
+  }
+  expect(client.framesOf("error").map(({ data }) => data.code)).toEqual(["MODEL_FAILED", "MODEL_FAILED"]);
+});
+
 describe("G11 data as an answer", () => {
   const output = {
     name: "sum",

@@ -102,6 +102,12 @@ export const testLibrary = defineLibrary("test", {
       costPer1kInput: 0.15,
       costPer1kOutput: 0.6,
     }),
+    defineModelProfile("failing", {
+      provider: "openai",
+      modelId: "failing",
+      baseUrl: env.PROVIDER_URL,
+      fallbacks: ["test/scripted"],
+    }),
     defineModelProfile("hasty", {
       provider: "openai",
       modelId: "scripted",
@@ -117,6 +123,7 @@ export const testLibrary = defineLibrary("test", {
       tools: { toolIds, constraints: { maxMovesPerTurn: 2 } },
     }),
     definePersona("priced", { identity: { systemPrompt, modelProfileId: "priced" } }),
+    definePersona("backed", { identity: { systemPrompt, modelProfileId: "failing" } }),
     definePersona("hasty", { identity: { systemPrompt, modelProfileId: "hasty" } }),
   ],
   tools,
