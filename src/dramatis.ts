@@ -147,6 +147,7 @@ export function dramatis(options: DramatisOptions) {
       attachments,
       adapters: adapterFor,
       gate: options.gate ?? allowAll,
+      clientToolTimeoutMs: limits.clientToolMs,
       ...(limits.turns === false ? {} : { turnLimit: limits.turns }),
     }),
     Agent: createAgentClass<DramatisEnv & Cloudflare.Env>({

@@ -1,5 +1,4 @@
 /** Public surface of `dramatis/adapters`: provider formats, the gateway, and what assembles a reply. */
-
 export { aiSdkFormat } from "./ai-sdk.ts";
 export { anthropicFormat } from "./anthropic.ts";
 export { costOf, type Prices } from "./cost.ts";

@@ -85,4 +85,20 @@ export const MIGRATIONS: readonly Migration[] = [
         WHERE version = 1`,
     ],
   },
+  {
+    name: "0004_usage",
+    statements: [
+      `CREATE TABLE usage (
+        tenant TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        conversation_id TEXT NOT NULL,
+        calls INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        cached_input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        nano_dollars INTEGER NOT NULL,
+        PRIMARY KEY (tenant, agent_id, conversation_id)
+      ) STRICT, WITHOUT ROWID`,
+    ],
+  },
 ];

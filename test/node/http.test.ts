@@ -422,6 +422,8 @@ describe("who may enter", () => {
       directory: () => ({
         putAgent: untouched,
         putConversation: untouched,
+        putUsage: untouched,
+        usage: untouched,
         agents: untouched,
         conversations: untouched,
       }),

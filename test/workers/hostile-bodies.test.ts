@@ -64,7 +64,8 @@ describe.each(
   async function check(bytes: Uint8Array): Promise<void> {
     const target = path
       .replace(":library", "target")
-      .replace(":id", path.startsWith("/api/agents") ? agent : conversation);
+      .replace(":id", path.startsWith("/api/agents") ? agent : conversation)
+      .replace(":operationId", "op_01JD0000000000000000000000");
     expect(target, "the path has parameters that this test does not know").not.toContain(":");
     const response = await send(target, { method: method.toUpperCase(), body: bytes }, principal);
     const text = await response.text();

@@ -19,6 +19,7 @@ interface Body {
   createdAt: string;
   status: unknown;
   gate: unknown;
+  usage: unknown;
   turnId: string;
   messageId: string;
   code: string;

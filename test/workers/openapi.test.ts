@@ -104,6 +104,7 @@ describe("API-1 answers fit the document", () => {
     const inline = { name: "Inline", identity: { systemPrompt: "Hi.", instructions: ["Be brief."] } };
     const other = idOf(await ask("createAgent", "/api/agents", body({ persona: inline, projectIds: ["p"] })));
     await ask("getAgent", `/api/agents/${agent}`);
+    await ask("getAgentUsage", `/api/agents/${agent}/usage`);
     await ask(
       "changeAgent",
       `/api/agents/${other}`,
@@ -139,12 +140,23 @@ describe("API-1 answers fit the document", () => {
     const waiting = new Play({ replies: [[{ gate: "go" }, { text: "Done." }]] });
     await ask("startTurn", `${base}/turns`, body({ content: waiting.content }));
     await waiting.reached("go");
+    const tools = [{ name: "ask", description: "Asks.", inputSchema: { type: "object" } }];
+    const calls = new Play({ replies: [[{ call: "ask", input: {} }], [{ text: "Done." }]] });
+    const asked = await ask("startTurn", `${base}/turns`, body({ content: calls.content, tools }));
+    const turnPath = `${base}/turns/${String(Reflect.get(Object(asked), "turnId"))}`;
+    const operations = async () => JSON.stringify(await ask("getTurn", turnPath)).match(/op_\w{26}/)?.[0];
+    await expect.poll(operations).toBeDefined();
+    await ask("submitToolResult", `${base}/operations/${await operations()}/result`, body({ result: 1 }));
+    await expect
+      .poll(async () => Reflect.get(Object(await ask("getTurn", turnPath)), "status"))
+      .toBe("completed");
     await ask("getConversation", base);
     const { body: listed } = await get(`${base}/turns`);
     expect(listed.turns.map((turn) => Reflect.get(turn, "status"))).toEqual([
       "completed",
       "failed",
       "active",
+      "completed",
     ]);
     for (const { id } of listed.turns) await ask("getTurn", `${base}/turns/${id}`);
     await ask("listTurns", `${base}/turns`);
@@ -232,6 +244,9 @@ describe("API-1 answers fit the document", () => {
     await ask("startTurn", `${base}/turns`, body({ content: "" }));
     await ask("startTurn", `${base}/turns`, body({ content: "a", idempotencyKey: "same" }));
     await ask("startTurn", `${base}/turns`, body({ content: "b", idempotencyKey: "same" }));
+    const nothing = "op_01JD0000000000000000000000";
+    await ask("submitToolResult", `${base}/operations/${nothing}/result`, body({ result: 1 }));
+    await ask("submitToolResult", `${base}/operations/${nothing}/result`, body({}));
     await ask("followConversation", `${base}/events?from=x`);
     await ask("connect", `/conversations/${conversation}`);
     await ask("connect", `/conversations/${conversation}?from=x`, { headers: { upgrade: "websocket" } });

@@ -11,6 +11,7 @@ import { OPERATIONS } from "../../src/http/openapi/operations.ts";
 import { answer, expectProblem, persona } from "./http-client.ts";
 import { Play } from "./provider.ts";
 import { actorOf, sign, TokenServer } from "./token-server.ts";
+import { SseReader } from "./world.ts";
 
 const server = new TokenServer();
 const WORD = "a word that only its own conversation knows";
@@ -20,6 +21,7 @@ const NOTHING = {
   agent: "nobody",
   conversation: "conv_01JD0000000000000000000000",
   turn: "turn_01JD0000000000000000000000",
+  operation: "op_01JD0000000000000000000002",
   letter: "op_01JD0000000000000000000000",
   attachment: "att_01JD0000000000000000000000",
   library: "no-library",
@@ -57,6 +59,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   createAgent: { stranger: MAY, outsider: FORBIDDEN, operator: FORBIDDEN },
   listAgents: same(MAY),
   getAgent: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
+  getAgentUsage: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
   changeAgent: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: FORBIDDEN },
   listLibraries: same(MAY),
   getLibrary: TENANTS,
@@ -83,6 +86,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   uploadAttachment: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   getAttachment: READ,
   startTurn: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  submitToolResult: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   listTurns: READ,
   getTurn: READ,
   followConversation: READ,
@@ -108,6 +112,7 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   changeAgent: () => ({ projectIds: ["taken-over"] }),
   createConversation: ({ agent }) => ({ agentId: agent }),
   startTurn: () => ({ content: "Let me in." }),
+  submitToolResult: () => ({ result: "Let me in." }),
 };
 
 const NO_TOKEN = "Bearer";
@@ -151,6 +156,18 @@ beforeAll(async () => {
   await turn.text();
   const path = `/api/conversations/${conversation}/turns`;
   const { turns } = await server.call<{ turns: { id: string }[] }>(owner, "GET", path, 200);
+  const asking = new Play({ replies: [[{ call: "ask", input: {} }]] });
+  const tools = [{ name: "ask", description: "Asks.", inputSchema: { type: "object" } }];
+  const waiting = await server.as(owner, path, {
+    method: "POST",
+    headers: { accept: "text/event-stream" },
+    body: JSON.stringify({ content: asking.content, tools }),
+  });
+  if (waiting.body === null) throw new Error("The stream has no body.");
+  const frames = new SseReader(waiting.body);
+  const { operationId: operation = "" } = await frames.upTo("tool.requested");
+  await frames.upTo("turn.waiting");
+  await frames.cancel();
   const upload = await server.as(owner, `/api/conversations/${conversation}/attachments`, {
     method: "POST",
     headers: { "content-type": "text/plain" },
@@ -176,7 +193,7 @@ beforeAll(async () => {
   for (const [kind, definition] of Object.entries(DEFINITIONS)) {
     await server.call(owner, "POST", `/api/libraries/${library}/${kind}`, 201, definition);
   }
-  ids = { agent, conversation, turn: turns[0]?.id ?? "", letter, attachment, library };
+  ids = { agent, conversation, turn: turns[0]?.id ?? "", operation, letter, attachment, library };
   expect(ids.turn).toMatch(/^turn_/);
 });
 
@@ -196,12 +213,17 @@ async function state(): Promise<string> {
   return JSON.stringify([answers, sockets]);
 }
 
-function pathOf(path: string, { agent, conversation, turn, letter, attachment, library }: Ids): string {
+function pathOf(path: string, ids: Ids): string {
+  const { agent, conversation, turn, operation, letter, attachment, library } = ids;
   if (path.startsWith("/api/libraries")) {
     return path.replace(":library", library).replace(":id", "known").replace(":version", "1");
   }
   const id = path.includes("conversation") ? conversation : path.includes("agents") ? agent : letter;
-  const filled = path.replace(":turnId", turn).replace(":attachmentId", attachment).replace(":id", id);
+  const filled = path
+    .replace(":turnId", turn)
+    .replace(":operationId", operation)
+    .replace(":attachmentId", attachment)
+    .replace(":id", id);
   expect(filled, "the path has parameters that this test does not know").not.toContain(":");
   return filled;
 }
@@ -306,7 +328,8 @@ describe("G7 a good token of someone else", () => {
     for (const operation of OPERATIONS) {
       if (EXPECTED[operation.id]?.[guest] === MAY) continue;
       // Of what one may read, one may know that it is there.
-      if (/^(?:startTurn|uploadAttachment)$/.test(operation.id) && guest === "operator") continue;
+      const isSpeech = ["startTurn", "uploadAttachment", "submitToolResult"].includes(operation.id);
+      if (isSpeech && guest === "operator") continue;
       const [real, none] = [await request(operation, token), await request(operation, token, NOTHING)];
       expect(await whole(real, ids), operation.id).toBe(await whole(none, NOTHING));
     }

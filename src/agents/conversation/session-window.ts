@@ -34,7 +34,7 @@ export class SessionWindow {
 
   /** What is known of the events of the present window; those that leave it are forgotten. */
   readonly #known: KnownEvents = new Map();
-  /** The part of the budget that is the history's; a conversation's chain never changes. */
+  /** The part of the budget that is the history's where a turn brings no tools; a conversation's chain never changes. */
   #budget: number | undefined;
 
   constructor(private readonly events: EventStore) {}
@@ -50,7 +50,7 @@ export class SessionWindow {
     if (!isCurrent) this.#keep({ ...window, sessionId: turn.agentId, upTo: turn.snapshot });
     this.#budget ??= historyBudget(chain);
     const messages = historyMessages(window, {
-      tokenBudget: this.#budget,
+      tokenBudget: turn.tools === undefined ? this.#budget : historyBudget(chain, turn.tools),
       maxTurns,
       known: this.#known,
     });

@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import type { AgentIdentity } from "../../agents/agent/api.ts";
-import type { JournalEntryView, TurnView } from "../../agents/conversation/api.ts";
+import type { JournalEntryView, SubmittedResult, TurnView } from "../../agents/conversation/api.ts";
 import { ENTRY_TYPES } from "../../agents/conversation/journal-entry.ts";
 import type { DeadLetterView } from "../../agents/mailbox/dead-letter.ts";
 import {
@@ -19,26 +19,11 @@ import {
 } from "../../client/protocol.ts";
 import { idSchema, referenceSchema } from "../../library/reference.ts";
 import { personaSchema } from "../../library/schemas.ts";
-import { CONVERSATION_ID, TURN_ID } from "../../shared/identifiers.ts";
-import type { Json } from "../../shared/json.ts";
 import { PROBLEM_CODES, type Problem } from "../problem.ts";
+import { agentId, conversationId, count, json, messageId, operationId, time, turnId } from "./scalars.ts";
+import { dollars, providerCall, turnUsage, usage } from "./usage-views.ts";
 
-export const agentId = idSchema.meta({ description: "Id of an agent.", example: "assistant" });
-export const conversationId = z
-  .string()
-  .regex(CONVERSATION_ID)
-  .meta({ description: "Id of a conversation.", example: "conv_01JD0000000000000000000000" });
-export const turnId = z
-  .string()
-  .regex(TURN_ID)
-  .meta({ description: "Id of a turn.", example: "turn_01JD0000000000000000000001" });
-const messageId = z
-  .string()
-  .meta({ description: "Id of a message.", example: "msg_01JD00000000000000000000A0" });
-const operationId = z.string().meta({ description: "Id of a tool call." });
-const time = z.iso.datetime().meta({ description: "ISO 8601, UTC.", example: "2026-03-01T10:00:00.000Z" });
-const json = z.unknown().meta({ description: "Any JSON." }) as z.ZodType<Json>;
-const count = z.int().min(0);
+export { agentId, conversationId, operationId, turnId };
 
 export const persona = personaSchema.meta({
   id: "Persona",
@@ -103,6 +88,7 @@ export const conversation: z.ZodType<ConversationView> = z
     gate: z
       .enum(["idle", "running", "cancelled"])
       .meta({ description: "Whether turns are active, or the conversation was cancelled." }),
+    usage: z.exactOptional(usage),
   })
   .meta({ id: "Conversation" });
 
@@ -132,7 +118,9 @@ const turnFields = {
     }),
   ),
 };
-export const turnSummary: z.ZodType<TurnSummary> = z.strictObject(turnFields).meta({ id: "TurnSummary" });
+export const turnSummary: z.ZodType<Omit<TurnSummary, "output">> = z
+  .strictObject(turnFields)
+  .meta({ id: "TurnSummary" });
 
 const move = z
   .strictObject({
@@ -140,7 +128,13 @@ const move = z
     sequence: z.int().min(1),
     reasoning: z.exactOptional(z.string()),
     toolCall: z.exactOptional(
-      z.strictObject({ operationId, name: z.string(), toolId: z.string().nullable(), input: json }),
+      z.strictObject({
+        operationId,
+        name: z.string(),
+        toolId: z.string().nullable(),
+        input: json,
+        client: z.exactOptional(z.literal(true).meta({ description: "The client runs it." })),
+      }),
     ),
     toolResult: z.exactOptional(
       z.strictObject({
@@ -166,10 +160,12 @@ export const turn: z.ZodType<TurnView> = z
     contextAssemblyRunId: z.string().nullable(),
     memoryExtractionRunId: z.string().nullable(),
     latencyMs: count.nullable(),
-    usage: z
-      .strictObject({ inputTokens: count, outputTokens: count })
-      .nullable()
-      .meta({ description: "Tokens of all model calls that answered; null if no provider counted." }),
+    usage: turnUsage,
+    cost: dollars.nullable(),
+    calls: z.array(providerCall),
+    output: z.exactOptional(
+      json.meta({ description: "The data of the answer, where the turn asked for data and is completed." }),
+    ),
     moves: z.array(move),
   })
   .meta({ id: "Turn" });
@@ -177,6 +173,10 @@ export const turn: z.ZodType<TurnView> = z
 export const startedTurn = z
   .strictObject({ turnId, messageId: messageId.meta({ description: "Id of the user's message." }) })
   .meta({ id: "StartedTurn" });
+
+export const submittedResult: z.ZodType<SubmittedResult> = z
+  .strictObject({ operationId, turnId })
+  .meta({ id: "SubmittedResult" });
 
 export const journalEntry: z.ZodType<JournalEntryView> = z
   .strictObject({
