@@ -1,0 +1,74 @@
+/**
+ * The frames of one turn, read from its conversation by whoever speaks another protocol in front of it.
+ *
+ * FOLLOW-1  A stream that breaks off before the turn's end, because the actor went away, is taken up after the last number
+ *           that was seen: its reader notices nothing but what the frames say.
+ */
+import type { Frame } from "../client/protocol.ts";
+import { parseFrame } from "../client/wire.ts";
+import type { ConversationActor } from "../ports/actor-directory.ts";
+import { DramatisError, unwrap } from "../shared/errors.ts";
+import type { Principal } from "../shared/principal.ts";
+
+/** Attempts to take up a stream without a frame in between. */
+const MAX_ATTEMPTS = 5;
+
+/** Whose turn it is, and how its actor is found; a stub is of no use after its actor went away. */
+export interface TurnSource {
+  conversation(): Promise<ConversationActor>;
+  principal: Principal;
+  turnId: string;
+}
+
+type Bytes = ReadableStream<Uint8Array>;
+
+/**
+ * The turn's frames up to its last, from the entry after `from`; `opened` is a stream that has been opened already. Leaving
+ * the loop ends the stream, not the turn. Throws what a subscriber is refused with, `UNAVAILABLE` where the actor does not
+ * come back.
+ */
+export async function* turnFrames(
+  { conversation, principal, turnId }: TurnSource,
+  from: number | undefined,
+  opened?: Bytes,
+): AsyncGenerator<Frame, void> {
+  let position = from;
+  let stream = opened;
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    try {
+      const options = { turnId, encoding: "ndjson", ...(position === undefined ? {} : { from: position }) } as const;
+      stream ??= unwrap(await (await conversation()).subscribe(principal, options));
+      for await (const frame of framesIn(stream)) {
+        if (frame.type === "error" && frame.data.code === "UNAUTHENTICATED") {
+          throw new DramatisError("UNAUTHENTICATED", frame.data.message);
+        }
+        attempt = 0;
+        position = frame.seq ?? position;
+        yield frame;
+        if (frame.type === "turn.completed" || frame.type === "turn.failed") return;
+      }
+    } catch (error) {
+      if (error instanceof DramatisError && !error.retriable) throw error;
+      console.warn("A turn's stream broke off.", error);
+    }
+    stream = undefined;
+  }
+  throw new DramatisError("UNAVAILABLE", "The conversation cannot be followed now. Ask again in a moment.", {
+    retriable: true,
+  });
+}
+
+/** Frames of a stream of lines. */
+async function* framesIn(stream: Bytes): AsyncGenerator<Frame, void> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  // Leaving the loop cancels the stream.
+  for await (const chunk of stream) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      const frame = parseFrame(line);
+      if (frame !== null) yield frame;
+    }
+  }
+}
