@@ -10,6 +10,7 @@ import { agentRoutes } from "./agents.ts";
 import { attachmentRoutes } from "./attachments.ts";
 import type { Authorize } from "./authorize.ts";
 import { legibleRefusal } from "./bearer.ts";
+import { chatRoutes } from "./chat.ts";
 import type { HttpEnv, HttpRoutes } from "./context.ts";
 import { conversationRoutes } from "./conversations.ts";
 import { allowOrigins, type CorsOptions, guardUpgrades } from "./cors.ts";
@@ -17,6 +18,10 @@ import { deadLetterRoutes } from "./dead-letters.ts";
 import { eventRoutes } from "./events.ts";
 import { healthRoutes } from "./health.ts";
 import { type LibraryServices, libraryRoutes } from "./libraries.ts";
+import { chatCompletionRoutes } from "./openai/chat-completions.ts";
+import { openAiErrors } from "./openai/errors.ts";
+import { modelRoutes } from "./openai/models.ts";
+import { responseRoutes } from "./openai/responses.ts";
 import { OPERATIONS } from "./openapi/operations.ts";
 import { descriptionRoutes } from "./openapi/routes.ts";
 import { problemOf } from "./problem.ts";
@@ -80,6 +85,7 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
   });
   if (dependencies.cors !== undefined) app.use(allowOrigins(dependencies.cors));
   healthRoutes(app);
+  app.use("/v1/*", openAiErrors);
   app.use(async (context, next) => {
     // SAFETY: as above.
     const env = context.env as Env;
@@ -97,6 +103,10 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
   attachmentRoutes(app);
   turnRoutes(app);
   eventRoutes(app);
+  chatRoutes(app);
+  modelRoutes(app);
+  chatCompletionRoutes(app);
+  responseRoutes(app);
   deadLetterRoutes(app);
   socketRoutes(app);
   descriptionRoutes(app, () => OPERATIONS);

@@ -40,11 +40,41 @@ export function page<Item>(resource: string, { items, nextCursor }: Page<Item>):
 export async function events(
   context: Context<HttpEnv>,
   open: () => Promise<ReadableStream<Uint8Array>>,
+  headers: Record<string, string> = {},
 ): Promise<Response> {
   const body = context.req.method === "HEAD" ? null : await open();
   return new Response(body, {
-    headers: { ...HEADERS, "content-type": "text/event-stream", "x-accel-buffering": "no" },
+    headers: { ...HEADERS, "content-type": "text/event-stream", "x-accel-buffering": "no", ...headers },
   });
+}
+
+/** Server-sent events made of payloads as they come; who leaves ends the iteration. */
+export function sse(
+  context: Context<HttpEnv>,
+  payloads: AsyncIterable<{ event?: string; data: string }>,
+  headers?: Record<string, string>,
+): Promise<Response> {
+  const encoder = new TextEncoder();
+  const iterator = payloads[Symbol.asyncIterator]();
+  const open = async () =>
+    new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        const { done, value } = await iterator.next();
+        if (done) return controller.close();
+        const { event, data } = value;
+        const name = event === undefined ? "" : `event: ${event}\n`;
+        controller.enqueue(encoder.encode(`${name}data: ${data}\n\n`));
+      },
+      async cancel() {
+        await iterator.return?.();
+      },
+    });
+  return events(context, open, headers);
+}
+
+/** What there is nothing to say about. */
+export function empty(): Response {
+  return new Response(null, { status: 204, headers: HEADERS });
 }
 
 /** Registers the answer to every other method of a path. Call it after the path's handlers. */

@@ -36,7 +36,11 @@ export async function* turnFrames(
   let stream = opened;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     try {
-      const options = { turnId, encoding: "ndjson", ...(position === undefined ? {} : { from: position }) } as const;
+      const options = {
+        turnId,
+        encoding: "ndjson",
+        ...(position === undefined ? {} : { from: position }),
+      } as const;
       stream ??= unwrap(await (await conversation()).subscribe(principal, options));
       for await (const frame of framesIn(stream)) {
         if (frame.type === "error" && frame.data.code === "UNAUTHENTICATED") {

@@ -150,7 +150,8 @@ export function partOf(turn: TurnView, { part, finalOnly }: AnswerOptions): Answ
   const last = replies.at(-1) ?? [];
   const calls = clientCalls(last);
   const messages = replies.flatMap((moves) => messageOf(moves));
-  const isWaiting = calls.length > 0 && last.every(({ toolCall, toolResult }) => toolCall?.client || toolResult);
+  const isWaiting =
+    calls.length > 0 && last.every(({ toolCall, toolResult }) => toolCall?.client || toolResult);
   const status = isWaiting ? "completed" : turn.status === "active" ? "in_progress" : turn.status;
   return {
     status,
@@ -170,7 +171,11 @@ export function partAfter(turn: TurnView, operationId: string): number | null {
 
 /** The calls that must be answered together with this one. */
 export function callsBeside(turn: TurnView, operationId: string): string[] {
-  return partsOf(turn).map(callsOf).find((calls) => calls.includes(operationId)) ?? [];
+  return (
+    partsOf(turn)
+      .map(callsOf)
+      .find((calls) => calls.includes(operationId)) ?? []
+  );
 }
 
 /** How many answers a turn has given or is giving. */

@@ -19,6 +19,7 @@ import {
 } from "../../client/protocol.ts";
 import { idSchema, referenceSchema } from "../../library/reference.ts";
 import { personaSchema } from "../../library/schemas.ts";
+import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../protocols/openai/errors.ts";
 import { PROBLEM_CODES, type Problem } from "../problem.ts";
 import { agentId, conversationId, count, json, messageId, operationId, time, turnId } from "./scalars.ts";
 import { dollars, providerCall, turnUsage, usage } from "./usage-views.ts";
@@ -249,6 +250,17 @@ export const problemDocument: z.ZodType<Problem> = z
       errors: [{ path: "/title", message: "Too small: expected string to have >=1 characters" }],
     },
   });
+
+export const openAiErrorDocument: z.ZodType<{ error: OpenAiError }> = z
+  .strictObject({
+    error: z.strictObject({
+      message: z.string().meta({ description: "What happened, and what to change." }),
+      type: z.enum(OPENAI_ERROR_TYPES),
+      param: z.string().nullable().meta({ description: "The field that is wrong." }),
+      code: z.string().meta({ description: "Which error it is. Stable." }),
+    }),
+  })
+  .meta({ id: "OpenAiError", description: "Every error of `/v1`." });
 
 /** A list as it is answered. */
 const address = z.strictObject({ kind: z.string(), tenant: z.string(), id: z.string() });

@@ -92,10 +92,7 @@ export class ChatChunkEncoder {
     return [this.#chunk({}, finishReason(part)), ...last];
   }
 
-  #chunk(
-    delta: ChatChunk["choices"][number]["delta"],
-    finish: ChatFinishReason | null = null,
-  ): ChatChunk {
+  #chunk(delta: ChatChunk["choices"][number]["delta"], finish: ChatFinishReason | null = null): ChatChunk {
     return {
       id: completionId(this.#address),
       object: "chat.completion.chunk",

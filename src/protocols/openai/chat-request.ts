@@ -3,7 +3,16 @@ import { z } from "zod";
 import type { StartTurn } from "../../agents/conversation/api.ts";
 import type { Content } from "../../client/protocol.ts";
 import { callArguments, contentOf, type InputItem, type TurnInput, turnInput } from "./input.ts";
-import { agentModel, IGNORED, jsonSchema, only, outputSpec, REFUSED, toolName, toolSpec } from "./request-fields.ts";
+import {
+  agentModel,
+  IGNORED,
+  jsonSchema,
+  only,
+  outputSpec,
+  REFUSED,
+  toolName,
+  toolSpec,
+} from "./request-fields.ts";
 
 const MAX_MESSAGES = 2_000;
 
@@ -121,7 +130,9 @@ export function chatOptions(request: ChatRequest): Pick<StartTurn, "tools" | "to
   const { tools, tool_choice: choice, response_format: format } = request;
   return {
     ...(tools == null || tools.length === 0 ? {} : { tools: tools.map((tool) => toolSpec(tool.function)) }),
-    ...(choice == null ? {} : { toolChoice: typeof choice === "string" ? choice : { name: choice.function.name } }),
+    ...(choice == null
+      ? {}
+      : { toolChoice: typeof choice === "string" ? choice : { name: choice.function.name } }),
     ...(format?.type === "json_schema"
       ? {
           output: outputSpec(
@@ -142,11 +153,13 @@ function toItem(message: Message, index: number): InputItem {
     case "user":
       return { type: "user", content: userContent(message.content) };
     case "assistant": {
-      const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }, position) => ({
-        id,
-        name,
-        arguments: callArguments(text, `/messages/${index}/tool_calls/${position}/function/arguments`),
-      }));
+      const calls = (message.tool_calls ?? []).map(
+        ({ id, function: { name, arguments: text } }, position) => ({
+          id,
+          name,
+          arguments: callArguments(text, `/messages/${index}/tool_calls/${position}/function/arguments`),
+        }),
+      );
       return { type: "assistant", text: textOf(message.content ?? ""), calls };
     }
     case "tool":

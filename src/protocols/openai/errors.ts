@@ -6,9 +6,17 @@
  */
 import type { WireError } from "../../client/protocol.ts";
 
+export const OPENAI_ERROR_TYPES = [
+  "invalid_request_error",
+  "authentication_error",
+  "permission_error",
+  "rate_limit_error",
+  "server_error",
+] as const;
+
 export interface OpenAiError {
   message: string;
-  type: "invalid_request_error" | "authentication_error" | "permission_error" | "rate_limit_error" | "server_error";
+  type: (typeof OPENAI_ERROR_TYPES)[number];
   /** The field that is wrong, as in `messages[0].content`. */
   param: string | null;
   code: string;
@@ -23,7 +31,7 @@ export interface KnownProblem {
 }
 
 /** The status that a problem has here. */
-export function openAiStatus(status: number): number {
+export function openAiStatus<Status extends number>(status: Status): Status | 400 {
   return status === 422 ? 400 : status;
 }
 
@@ -55,5 +63,8 @@ function paramOf(pointer: string): string | null {
   if (keys.length === 0) return null;
   return keys
     .map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"))
-    .reduce((path, key) => (/^\d+$/.test(key) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`), "");
+    .reduce(
+      (path, key) => (/^\d+$/.test(key) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`),
+      "",
+    );
 }

@@ -5,17 +5,20 @@
  *        of its answer. It entitles to nothing: the conversation decides who may see it.
  */
 
+import type { AnswerOptions } from "../answer.ts";
+
 const ULID = "[0-9A-HJKMNP-TV-Z]{26}";
+/** Ends the id of an answer that is read `finalOnly`. */
+const FINAL_ONLY = "f";
 const CALL_ID = new RegExp(`^call_(${ULID})(${ULID})$`);
-const RESPONSE_ID = new RegExp(`^resp_(${ULID})(${ULID})_([0-9]{1,4})$`);
+const RESPONSE_ID = new RegExp(`^resp_(${ULID})(${ULID})_([0-9]{1,4})(${FINAL_ONLY}?)$`);
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const TIME_LENGTH = 10;
 
-/** One answer of a turn. `part` counts from 0. */
-export interface AnswerAddress {
+/** One answer of a turn, and how it is read. */
+export interface AnswerAddress extends AnswerOptions {
   conversationId: string;
   turnId: string;
-  part: number;
 }
 
 export interface CallAddress {
@@ -36,24 +39,33 @@ export function parseCallId(id: string): CallAddress | null {
   return { conversationId: `conv_${conversation}`, operationId: `op_${operation}` };
 }
 
-export function completionId({ conversationId, turnId, part }: AnswerAddress): string {
-  return `chatcmpl-${bare(conversationId)}${bare(turnId)}_${part}`;
+export function completionId(address: AnswerAddress): string {
+  return `chatcmpl-${answerKey(address)}`;
 }
 
-export function responseId({ conversationId, turnId, part }: AnswerAddress): string {
-  return `resp_${bare(conversationId)}${bare(turnId)}_${part}`;
+export function responseId(address: AnswerAddress): string {
+  return `resp_${answerKey(address)}`;
 }
 
 /** Where a response's id points; `null` for one that is not ours. */
 export function parseResponseId(id: string): AnswerAddress | null {
-  const [, conversation, turn, part] = RESPONSE_ID.exec(id) ?? [];
+  const [, conversation, turn, part, mark] = RESPONSE_ID.exec(id) ?? [];
   if (conversation === undefined || turn === undefined) return null;
-  return { conversationId: `conv_${conversation}`, turnId: `turn_${turn}`, part: Number(part) };
+  return {
+    conversationId: `conv_${conversation}`,
+    turnId: `turn_${turn}`,
+    part: Number(part),
+    finalOnly: mark === FINAL_ONLY,
+  };
 }
 
 /** The id of a response's output item at `index`. */
 export function itemId(kind: "msg" | "fc", address: AnswerAddress, index: number): string {
-  return `${kind}_${bare(address.conversationId)}${bare(address.turnId)}_${address.part}_${index}`;
+  return `${kind}_${answerKey(address)}_${index}`;
+}
+
+function answerKey({ conversationId, turnId, part, finalOnly }: AnswerAddress): string {
+  return `${bare(conversationId)}${bare(turnId)}_${part}${finalOnly ? FINAL_ONLY : ""}`;
 }
 
 /** When a turn began, in seconds since the epoch: its id begins with the time. */

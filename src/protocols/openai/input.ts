@@ -5,8 +5,7 @@
  *        calls that are ours goes on with the turn that made them; ids from elsewhere are history.
  */
 import type { Content } from "../../client/protocol.ts";
-import type { ContextMessage, ContextPart, ToolCall } from "../../memory/types.ts";
-import { plainText } from "../../shared/content.ts";
+import type { ContextMessage, ToolCall } from "../../memory/types.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { parseCallId } from "./ids.ts";
@@ -70,7 +69,7 @@ export function historyOf(items: readonly InputItem[]): ContextMessage[] {
         messages.push({ role: "system", content: item.text });
         break;
       case "user":
-        messages.push({ role: "user", content: plainText(item.content), ...partsOf(item.content) });
+        messages.push({ role: "user", content: saidText(item.content) });
         break;
       case "assistant":
         for (const { id, name } of item.calls) names.set(id, name);
@@ -98,20 +97,12 @@ function addAssistant(messages: ContextMessage[], text: string, calls: ToolCall[
   messages.push({ role: "assistant", content: text, ...(calls.length === 0 ? {} : { toolCalls: calls }) });
 }
 
-/** The parts, where there is more than text. */
-function partsOf(content: Content): { parts?: ContextPart[] } {
-  if (typeof content === "string" || content.every(({ type }) => type === "text")) return {};
-  const parts = content.map((part): ContextPart => {
-    if (part.type === "text") return part;
-    const { type, url, mediaType, name } = part;
-    return {
-      type,
-      source: { url },
-      ...(mediaType === undefined ? {} : { mediaType }),
-      ...(name === undefined ? {} : { name }),
-    };
-  });
-  return { parts };
+/** What the user said, media by name only: a history is text. */
+function saidText(content: Content): string {
+  if (typeof content === "string") return content;
+  return content
+    .map((part) => (part.type === "text" ? part.text : `[${part.name ?? part.type}]`))
+    .join("\n\n");
 }
 
 /** A call's arguments. Throws `INVALID_INPUT` for text that is no JSON object. */

@@ -43,7 +43,11 @@ export function toolSpec({ name, description, parameters }: FunctionFields): Too
   return { name, description: description ?? "", inputSchema: { type: "object", properties: {}, ...schema } };
 }
 
-export function outputSpec(name: string, schema: Record<string, unknown> | undefined, path: string): OutputSpec {
+export function outputSpec(
+  name: string,
+  schema: Record<string, unknown> | undefined,
+  path: string,
+): OutputSpec {
   if (schema === undefined) throw invalidInput(path, "Is required.");
   // SAFETY: as above.
   return { name, schema: schema as JsonObject };

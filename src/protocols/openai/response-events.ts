@@ -28,7 +28,11 @@ type Unnumbered =
         | "response.failed";
       response: ResponseObject;
     }
-  | { type: "response.output_item.added" | "response.output_item.done"; output_index: number; item: OutputItem }
+  | {
+      type: "response.output_item.added" | "response.output_item.done";
+      output_index: number;
+      item: OutputItem;
+    }
   | ({ type: "response.content_part.added" | "response.content_part.done"; part: OutputText } & TextPlace)
   | ({ type: "response.output_text.delta"; delta: string; logprobs: [] } & TextPlace)
   | ({ type: "response.output_text.done"; text: string; logprobs: [] } & TextPlace)

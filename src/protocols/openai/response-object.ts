@@ -63,7 +63,11 @@ interface ResponseUsage {
 }
 
 /** The response of an answer; `null` for one of which nothing is known but that it has begun. */
-export function responseObject(address: AnswerAddress, model: string, part: AnswerPart | null): ResponseObject {
+export function responseObject(
+  address: AnswerAddress,
+  model: string,
+  part: AnswerPart | null,
+): ResponseObject {
   const status = statusOf(part);
   const usage = status === "in_progress" ? undefined : usageOf(part?.usage ?? null);
   const { conversationId, turnId, part: number } = address;
@@ -72,7 +76,8 @@ export function responseObject(address: AnswerAddress, model: string, part: Answ
     object: "response",
     created_at: startedAt(turnId),
     status,
-    error: status === "failed" ? { code: "server_error", message: part?.error?.message ?? "It failed." } : null,
+    error:
+      status === "failed" ? { code: "server_error", message: part?.error?.message ?? "It failed." } : null,
     incomplete_details: status === "incomplete" ? { reason: incompleteReason(part) } : null,
     instructions: null,
     metadata: {},
@@ -104,7 +109,11 @@ export function outputText(text: string): OutputText {
   return { type: "output_text", text, annotations: [], logprobs: [] };
 }
 
-export function callItem(address: AnswerAddress, index: number, { operationId, name, input }: ClientCall): CallItem {
+export function callItem(
+  address: AnswerAddress,
+  index: number,
+  { operationId, name, input }: ClientCall,
+): CallItem {
   return {
     id: itemId("fc", address, index),
     type: "function_call",

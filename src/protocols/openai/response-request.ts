@@ -2,8 +2,24 @@
 import { z } from "zod";
 import type { StartTurn } from "../../agents/conversation/api.ts";
 import type { Content } from "../../client/protocol.ts";
-import { callArguments, contentOf, type InputItem, invalidInput, type TurnInput, turnInput } from "./input.ts";
-import { agentModel, IGNORED, jsonSchema, only, outputSpec, REFUSED, toolName, toolSpec } from "./request-fields.ts";
+import {
+  callArguments,
+  contentOf,
+  type InputItem,
+  invalidInput,
+  type TurnInput,
+  turnInput,
+} from "./input.ts";
+import {
+  agentModel,
+  IGNORED,
+  jsonSchema,
+  only,
+  outputSpec,
+  REFUSED,
+  toolName,
+  toolSpec,
+} from "./request-fields.ts";
 
 const MAX_ITEMS = 2_000;
 
@@ -79,7 +95,10 @@ export const responseSchema = z
     stream: z.boolean().nullish(),
     tools: z.array(tool).nullish(),
     tool_choice: z
-      .union([z.enum(["auto", "none", "required"]), z.object({ type: z.literal("function"), name: toolName })])
+      .union([
+        z.enum(["auto", "none", "required"]),
+        z.object({ type: z.literal("function"), name: toolName }),
+      ])
       .nullish(),
     text: z
       .object({
@@ -140,7 +159,9 @@ export function responseInput(request: ResponseRequest, isContinued: boolean): T
 }
 
 /** What is asked of the turn beside its content. */
-export function responseOptions(request: ResponseRequest): Pick<StartTurn, "tools" | "toolChoice" | "output"> {
+export function responseOptions(
+  request: ResponseRequest,
+): Pick<StartTurn, "tools" | "toolChoice" | "output"> {
   const { tools, tool_choice: choice, text } = request;
   const format = text?.format;
   return {
@@ -162,7 +183,13 @@ function toItem(item: Item, index: number): InputItem[] {
     case "function_call": {
       const { call_id: id, name } = item;
       const path = `/input/${index}/arguments`;
-      return [{ type: "assistant", text: "", calls: [{ id, name, arguments: callArguments(item.arguments, path) }] }];
+      return [
+        {
+          type: "assistant",
+          text: "",
+          calls: [{ id, name, arguments: callArguments(item.arguments, path) }],
+        },
+      ];
     }
     case "function_call_output":
       return [{ type: "result", callId: item.call_id, output: textOf(item.output) }];
@@ -205,7 +232,11 @@ function userContent(content: string | readonly z.infer<typeof inputPart>[]): Co
           return { type: "image", url: part.image_url };
         case "input_file": {
           const { file_data, file_url, filename } = part;
-          return { type: "file", url: file_data ?? file_url ?? "", ...(filename == null ? {} : { name: filename }) };
+          return {
+            type: "file",
+            url: file_data ?? file_url ?? "",
+            ...(filename == null ? {} : { name: filename }),
+          };
         }
         default:
           return part satisfies never;

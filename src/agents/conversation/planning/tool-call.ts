@@ -29,7 +29,6 @@ export function checkToolCall(
     tool:
       pinned === undefined ? null : { library: pinned.library ?? "", id: pinned.id, version: pinned.version },
     effect: definition?.effect ?? "pure",
-    ...(brought === undefined ? {} : { client: true as const }),
     timeoutMs: definition?.timeoutMs ?? 0,
     input,
     ...(call.invalidArguments === undefined ? {} : { invalidArguments: call.invalidArguments }),
@@ -49,7 +48,8 @@ export function checkToolCall(
   if (!isAllowed(() => gate(definition, input, { tenant, projectId, agentId, conversationId }))) {
     return refuse("PERMISSION_DENIED", `The tool "${call.name}" is not allowed here.`);
   }
-  return operation;
+  // Only what a client is really asked to run is the client's.
+  return brought === undefined ? operation : { ...operation, client: true };
 }
 
 /** A gate that fails lets nothing through. */
