@@ -31,6 +31,11 @@ export interface CreateConversation {
   history?: ContextMessage[];
   /** `false` keeps it out of lists, those of the directory and of its agent: it is found by its id only. */
   listed?: boolean;
+  /**
+   * Names the request that it is created by: the same request again is answered with the conversation, another one with
+   * `IDEMPOTENCY_CONFLICT`. Without one an id that is taken is `CONFLICT`.
+   */
+  fingerprint?: string;
 }
 
 export interface StartTurn {

@@ -4,7 +4,7 @@
  */
 import type { Connection, ConnectionContext, WSMessage } from "agents";
 import type { ToolSubmission } from "../../client/client-tools.ts";
-import { type Frame, UNAUTHORIZED_CLOSE } from "../../client/protocol.ts";
+import { type ConversationView, type Frame, UNAUTHORIZED_CLOSE } from "../../client/protocol.ts";
 import { readEntrance } from "../../http/sockets.ts";
 import { EventStore } from "../../memory/event-store.ts";
 import { LongText } from "../../memory/long-text.ts";
@@ -48,7 +48,7 @@ import {
   receiveFrame,
   tooManyWatchers,
 } from "./connections.ts";
-import { conversationRecord, createConversationSchema } from "./create-conversation.ts";
+import { checkSameRequest, conversationRecord, createConversationSchema } from "./create-conversation.ts";
 import { endsTurn } from "./frames.ts";
 import { MAX_WATCHERS } from "./limits.ts";
 import type { ConversationMedia } from "./media.ts";
@@ -190,6 +190,9 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const { history = [], ...checked } = validate(createConversationSchema, input);
         const agent = await services.actors(this.env).agent(principal.tenant, checked.agentId);
         const part = unwrap(await agent.persona());
+        const { fingerprint } = checked;
+        if (fingerprint !== undefined && this.#runtime.exists)
+          return this.#createdBefore(principal, fingerprint);
         const record = conversationRecord(principal, checked, part, systemClock.now());
         const { agentId: sessionId, createdAt: now, listed } = record;
         const events = seedEvents(history, { sessionId, userId: principal.subject, now, ids: systemIds });
@@ -349,6 +352,13 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     override onRequest(): Response {
       return new Response("Not found", { status: 404 });
+    }
+
+    #createdBefore(principal: Principal, fingerprint: string): ConversationView {
+      const { record, active } = this.#runtime.state;
+      checkReader(record, principal);
+      checkSameRequest(record, fingerprint);
+      return conversationView(record, active.size);
     }
 
     /** Wakes the actor when the authority of one who watches ends. */

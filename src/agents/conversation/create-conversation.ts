@@ -26,6 +26,7 @@ export const createConversationSchema = z.strictObject({
   users: z.array(z.string().min(1).max(200)).max(100).optional(),
   history: historySchema.exactOptional(),
   listed: z.boolean().optional(),
+  fingerprint: z.string().min(1).max(200).optional(),
 });
 
 /** What the conversation's agent gives it. */
@@ -69,6 +70,16 @@ export function conversationRecord(
     ],
     chain,
     ...(input.listed === false ? { listed: false as const } : {}),
+    ...(input.fingerprint === undefined ? {} : { fingerprint: input.fingerprint }),
     createdAt: now,
   };
+}
+
+/** Throws `IDEMPOTENCY_CONFLICT` unless the conversation was created by this very request. */
+export function checkSameRequest(record: ConversationRecord, fingerprint: string): void {
+  if (record.fingerprint === fingerprint) return;
+  throw new DramatisError(
+    "IDEMPOTENCY_CONFLICT",
+    "This idempotency key was used with another body. Use a new key for a new request.",
+  );
 }

@@ -32,6 +32,8 @@ export interface ConversationRecord {
   chain: VersionChain;
   /** Absent where it is in lists. */
   listed?: false;
+  /** What names the request that created it. */
+  fingerprint?: string;
   /** Milliseconds since the epoch. */
   createdAt: number;
 }
