@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 const ENTRIES = {
   ".": "index",
   "./client": "client/index",
+  "./ai-sdk": "client/ai-sdk/index",
   "./react": "client/react/use-conversation",
   "./adapters": "adapters/index",
   "./engine": "engine/index",

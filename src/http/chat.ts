@@ -12,7 +12,7 @@ import { findConversation } from "./conversations.ts";
 import { BODY_ERRORS, type Operation } from "./openapi/operation.ts";
 import { conversationId } from "./openapi/views.ts";
 import { empty, refuseOtherMethods, sse } from "./respond.ts";
-import { turnFrames } from "./turn-frames.ts";
+import { type ReadOptions, type TurnSource, turnFrames } from "./turn-frames.ts";
 
 const PATH = "/api/conversations/:id/chat";
 /** As many turns can be active at once. */
@@ -69,7 +69,7 @@ export function chatRoutes(app: HttpRoutes): void {
     const conversation = await find();
     const input = chatTurn(validate(chatSchema, await readJson(context.req.raw, maxBodyBytes)));
     const { turnId, from, frames } = unwrap(await conversation.streamTurn(principal, input, "ndjson"));
-    return answer(context, turnFrames({ conversation: find, principal, turnId }, from, frames));
+    return answer(context, { conversation: find, principal, turnId }, { from, opened: frames });
   });
 
   app.get(PATH, async (context) => {
@@ -78,13 +78,13 @@ export function chatRoutes(app: HttpRoutes): void {
     const turns = unwrap(await (await find()).turns(principal, { limit: MAX_ACTIVE, order: "desc" }));
     const active = turns.items.find(({ status }) => status === "active");
     if (active === undefined) return empty();
-    return answer(context, turnFrames({ conversation: find, principal, turnId: active.id }, undefined));
+    return answer(context, { conversation: find, principal, turnId: active.id });
   });
   refuseOtherMethods(app, PATH, ["GET", "POST"]);
 }
 
-function answer(context: Context<HttpEnv>, frames: AsyncIterable<Frame>): Promise<Response> {
-  return sse(context, payloads(frames), HEADERS);
+function answer(context: Context<HttpEnv>, source: TurnSource, start: ReadOptions = {}): Promise<Response> {
+  return sse(context, (signal) => payloads(turnFrames(source, { ...start, signal })), HEADERS);
 }
 
 async function* payloads(frames: AsyncIterable<Frame>): AsyncGenerator<{ data: string }, void> {

@@ -48,27 +48,28 @@ export async function events(
   });
 }
 
-/** Server-sent events made of payloads as they come; who leaves ends the iteration. */
+/** Server-sent events made of payloads as they come; `payloads` is told by its signal that the reader has left. */
 export function sse(
   context: Context<HttpEnv>,
-  payloads: AsyncIterable<{ event?: string; data: string }>,
+  payloads: (signal: AbortSignal) => AsyncIterable<{ event?: string; data: string }>,
   headers?: Record<string, string>,
 ): Promise<Response> {
   const encoder = new TextEncoder();
-  const iterator = payloads[Symbol.asyncIterator]();
-  const open = async () =>
-    new ReadableStream<Uint8Array>({
+  const reader = new AbortController();
+  const open = async () => {
+    const iterator = payloads(reader.signal)[Symbol.asyncIterator]();
+    return new ReadableStream<Uint8Array>({
       async pull(controller) {
         const { done, value } = await iterator.next();
+        if (reader.signal.aborted) return;
         if (done) return controller.close();
         const { event, data } = value;
         const name = event === undefined ? "" : `event: ${event}\n`;
         controller.enqueue(encoder.encode(`${name}data: ${data}\n\n`));
       },
-      async cancel() {
-        await iterator.return?.();
-      },
+      cancel: () => reader.abort(),
     });
+  };
   return events(context, open, headers);
 }
 

@@ -10,6 +10,8 @@ import type { ConversationActor } from "../ports/actor-directory.ts";
 import { DramatisError, unwrap } from "../shared/errors.ts";
 import type { Principal } from "../shared/principal.ts";
 
+type Bytes = ReadableStream<Uint8Array>;
+
 /** Attempts to take up a stream without a frame in between. */
 const MAX_ATTEMPTS = 5;
 
@@ -20,17 +22,22 @@ export interface TurnSource {
   turnId: string;
 }
 
-type Bytes = ReadableStream<Uint8Array>;
+/** Where the reading begins, and when it ends early. */
+export interface ReadOptions {
+  /** After this entry; the turn's first when absent. */
+  from?: number;
+  /** A stream that has been opened already. */
+  opened?: Bytes;
+  signal?: AbortSignal | undefined;
+}
 
 /**
- * The turn's frames up to its last, from the entry after `from`; `opened` is a stream that has been opened already. Leaving
- * the loop ends the stream, not the turn. Throws what a subscriber is refused with, `UNAVAILABLE` where the actor does not
- * come back.
+ * The turn's frames up to its last. Leaving the loop, or aborting the signal, ends the stream, not the turn. Throws what a
+ * subscriber is refused with, `UNAVAILABLE` where the actor does not come back.
  */
 export async function* turnFrames(
   { conversation, principal, turnId }: TurnSource,
-  from: number | undefined,
-  opened?: Bytes,
+  { from, opened, signal }: ReadOptions = {},
 ): AsyncGenerator<Frame, void> {
   let position = from;
   let stream = opened;
@@ -42,7 +49,7 @@ export async function* turnFrames(
         ...(position === undefined ? {} : { from: position }),
       } as const;
       stream ??= unwrap(await (await conversation()).subscribe(principal, options));
-      for await (const frame of framesIn(stream)) {
+      for await (const frame of framesIn(stream, signal)) {
         if (frame.type === "error" && frame.data.code === "UNAUTHENTICATED") {
           throw new DramatisError("UNAUTHENTICATED", frame.data.message);
         }
@@ -55,6 +62,7 @@ export async function* turnFrames(
       if (error instanceof DramatisError && !error.retriable) throw error;
       console.warn("A turn's stream broke off.", error);
     }
+    if (signal?.aborted) return;
     stream = undefined;
   }
   throw new DramatisError("UNAVAILABLE", "The conversation cannot be followed now. Ask again in a moment.", {
@@ -63,16 +71,24 @@ export async function* turnFrames(
 }
 
 /** Frames of a stream of lines. */
-async function* framesIn(stream: Bytes): AsyncGenerator<Frame, void> {
+async function* framesIn(stream: Bytes, signal: AbortSignal | undefined): AsyncGenerator<Frame, void> {
+  const reader = stream.getReader();
+  const leave = () => void reader.cancel().catch(() => undefined);
   const decoder = new TextDecoder();
   let rest = "";
-  // Leaving the loop cancels the stream.
-  for await (const chunk of stream) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) {
-      const frame = parseFrame(line);
-      if (frame !== null) yield frame;
+  if (signal?.aborted) leave();
+  signal?.addEventListener("abort", leave, { once: true });
+  try {
+    for (let { done, value } = await reader.read(); !done; { done, value } = await reader.read()) {
+      const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        const frame = parseFrame(line);
+        if (frame !== null) yield frame;
+      }
     }
+  } finally {
+    signal?.removeEventListener("abort", leave);
+    leave();
   }
 }

@@ -25,7 +25,7 @@ export interface StreamEncoder<Payload> {
 export async function wholeAnswer({ address, frames, view }: Asked): Promise<AnswerPart> {
   // Nothing is sent before the answer is complete, so nothing has to be taken back.
   const reader = new AnswerReader({ part: address.part, finalOnly: true });
-  for await (const frame of frames) {
+  for await (const frame of frames()) {
     reader.push(frame);
     if (reader.isOver) break;
   }
@@ -36,11 +36,12 @@ export async function wholeAnswer({ address, frames, view }: Asked): Promise<Ans
 export async function* streamedAnswer<Payload>(
   { address, frames, view }: Asked,
   encoder: StreamEncoder<Payload>,
+  signal: AbortSignal,
 ): AsyncGenerator<Payload, void> {
   const reader = new AnswerReader(address);
   try {
     yield* encoder.start();
-    for await (const frame of frames) {
+    for await (const frame of frames(signal)) {
       for (const event of reader.push(frame)) {
         if (event.type === "failed" && event.error === REPLY_RESTARTED) {
           yield* encoder.fail(event.error);
@@ -50,6 +51,7 @@ export async function* streamedAnswer<Payload>(
       }
       if (reader.isOver) break;
     }
+    if (signal.aborted) return;
     yield* encoder.end(partIn(await view(), address));
   } catch (error) {
     if (!(error instanceof DramatisError)) console.error(error);

@@ -92,7 +92,7 @@ async function completionOf(
 ): Promise<Response> {
   if (request.stream === true) {
     const encoder = new ChatStream(asked, request.stream_options?.include_usage === true);
-    return sse(context, streamedAnswer(asked, encoder));
+    return sse(context, (signal) => streamedAnswer(asked, encoder, signal));
   }
   const part = await wholeAnswer(asked);
   if (part.error !== undefined) unwrap({ ok: false, error: part.error });

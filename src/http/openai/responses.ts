@@ -100,7 +100,7 @@ export function responseRoutes(app: HttpRoutes): void {
     });
     const response =
       request.stream === true
-        ? await sse(context, streamedAnswer(asked, new ResponseStream(asked)))
+        ? await sse(context, (signal) => streamedAnswer(asked, new ResponseStream(asked), signal))
         : json(responseObject(asked.address, asked.model, await wholeAnswer(asked)));
     response.headers.set(CONVERSATION_HEADER, asked.address.conversationId);
     return response;
@@ -114,7 +114,7 @@ export function responseRoutes(app: HttpRoutes): void {
       return json(responseObject(address, turn.agentId, partOf(turn, address)));
     }
     const asked = readAnswer({ actors, principal }, address, turn.agentId);
-    return sse(context, streamedAnswer(asked, new ResponseStream(asked)));
+    return sse(context, (signal) => streamedAnswer(asked, new ResponseStream(asked), signal));
   });
   refuseOtherMethods(app, ONE, ["GET"]);
 }

@@ -20,7 +20,7 @@ import { isChosenId } from "../../shared/identifiers.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { findConversation } from "../conversations.ts";
-import { turnFrames } from "../turn-frames.ts";
+import { type ReadOptions, turnFrames } from "../turn-frames.ts";
 import { noSuchModel } from "./errors.ts";
 
 const MAX_KEY_LENGTH = 200;
@@ -39,8 +39,8 @@ export interface Asking {
 export interface Asked {
   address: AnswerAddress;
   model: string;
-  /** The turn's frames from its beginning; read once. */
-  frames: AsyncGenerator<Frame, void>;
+  /** The turn's frames from its beginning; read once, and no further when the signal aborts. */
+  frames(signal?: AbortSignal): AsyncGenerator<Frame, void>;
   view(): Promise<TurnView>;
 }
 
@@ -99,7 +99,7 @@ async function startTurn(
   const keyed = key === undefined ? input : { ...input, idempotencyKey: key };
   const { turnId, from, frames } = unwrap(await conversation.streamTurn(principal, keyed, "ndjson"));
   const address = { conversationId: id, turnId, part: 0, finalOnly };
-  return asked(asking, address, model, turnFrames(sourceOf(asking, address), from, frames));
+  return asked(asking, address, model, { from, opened: frames });
 }
 
 /** Gives results to the turn that waits for them; its next answer is what is asked for. */
@@ -133,7 +133,7 @@ export function readAnswer(
   address: AnswerAddress,
   model: string,
 ): Asked {
-  return asked(asking, address, model, turnFrames(sourceOf(asking, address), undefined));
+  return asked(asking, address, model, {});
 }
 
 /** Throws `INVALID_INPUT` where the client names another agent than the conversation's. */
@@ -158,22 +158,19 @@ function checkComplete(
 }
 
 function asked(
-  asking: Pick<Asking, "actors" | "principal">,
+  { actors, principal }: Pick<Asking, "actors" | "principal">,
   address: AnswerAddress,
   model: string,
-  frames: Asked["frames"],
+  start: Pick<ReadOptions, "from" | "opened">,
 ): Asked {
-  const { principal } = asking;
-  const view = async () => {
-    const conversation = await findConversation(asking.actors, principal, address.conversationId);
-    return unwrap(await conversation.turn(principal, address.turnId));
-  };
-  return { address, model, frames, view };
-}
-
-function sourceOf({ actors, principal }: Pick<Asking, "actors" | "principal">, address: AnswerAddress) {
   const { conversationId, turnId } = address;
-  return { conversation: () => findConversation(actors, principal, conversationId), principal, turnId };
+  const conversation = () => findConversation(actors, principal, conversationId);
+  return {
+    address,
+    model,
+    frames: (signal) => turnFrames({ conversation, principal, turnId }, { ...start, signal }),
+    view: async () => unwrap(await (await conversation()).turn(principal, turnId)),
+  };
 }
 
 /** The turn of an operation; ids that are none lead to a turn that there is not. */
