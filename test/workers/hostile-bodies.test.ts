@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { z } from "zod";
-import { pathTemplate } from "../../src/http/openapi/document.ts";
+import { errorStatus, pathTemplate } from "../../src/http/openapi/document.ts";
 import { OPERATIONS } from "../../src/http/openapi/operations.ts";
-import { PROBLEM_STATUS } from "../../src/http/problem.ts";
+import { openAiErrorDocument } from "../../src/http/openapi/views.ts";
 import { FIXED_BODIES, hostileBodies, spoiled } from "../support/hostile-json.ts";
 import {
   ADMIN,
@@ -54,12 +54,19 @@ function isDocumented(schema: z.ZodType, bytes: Uint8Array): boolean {
   }
 }
 
+/** The code of an error, in either shape. */
+function codeIn(body: unknown, format: "openai" | undefined): string {
+  if (format === undefined) return problemSchema.parse(body).code;
+  const { code } = openAiErrorDocument.parse(body).error;
+  return code === "model_not_found" ? "NOT_FOUND" : code.toUpperCase();
+}
+
 describe.each(
   OPERATIONS.flatMap((operation) =>
     operation.body === undefined ? [] : [{ ...operation, body: operation.body }],
   ),
-)("BODY-2 a hostile body to $method $path", ({ method, path, body: schema, errors = [] }) => {
-  const statuses = new Set<number>(errors.map((code) => PROBLEM_STATUS[code]));
+)("BODY-2 a hostile body to $method $path", ({ method, path, body: schema, errors = [], errorFormat }) => {
+  const statuses = new Set<number>(errors.map((code) => errorStatus({ errorFormat }, code)));
 
   async function check(bytes: Uint8Array): Promise<void> {
     const target = path
@@ -73,7 +80,7 @@ describe.each(
       expect(isDocumented(schema, bytes), `accepted: ${text}`).toBe(true);
       return;
     }
-    const { code } = problemSchema.parse(JSON.parse(text));
+    const code = codeIn(JSON.parse(text), errorFormat);
     expect(errors, pathTemplate(path)).toContain(code);
     expect(statuses).toContain(response.status);
   }

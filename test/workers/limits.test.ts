@@ -267,7 +267,7 @@ describe("G6 pages of other origins", () => {
         const response = await open(path, from(origin, init), principal);
         expect(corsHeaders(response)).toEqual({
           "access-control-allow-origin": origin,
-          "access-control-expose-headers": "Location,Retry-After",
+          "access-control-expose-headers": "Location,Retry-After,X-Dramatis-Conversation",
         });
         expect(response.headers.get("vary")).toBe("Origin");
       }
@@ -286,8 +286,8 @@ describe("G6 pages of other origins", () => {
       expect(corsHeaders(response)).toEqual({
         "access-control-allow-origin": "https://app.example",
         "access-control-allow-methods": "GET,HEAD,POST,PUT,PATCH,DELETE",
-        "access-control-allow-headers": "Authorization,Content-Type,Last-Event-ID",
-        "access-control-expose-headers": "Location,Retry-After",
+        "access-control-allow-headers": "Authorization,Content-Type,Idempotency-Key,Last-Event-ID",
+        "access-control-expose-headers": "Location,Retry-After,X-Dramatis-Conversation",
         "access-control-max-age": "600",
       });
     }

@@ -51,21 +51,24 @@ async function ask(id: string, path: string, init: RequestInit = {}, principal =
     expect(response.headers.has(header), where).toBe(true);
   response.webSocket?.accept();
   response.webSocket?.close();
-  const [type, media] = Object.entries(described.content ?? {})[0] ?? [];
-  if (type === undefined || media === undefined) return null;
-  if (type !== "application/octet-stream") {
-    expect(response.headers.get("content-type")?.split(";")[0], where).toBe(type);
-  }
-  if (type === "application/octet-stream") {
+  const content = described.content ?? {};
+  if (Object.keys(content).length === 0) return null;
+  if ("application/octet-stream" in content) {
     expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(0);
     return null;
   }
+  const type = response.headers.get("content-type")?.split(";")[0] ?? "";
+  const media = content[type];
+  if (media === undefined) throw new Error(`${where} is not documented as ${type}.`);
   if (type === "text/html") {
     expect(await response.text()).toContain("<!doctype html>");
     return null;
   }
   if (type === "text/event-stream") {
-    const frames = await framesOf(response, operation.tag === "events" ? 1 : Number.POSITIVE_INFINITY);
+    const frames = await framesOf(
+      response,
+      ["followConversation", "resumeChat"].includes(id) ? 1 : Number.POSITIVE_INFINITY,
+    );
     expect(frames.length).toBeGreaterThan(0);
     for (const frame of frames) expect(errorsOf(frame, media.schema), where).toEqual([]);
     return frames;
@@ -85,7 +88,7 @@ async function framesOf(response: Response, count: number): Promise<unknown[]> {
     text = events.pop() ?? "";
     for (const event of events) {
       const data = /^data: (.*)$/m.exec(event)?.[1];
-      if (data !== undefined) frames.push(JSON.parse(data));
+      if (data !== undefined && data !== "[DONE]") frames.push(JSON.parse(data));
     }
     if (frames.length >= count) break;
   }
@@ -173,7 +176,34 @@ describe("API-1 answers fit the document", () => {
     await ask("followConversation", `${base}/events?from=0`);
     await ask("connect", `/conversations/${conversation}`, { headers: { upgrade: "websocket" } });
     await ask("connectSdk", `/agents/conversation/${conversation}`, { headers: { upgrade: "websocket" } });
+    await ask("resumeChat", `${base}/chat`);
     await waiting.open("go");
+    const chat = { id: "a key", role: "user", parts: [{ type: "text", text: calls.content }] };
+    await ask("chat", `${base}/chat`, body({ messages: [chat], trigger: "submit-message" }));
+    const quiet = idOf(await ask("createConversation", "/api/conversations", body({ agentId: agent })));
+    await ask("resumeChat", `/api/conversations/${quiet}/chat`);
+  });
+
+  test("of the OpenAI protocols, whole and streamed", async () => {
+    await ask("openAiListModels", "/v1/models");
+    await ask("openAiGetModel", `/v1/models/${agent}`);
+    const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 };
+    const { content } = new Play({ replies: [[{ text: "Good day." }, { usage }]] });
+    for (const stream of [false, true]) {
+      const messages = [{ role: "user", content }];
+      await ask("openAiChatCompletion", "/v1/chat/completions", body({ model: agent, messages, stream }));
+      await ask("openAiCreateResponse", "/v1/responses", body({ model: agent, input: content, stream }));
+    }
+    const response = await ask(
+      "openAiCreateResponse",
+      "/v1/responses",
+      body({ model: agent, input: content }),
+    );
+    await ask("openAiGetResponse", `/v1/responses/${idOf(response)}`);
+    await ask("openAiGetResponse", `/v1/responses/${idOf(response)}?stream=true`);
+    await ask("openAiGetResponse", "/v1/responses/absent");
+    await ask("openAiCreateResponse", "/v1/responses", body({ model: "absent", input: content }));
+    await ask("openAiChatCompletion", "/v1/chat/completions", body({ model: agent, messages: [], n: 2 }));
   });
 
   test("of libraries", async () => {

@@ -77,9 +77,9 @@ export const responseOperations: readonly Operation[] = [
     path: ONE,
     tag: "openai",
     summary: "Read a response again",
-    params: z.object({ id: z.string().meta({ example: "resp_…" }) }),
+    params: z.object({ id: z.string().meta({ description: "Id of a response." }) }),
     query: z.object({
-      stream: z.string().optional().meta({ description: "`true`: its events, from the first." }),
+      stream: z.string().optional().meta({ description: "Give `true` for its events, from the first." }),
     }),
     answers: [
       { status: 200, description: "The response, as far as it has got.", body: response, stream: event },
@@ -131,7 +131,7 @@ async function findResponse(
     if (!turn.ok && turn.error.code !== "NOT_FOUND") unwrap(turn);
     if (turn.ok && address.part < partCount(turn.value)) return { address, turn: turn.value };
   }
-  throw new DramatisError("NOT_FOUND", `There is no response "${id}".`);
+  throw new DramatisError("NOT_FOUND", "There is no such response.");
 }
 
 async function ask(asking: Asking, request: ResponseRequest): Promise<Asked> {
