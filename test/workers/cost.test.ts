@@ -250,6 +250,20 @@ describe("H5 constant cost", () => {
     expect(cost).toEqual({ statements: 7, rowsWritten: 7, rowsRead: 6 });
   });
 
+  test("H5 a chat completion: a conversation in no list with four messages of history, and its turn", async () => {
+    const cost = await inFreshConversation(async (conversation) => {
+      const said = ["user", "assistant", "user", "assistant"] as const;
+      const options = { sessionId: "assistant", userId: "ada", now: systemClock.now(), ids: systemIds };
+      const history = seedEvents(
+        said.map((role) => ({ role, content: "x".repeat(200) })),
+        options,
+      );
+      return { created: conversation.create(undefined, history), turn: await conversation.turn("hello") };
+    });
+    expect([cost.created.rowsWritten, cost.turn.rowsWritten]).toEqual([12, 7]);
+    expect(cost.created.statements + cost.turn.statements).toBeLessThanOrEqual(20);
+  });
+
   test("H5 a plain turn in an open conversation: at most 8 statements and 8 rows", async () => {
     const cost = await inFreshConversation(async (conversation) => {
       conversation.create();
