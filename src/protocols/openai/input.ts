@@ -60,7 +60,7 @@ function resultsOf(items: readonly InputItem[], path: string): TurnInput {
 }
 
 /** The items as messages for a model; calls that follow a text of the assistant stand beside it. */
-export function historyOf(items: readonly InputItem[]): ContextMessage[] {
+function historyOf(items: readonly InputItem[]): ContextMessage[] {
   const messages: ContextMessage[] = [];
   const names = new Map<string, string>();
   for (const item of items) {
