@@ -70,16 +70,20 @@ export async function* turnFrames(
   });
 }
 
-/** Frames of a stream of lines. */
+/** Frames of a stream of lines, until it ends or the signal aborts. */
 async function* framesIn(stream: Bytes, signal: AbortSignal | undefined): AsyncGenerator<Frame, void> {
   const reader = stream.getReader();
-  const leave = () => void reader.cancel().catch(() => undefined);
   const decoder = new TextDecoder();
+  // A read that waits for another actor does not end by itself when the reader leaves.
+  const left = new Promise<{ done: true; value?: undefined }>((resolve) => {
+    const leave = () => resolve({ done: true });
+    if (signal?.aborted) leave();
+    signal?.addEventListener("abort", leave, { once: true });
+  });
+  const next = () => Promise.race([reader.read(), left]);
   let rest = "";
-  if (signal?.aborted) leave();
-  signal?.addEventListener("abort", leave, { once: true });
   try {
-    for (let { done, value } = await reader.read(); !done; { done, value } = await reader.read()) {
+    for (let { done, value } = await next(); !done; { done, value } = await next()) {
       const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
       rest = lines.pop() ?? "";
       for (const line of lines) {
@@ -88,7 +92,6 @@ async function* framesIn(stream: Bytes, signal: AbortSignal | undefined): AsyncG
       }
     }
   } finally {
-    signal?.removeEventListener("abort", leave);
-    leave();
+    void reader.cancel().catch(() => undefined);
   }
 }
