@@ -140,6 +140,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "A crash before and after every crossing of a port: the final transcript equals that of the undisturbed run.",
   ],
   ["H5", "Constant cost", "The budgets of statements, rows and bytes hold, at 10 messages as at 10 000."],
+  [
+    "H9",
+    "One log, many protocols",
+    "Each protocol is proven by an independent client or a conformance suite.",
+  ],
   ["M1", "Tables", "Both exist at construction, and constructing again is safe."],
   [
     "M2",

@@ -378,7 +378,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
       "tools[0].name",
       { tools: [{ ...look, function: { ...look.function, name: "double" } }], model: "handy" },
     ],
-    ["tool_choice.name", { tool_choice: { type: "function", function: { name: "absent" } } }],
+    ["tool_choice", { tool_choice: { type: "function", function: { name: "absent" } } }],
   ])("OAI-2 a field that cannot be honoured is named: %s", async (param, fields) => {
     const body = { model: "plain", messages: [said("Hello")], ...fields };
     // SAFETY: that it is no such request is the point.

@@ -22,11 +22,11 @@ const PATH = "/v1/chat/completions";
 export const CONVERSATION_HEADER = "x-dramatis-conversation";
 
 const FIELDS = {
-  agentId: "model",
-  history: "messages/history",
-  content: "messages",
-  toolChoice: "tool_choice",
-  output: "response_format",
+  agentId: "/model",
+  history: "/messages",
+  content: "/messages",
+  toolChoice: "/tool_choice",
+  output: "/response_format",
 } as const;
 
 const completion = z

@@ -18,16 +18,15 @@ export const openAiErrors: MiddlewareHandler<HttpEnv> = async (context, next) =>
   context.res = new Response(body, { status: openAiStatus(problem.status), headers });
 };
 
-/** Fields of ours by the fields of the protocol that they were made from. */
+/** Pointers to the fields of the protocol by the fields of ours that were made from them. */
 export type FieldNames = Readonly<Record<string, string>>;
 
 /** The error with the names of the fields that the client knows. */
 export function inFieldsOf(error: unknown, names: FieldNames): unknown {
   if (!(error instanceof DramatisError) || error.options.errors === undefined) return error;
   const errors = error.options.errors.map(({ path, message }) => {
-    const [, field = "", rest = ""] = /^\/([^/]*)(.*)$/.exec(path) ?? [];
-    const name = names[field];
-    return { path: name === undefined ? path : name.includes("/") ? `/${name}` : `/${name}${rest}`, message };
+    const [, field = ""] = path.split("/");
+    return { path: names[field] ?? path, message };
   });
   return new DramatisError(error.code, error.message, { ...error.options, errors });
 }

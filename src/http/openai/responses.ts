@@ -39,11 +39,11 @@ const PATH = "/v1/responses";
 const ONE = `${PATH}/:id`;
 
 const FIELDS = {
-  agentId: "model",
-  history: "input",
-  content: "input",
-  toolChoice: "tool_choice",
-  output: "text/format",
+  agentId: "/model",
+  history: "/input",
+  content: "/input",
+  toolChoice: "/tool_choice",
+  output: "/text/format",
 } as const;
 
 const response = z
