@@ -12,7 +12,7 @@ import type { Principal } from "../shared/principal.ts";
 
 type Bytes = ReadableStream<Uint8Array>;
 
-/** Attempts to take up a stream without a frame in between. */
+/** Attempts to take up a stream without a durable frame in between. */
 const MAX_ATTEMPTS = 5;
 
 /** Whose turn it is, and how its actor is found; a stub is of no use after its actor went away. */
@@ -53,13 +53,15 @@ export async function* turnFrames(
         if (frame.type === "error" && frame.data.code === "UNAUTHENTICATED") {
           throw new DramatisError("UNAUTHENTICATED", frame.data.message);
         }
-        attempt = 0;
-        position = frame.seq ?? position;
+        if (frame.seq !== undefined) {
+          attempt = 0;
+          position = frame.seq;
+        }
         yield frame;
         if (frame.type === "turn.completed" || frame.type === "turn.failed") return;
       }
     } catch (error) {
-      if (error instanceof DramatisError && !error.retriable) throw error;
+      if (error instanceof DramatisError) throw error;
       console.warn("A turn's stream broke off.", error);
     }
     if (signal?.aborted) return;

@@ -15,8 +15,12 @@ export class SentText {
   #sent = "";
   #text = "";
 
-  /** A piece of the text at `offset`, in UTF-16 units; one that was taken before changes nothing. */
+  /**
+   * A piece of the text at `offset`, in UTF-16 units. One that was taken before changes nothing, and neither does one
+   * whose beginning is not known: the whole text comes in the end.
+   */
   add(offset: number, text: string): Piece {
+    if (offset > this.#text.length) return "";
     this.#text = this.#text.slice(0, offset) + text + this.#text.slice(offset + text.length);
     return this.#text.trim() === "" && this.#sent === "" ? "" : this.#send();
   }

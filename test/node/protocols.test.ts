@@ -256,6 +256,7 @@ describe("SentText", () => {
           for (const { data } of deltas(base, attempt, cuts)) {
             const { offset, text: piece } = data as { offset: number; text: string };
             // A delta that comes twice changes nothing.
+            expect(sentText.add(offset + piece.length + 1, "a gap")).toBe("");
             if (!take(sentText.add(offset, piece)) || sentText.add(offset, piece) !== "") {
               expect(attempt.startsWith(sent)).toBe(false);
               return;
