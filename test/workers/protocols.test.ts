@@ -475,6 +475,23 @@ describe("H9 the official OpenAI client: responses", () => {
     }
   });
 
+  test("OAI-8 under a key are one, whether they begin a conversation or continue it", async () => {
+    const [first, second] = [
+      new Play({ replies: [[{ text: "One." }]] }),
+      new Play({ replies: [[{ text: "Two." }]] }),
+    ];
+    const under = (key: string) => ({ headers: { "Idempotency-Key": key } });
+    const begin = () => client.responses.create({ model: "plain", input: first.content }, under("begin"));
+    const one = await begin();
+    expect(await begin()).toEqual(one);
+    const next = { previous_response_id: one.id, input: second.content };
+    const two = await client.responses.create(next, under("continue"));
+    expect(await client.responses.create(next, under("continue"))).toEqual(two);
+    const other = await failure(client.responses.create({ ...next, input: "Other" }, under("continue")));
+    expect([other.status, other.code]).toEqual([409, "idempotency_conflict"]);
+    expect([await first.requests(), await second.requests()].map(({ length }) => length)).toEqual([1, 1]);
+  });
+
   test("stream every event that the client expects, around function calls and a crash", async () => {
     const play = new Play({
       replies: [
