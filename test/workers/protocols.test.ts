@@ -4,8 +4,10 @@ import { exports } from "cloudflare:workers";
 import { Chat } from "@ai-sdk/react";
 import { type ChatTransport, DefaultChatTransport, readUIMessageStream, type UIMessage } from "ai";
 import OpenAI from "openai";
+import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
 import type { RunnableToolFunctionWithParse } from "openai/lib/RunnableFunction";
 import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
 import { ConversationChatTransport, toUIMessages } from "../../src/client/ai-sdk/index.ts";
 import type { MessageView } from "../../src/client/protocol.ts";
 import type { Principal } from "../../src/shared/principal.ts";
@@ -569,6 +571,38 @@ describe("H9 the official OpenAI client: responses", () => {
       expect([error.status, error.param]).toEqual([400, param]);
     }
     expect((await failure(client.responses.retrieve("resp_absent"))).status).toBe(404);
+  });
+});
+
+describe("H9 the official OpenAI client: answers that are data", () => {
+  const answer = z.object({ city: z.string(), people: z.number() });
+  const ROME = { city: "Rome", people: 3 };
+  const play = () =>
+    new Play({
+      replies: [
+        [{ text: "Let me see." }, { call: "double", input: { n: 1 } }],
+        [{ text: '{"city":"Rome",' }, { text: '"people":3}' }],
+      ],
+    });
+
+  test("are the last message alone, whole and streamed", async () => {
+    const request = {
+      model: "handy",
+      messages: [said(play().content)],
+      response_format: zodResponseFormat(answer, "answer"),
+    };
+    const whole = await client.chat.completions.parse(request);
+    const streamed = await client.chat.completions.stream(request).finalChatCompletion();
+    for (const { choices } of [whole, streamed]) expect(choices[0]?.message.parsed).toEqual(ROME);
+    const question = {
+      model: "handy",
+      input: play().content,
+      text: { format: zodTextFormat(answer, "answer") },
+    };
+    const response = await client.responses.parse(question);
+    const read = await client.responses.stream(question).finalResponse();
+    expect([response.output_parsed, read.output_parsed]).toEqual([ROME, ROME]);
+    expect((await client.responses.retrieve(response.id)).output_text).toBe(response.output_text);
   });
 });
 
