@@ -185,6 +185,8 @@ function viewOf({ replies, isFailed }: TurnPlan): TurnView {
     memoryExtractionRunId: null,
     latencyMs: 0,
     usage: null,
+    cost: null,
+    calls: [],
     moves: moves.map((move, index) => ({ ...move, sequence: index + 1 })),
   };
 }
