@@ -20,7 +20,7 @@ export interface HookContext {
 /** Told what a hook threw after something was stored, which changes nothing any more. */
 export type OnHookError = (error: unknown, hook: keyof ConversationHooks) => void;
 
-/** Runs a hook whose failure must not change what was stored. */
+/** Runs a hook whose failure must not change what was stored, nor must a failure to tell of it. Never throws. */
 export async function runAfterHook(
   hook: keyof ConversationHooks,
   onHookError: OnHookError,
@@ -29,6 +29,10 @@ export async function runAfterHook(
   try {
     await body();
   } catch (error) {
-    onHookError(error, hook);
+    try {
+      onHookError(error, hook);
+    } catch (second) {
+      console.error(second);
+    }
   }
 }

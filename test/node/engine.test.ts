@@ -1,5 +1,5 @@
 /** The conversation engine: lifecycle, turns, history and planning, hooks, failures, streams, correlation. */
-import { describe, expect, it, test } from "vitest";
+import { describe, expect, it, test, vi } from "vitest";
 import {
   type ConversationEngineConfig,
   type ConversationTurn,
@@ -532,6 +532,19 @@ describe("hooks", () => {
     const { error } = await failing();
     expect(error).toEqual(new Error("first"));
     expect(hookErrors.map(([hook]) => hook)).toEqual(["afterTurnSuccess", "afterTurnError"]);
+  });
+
+  it("C11 ENGINE-4 nor does what is thrown where a hook's failure is told", async () => {
+    const throws = () => {
+      throw new Error("on purpose");
+    };
+    const hooks = { onConversationCreated: throws, afterTurnSuccess: throws };
+    const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const { run, store } = setUp({ hooks, onHookError: throws });
+    const turn = await run();
+    expect(await store.getTurn(turn.conversationId, turn.id)).toMatchObject({ status: "succeeded" });
+    expect(log).toHaveBeenCalledTimes(2);
+    log.mockRestore();
   });
 });
 
