@@ -30,6 +30,11 @@ export interface ConversationStore {
 
   createTurn(turn: ConversationTurn): Promise<void>;
   updateTurn(turn: ConversationTurn): Promise<void>;
+  /**
+   * Appends the turn's output messages, updates the turn and sets the time of its conversation, in one write (STORE-2). The
+   * engine writes them one after the other where this is absent: a crash between leaves a turn `running`.
+   */
+  completeTurn?(turn: ConversationTurn, updatedAt: string): Promise<void>;
   /** `null` if there is none. */
   getTurn(conversationId: string, turnId: string): Promise<ConversationTurn | null>;
   /** None if there is no such conversation. */

@@ -46,13 +46,7 @@ export class InMemoryConversationStore implements ConversationStore {
 
   async appendMessages(conversationId: string, messages: readonly ConversationMessage[]): Promise<void> {
     const { messages: kept } = this.#existing(conversationId);
-    const added = new Map<string, Kept>();
-    for (const message of messages) {
-      const one = messageText(conversationId, message);
-      if (kept.has(message.id) || added.has(message.id)) throw taken("message", message.id);
-      added.set(message.id, one);
-    }
-    for (const [id, message] of added) kept.set(id, message);
+    for (const [id, message] of newMessages(kept, conversationId, messages)) kept.set(id, message);
   }
 
   async getMessages(conversationId: string, options?: ListOptions): Promise<ConversationMessage[]> {
@@ -73,6 +67,19 @@ export class InMemoryConversationStore implements ConversationStore {
     turns.set(turn.id, kept);
   }
 
+  async completeTurn(turn: ConversationTurn, updatedAt: string): Promise<void> {
+    const { id, conversationId, outputMessages } = turn;
+    const keptTurn = turnText(turn);
+    const conversation = this.#existing(conversationId);
+    if (!conversation.turns.has(id)) throw turnNotFound(conversationId, id);
+    const added = newMessages(conversation.messages, conversationId, outputMessages);
+    const text = conversationText({ ...fromText<ConversationRecord>(conversation.text), updatedAt });
+    // Nothing fails from here on.
+    for (const [messageId, message] of added) conversation.messages.set(messageId, message);
+    conversation.turns.set(id, keptTurn);
+    conversation.text = text;
+  }
+
   async getTurn(conversationId: string, turnId: string): Promise<ConversationTurn | null> {
     const kept = this.#conversations.get(conversationId)?.turns.get(turnId);
     return kept === undefined ? null : fromText(kept.text);
@@ -87,6 +94,21 @@ export class InMemoryConversationStore implements ConversationStore {
     if (kept === undefined) throw conversationNotFound(conversationId);
     return kept;
   }
+}
+
+/** The messages as they are kept, by id. Throws for one that cannot be added. */
+function newMessages(
+  kept: ReadonlyMap<string, Kept>,
+  conversationId: string,
+  messages: readonly ConversationMessage[],
+): Map<string, Kept> {
+  const added = new Map<string, Kept>();
+  for (const message of messages) {
+    const one = messageText(conversationId, message);
+    if (kept.has(message.id) || added.has(message.id)) throw taken("message", message.id);
+    added.set(message.id, one);
+  }
+  return added;
 }
 
 /** By time; what has the same time stands as it was written, since sorting is stable and a `Map` keeps its order. */

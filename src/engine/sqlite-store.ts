@@ -5,6 +5,7 @@
 import { LongText, type PackedText } from "../memory/long-text.ts";
 import type { SqlDatabase, SqlRow } from "../ports/sql-database.ts";
 import type { ConversationStore, ListOptions } from "./conversation-store.ts";
+import { openTables } from "./sqlite-tables.ts";
 import {
   completeListOptions,
   conversationNotFound,
@@ -16,19 +17,6 @@ import {
   turnText,
 } from "./stored-records.ts";
 import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./types.ts";
-
-const SCHEMA = [
-  `CREATE TABLE IF NOT EXISTS engine_conversations (
-    id TEXT PRIMARY KEY, written INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID`,
-  `CREATE TABLE IF NOT EXISTS engine_messages (
-    conversation_id TEXT NOT NULL, at INTEGER NOT NULL, n INTEGER NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL,
-    PRIMARY KEY (conversation_id, at, n)) WITHOUT ROWID`,
-  `CREATE UNIQUE INDEX IF NOT EXISTS engine_message_ids ON engine_messages (conversation_id, id)`,
-  `CREATE TABLE IF NOT EXISTS engine_turns (
-    conversation_id TEXT NOT NULL, at INTEGER NOT NULL, n INTEGER NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL,
-    PRIMARY KEY (conversation_id, at, n)) WITHOUT ROWID`,
-  `CREATE UNIQUE INDEX IF NOT EXISTS engine_turn_ids ON engine_turns (conversation_id, id)`,
-];
 
 const INSERT_CONVERSATION = "INSERT INTO engine_conversations (id, written, body) VALUES (?, 0, ?)";
 const SELECT_CONVERSATION = "SELECT body FROM engine_conversations WHERE id = ?";
@@ -59,15 +47,14 @@ export class SqliteConversationStore implements ConversationStore {
   readonly #texts: LongText;
 
   /**
-   * Makes its tables where they are not there. They are named `engine_…`, and may stand beside others.
+   * Makes its tables where they are not there. They are named `engine_…`, and may stand beside others. Throws `UNAVAILABLE`
+   * for those of a newer release.
    *
    * @example new SqliteConversationStore(new DurableSqlDatabase(ctx.storage))
    */
   constructor(private readonly database: SqlDatabase) {
     this.#texts = new LongText(database);
-    database.transaction(() => {
-      for (const statement of SCHEMA) database.run(statement);
-    });
+    openTables(database);
   }
 
   async createConversation(conversation: ConversationRecord): Promise<void> {
@@ -80,11 +67,34 @@ export class SqliteConversationStore implements ConversationStore {
   }
 
   async getConversation(id: string): Promise<ConversationRecord | null> {
+    return this.#conversation(id);
+  }
+
+  async updateConversation(conversation: ConversationRecord): Promise<void> {
+    this.#updateConversation(conversation);
+  }
+
+  async appendMessages(conversationId: string, messages: readonly ConversationMessage[]): Promise<void> {
+    this.#append(conversationId, messages);
+  }
+
+  async completeTurn(turn: ConversationTurn, updatedAt: string): Promise<void> {
+    const { conversationId, outputMessages } = turn;
+    this.database.transaction(() => {
+      const conversation = this.#conversation(conversationId);
+      if (conversation === null) throw conversationNotFound(conversationId);
+      this.#updateTurn(turn);
+      if (outputMessages.length > 0) this.#append(conversationId, outputMessages);
+      this.#updateConversation({ ...conversation, updatedAt });
+    });
+  }
+
+  #conversation(id: string): ConversationRecord | null {
     const [row] = this.database.all<{ body: PackedText }>(SELECT_CONVERSATION, id);
     return row === undefined ? null : fromText(this.#texts.unpack(textKey("conversation", id), row.body));
   }
 
-  async updateConversation(conversation: ConversationRecord): Promise<void> {
+  #updateConversation(conversation: ConversationRecord): void {
     const { id } = conversation;
     const text = conversationText(conversation);
     this.database.transaction(() => {
@@ -95,7 +105,7 @@ export class SqliteConversationStore implements ConversationStore {
     });
   }
 
-  async appendMessages(conversationId: string, messages: readonly ConversationMessage[]): Promise<void> {
+  #append(conversationId: string, messages: readonly ConversationMessage[]): void {
     const rows = messages.map((message) => ({ id: message.id, ...messageText(conversationId, message) }));
     this.database.transaction(() => {
       let n = this.#reserve(conversationId, rows.length);
@@ -129,6 +139,10 @@ export class SqliteConversationStore implements ConversationStore {
   }
 
   async updateTurn(turn: ConversationTurn): Promise<void> {
+    this.#updateTurn(turn);
+  }
+
+  #updateTurn(turn: ConversationTurn): void {
     const { id, conversationId } = turn;
     const { text, at } = turnText(turn);
     const key = textKey("turn", conversationId, id);

@@ -9,11 +9,12 @@ import type { TokenUsage } from "../adapters/types.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Ids } from "../ports/ids.ts";
 import { DramatisError } from "../shared/errors.ts";
+import { callOptions } from "./call-options.ts";
 import { adapterOf, builtHistory, type CallPlanPorts, plannedCall, requestOf } from "./call-plan.ts";
 import { closeCallRecord, openCallRecord, toIso } from "./call-record.ts";
 import { type ChunkEvent, chat, streams } from "./chat-call.ts";
 import type { ConversationStore } from "./conversation-store.ts";
-import { agentContextOf, extensionsOf, type RequestClass, runIdOf } from "./correlation.ts";
+import { type RequestClass, runIdOf } from "./correlation.ts";
 import { outcomeOf, ProviderCallError, turnError } from "./failures.ts";
 import { type ConversationHooks, type OnHookError, runAfterHook } from "./hooks.ts";
 import type { PlannedTurn } from "./planner.ts";
@@ -113,7 +114,12 @@ export class TurnRun {
     await this.#beforeTurn();
     how.signal.throwIfAborted();
     const streaming = how.streaming && streams(adapter);
-    const options = this.#callOptions(plan, streaming, how.signal);
+    const { requestClass } = this.options;
+    const options = callOptions(this.turn, plan, {
+      ...{ streaming, signal: how.signal },
+      ...(this.parentCorrelationId === undefined ? {} : { parentCorrelationId: this.parentCorrelationId }),
+      ...(requestClass === undefined ? {} : { requestClass }),
+    });
     const facts = truncated === undefined ? {} : { truncated };
     await this.#openCall(plan, options, { messages: messages.length, ...facts });
     return yield* chat(adapter, requestOf(plan, messages), options, how.streaming);
@@ -132,12 +138,15 @@ export class TurnRun {
       conversationId: this.turn.conversationId,
     }));
     this.#closeCall({ ...call, ...(usage === undefined ? {} : { usage }) });
-    if (output.length > 0) await store.appendMessages(this.turn.conversationId, output);
-    this.turn = { ...this.turn, outputMessages: output };
-    await this.#touchConversation();
     const finishedAt = toIso(clock.now());
-    const turn: ConversationTurn = { ...this.turn, status: "succeeded", finishedAt };
-    await store.updateTurn(turn);
+    const turn: ConversationTurn = {
+      ...this.turn,
+      outputMessages: output,
+      status: "succeeded",
+      finishedAt,
+    };
+    if (store.completeTurn === undefined) await this.#completeStepwise(turn, finishedAt);
+    else await store.completeTurn(turn, finishedAt);
     await runAfterHook("afterTurnSuccess", onHookError, () =>
       hooks.afterTurnSuccess?.(structuredClone(turn), this.#hookContext()),
     );
@@ -180,27 +189,6 @@ export class TurnRun {
     if (copy.metadata !== undefined) this.#adopt({ ...this.turn, metadata: copy.metadata });
   }
 
-  #callOptions(
-    { provider, model }: PlannedTurn,
-    streaming: boolean,
-    signal: AbortSignal,
-  ): ProviderCallOptions {
-    const { id: turnId, conversationId, agent, metadata } = this.turn;
-    const { requestClass } = this.options;
-    const { parentCorrelationId } = this;
-    return {
-      ...{ conversationId, turnId, agent, signal },
-      correlationId: runIdOf(conversationId, turnId),
-      ...(parentCorrelationId === undefined ? {} : { parentCorrelationId }),
-      buildAgentContext: () => agentContextOf({ conversationId, turnId, agent, provider, model }, metadata),
-      extensions: extensionsOf(
-        { provider, model },
-        { streaming, ...(requestClass === undefined ? {} : { requestClass }) },
-      ),
-      ...(metadata === undefined ? {} : { metadata }),
-    };
-  }
-
   async #openCall(
     { provider, model }: PlannedTurn,
     { conversationId, turnId, agent, parentCorrelationId, extensions }: ProviderCallOptions,
@@ -237,11 +225,15 @@ export class TurnRun {
     this.turn = turn;
   }
 
-  /** Reads the conversation again: someone may have changed it since. */
-  async #touchConversation(): Promise<void> {
-    const { store, clock } = this.ports;
-    const current = (await store.getConversation(this.turn.conversationId)) ?? this.conversation;
-    await store.updateConversation({ ...current, updatedAt: toIso(clock.now()) });
+  async #completeStepwise(turn: ConversationTurn, updatedAt: string): Promise<void> {
+    const { store } = this.ports;
+    const { conversationId, outputMessages } = turn;
+    if (outputMessages.length > 0) await store.appendMessages(conversationId, outputMessages);
+    this.turn = { ...this.turn, outputMessages };
+    // Read again: someone may have changed it since.
+    const current = (await store.getConversation(conversationId)) ?? this.conversation;
+    await store.updateConversation({ ...current, updatedAt });
+    await store.updateTurn(turn);
   }
 
   #hookContext(): { conversation: ConversationRecord } {

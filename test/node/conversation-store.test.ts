@@ -2,9 +2,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ConversationStore } from "../../src/engine/conversation-store.ts";
+import { createConversationEngine } from "../../src/engine/engine.ts";
 import { InMemoryConversationStore } from "../../src/engine/in-memory-store.ts";
 import { SqliteConversationStore } from "../../src/engine/sqlite-store.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import type { SqlDatabase } from "../../src/ports/sql-database.ts";
 import {
   conversationOf,
   conversationStoreContract,
@@ -13,6 +15,7 @@ import {
   turnOf,
   type WithStore,
 } from "../support/conversation-store-contract.ts";
+import { ScriptedAdapter } from "../support/scripted-adapter.ts";
 
 const inSqlite: WithStore = async (body) => {
   const database = new NodeSqlDatabase();
@@ -22,6 +25,26 @@ const inSqlite: WithStore = async (body) => {
     database.close();
   }
 };
+
+/** A database that takes so many more writes, once it is told, and then none. */
+function endingDatabase(database: NodeSqlDatabase) {
+  let left = Number.POSITIVE_INFINITY;
+  const ending: SqlDatabase = {
+    run(statement, ...values) {
+      if (left-- <= 0) throw new Error("The process has ended.");
+      database.run(statement, ...values);
+    },
+    all: (statement, ...values) => database.all(statement, ...values),
+    each: (statement, ...values) => database.each(statement, ...values),
+    transaction: (body) => database.transaction(body),
+  };
+  return {
+    database: ending,
+    after(writes: number) {
+      left = writes;
+    },
+  };
+}
 
 describe("conversations in memory", () => {
   conversationStoreContract((body) => body(new InMemoryConversationStore()));
@@ -34,6 +57,20 @@ describe("conversations in Node's SQLite", () => {
     const database = new NodeSqlDatabase();
     await new SqliteConversationStore(database).createConversation(conversationOf("c"));
     expect(await new SqliteConversationStore(database).getConversation("c")).toEqual(conversationOf("c"));
+    database.close();
+  });
+
+  it("STORE-6 a database of a newer release is refused, and nothing is written to it", async () => {
+    const database = new NodeSqlDatabase();
+    const versions = () => database.all("SELECT version FROM engine_schema LIMIT 2");
+    await new SqliteConversationStore(database).createConversation(conversationOf("c"));
+    expect(versions()).toEqual([{ version: 1 }]);
+    database.run("UPDATE engine_schema SET version = 2");
+    database.run("DROP TABLE engine_turns");
+    const open = () => new SqliteConversationStore(database);
+    expect(open).toThrowError(expect.objectContaining({ code: "UNAVAILABLE", retriable: true }));
+    expect(versions()).toEqual([{ version: 2 }]);
+    expect(database.all("SELECT name FROM sqlite_master WHERE name = 'engine_turns' LIMIT 1")).toEqual([]);
     database.close();
   });
 
@@ -54,6 +91,30 @@ describe("conversations in Node's SQLite", () => {
     }
     expect(database.all("SELECT key FROM cf_agents_long_text LIMIT 10")).toEqual([]);
     database.close();
+  });
+});
+
+describe("a process that ends in the middle of a turn", () => {
+  it("C5 ENGINE-5 STORE-2 leaves a turn that is done with its answer, or none of either", async () => {
+    const ends = new Set<string>();
+    for (let writes = 0; !ends.has("succeeded 2"); writes++) {
+      const raw = new NodeSqlDatabase();
+      const store = new SqliteConversationStore(raw);
+      await store.createConversation(conversationOf("c"));
+      await store.appendMessages("c", [messageOf("c", "m")]);
+      const ending = endingDatabase(raw);
+      const engine = createConversationEngine({
+        ...{ defaultAgent: "helper", store: new SqliteConversationStore(ending.database) },
+        providers: { scripted: new ScriptedAdapter() },
+        defaultModels: { scripted: "model-1" },
+      });
+      ending.after(writes);
+      await engine.runTurn({ conversationId: "c" }).catch(() => {});
+      const [turn] = await store.listTurns("c");
+      ends.add(`${turn?.status} ${(await store.getMessages("c")).length}`);
+      raw.close();
+    }
+    expect([...ends]).toEqual(["undefined 1", "running 1", "succeeded 2"]);
   });
 });
 
@@ -105,6 +166,14 @@ describe("random operations", () => {
       ([conv, n]): Operation =>
         (store) =>
           store.getTurn(conv, `t${n}`),
+    ),
+    fc.tuple(id, fc.nat(3), fc.nat(9), second).map(
+      ([conv, n, m, at]): Operation =>
+        async (store) =>
+          store.completeTurn?.(
+            turnOf(conv, `t${n}`, { status: "succeeded", outputMessages: [messageOf(conv, `m${m}`)] }),
+            timeAt(at),
+          ),
     ),
     id.map(
       (conv): Operation =>

@@ -173,6 +173,32 @@ export function conversationStoreContract(withStore: WithStore): void {
     });
   });
 
+  it("C3 STORE-2 a turn is completed with its messages and the conversation's time, as a whole or not at all", async () => {
+    await withConversation(async (store) => {
+      await store.appendMessages("c", [messageOf("c", "m1")]);
+      await store.createTurn(turnOf("c", "t"));
+      const done = (...ids: string[]) =>
+        turnOf("c", "t", { status: "succeeded", outputMessages: ids.map((id) => messageOf("c", id)) });
+      const refusals: [ConversationTurn, updatedAt: string, code: string][] = [
+        [done("m2", "m1"), timeAt(9), "CONFLICT"],
+        [done("m2"), "yesterday", "INVALID_INPUT"],
+        [{ ...done("m2"), id: "other" }, timeAt(9), "NOT_FOUND"],
+        [{ ...done(), conversationId: "nobody" }, timeAt(9), "NOT_FOUND"],
+        [{ ...done(), outputMessages: [messageOf("d", "m2")] }, timeAt(9), "INVALID_INPUT"],
+      ];
+      for (const [turn, at, code] of refusals) {
+        await expect(store.completeTurn?.(turn, at)).rejects.toEqual(refused(code));
+      }
+      expect(idsOf(await store.getMessages("c"))).toEqual(["m1"]);
+      expect(await store.getTurn("c", "t")).toEqual(turnOf("c", "t"));
+      expect(await store.getConversation("c")).toEqual(conversationOf("c"));
+      await store.completeTurn?.(done("m2", "m3"), timeAt(9));
+      expect(idsOf(await store.getMessages("c"))).toEqual(["m1", "m2", "m3"]);
+      expect(await store.getTurn("c", "t")).toEqual(done("m2", "m3"));
+      expect(await store.getConversation("c")).toEqual(conversationOf("c", { updatedAt: timeAt(9) }));
+    });
+  });
+
   it("C4 STORE-3 messages ascend by time unless asked otherwise, and a limit holds in both orders", async () => {
     await withConversation(async (store) => {
       const at = (id: string, second: number) => messageOf("c", id, { createdAt: timeAt(second) });
