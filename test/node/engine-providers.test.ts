@@ -27,17 +27,51 @@ import {
 let server: OpenAIServer;
 /** Stands in for the AI binding: it answers over HTTP as the platform does. */
 let workersAI: OpenAIServer;
+let anthropic: OpenAIServer;
 
 beforeAll(async () => {
-  [server, workersAI] = await Promise.all([startOpenAIServer(), startOpenAIServer()]);
+  const servers = [startOpenAIServer(), startOpenAIServer(), startOpenAIServer()] as const;
+  [server, workersAI, anthropic] = await Promise.all(servers);
 });
 
-afterAll(() => Promise.all([server.close(), workersAI.close()]));
+afterAll(() => Promise.all([server.close(), workersAI.close(), anthropic.close()]));
 
 const usage = { usage: { prompt_tokens: 1_000, completion_tokens: 500, total_tokens: 1_500 } };
 const withUsage = (reply: Reply): Reply =>
   reply.kind === "stream" ? { ...reply, steps: [...reply.steps, usage] } : reply;
 const user = (content: unknown): NewMessage => ({ role: "user", content });
+
+/** A reply of Anthropic's, each block in one piece. */
+function claudeReply(reason: string, ...blocks: Record<string, unknown>[]): Reply {
+  const pieces = blocks.flatMap((block, index) => {
+    const { input, text, thinking, signature } = block;
+    const deltas = [
+      ...(input === undefined ? [] : [{ type: "input_json_delta", partial_json: JSON.stringify(input) }]),
+      ...(text === undefined ? [] : [{ type: "text_delta", text }]),
+      ...(thinking === undefined ? [] : [{ type: "thinking_delta", thinking }]),
+      ...(signature === undefined ? [] : [{ type: "signature_delta", signature }]),
+    ];
+    const empty = {
+      ...block,
+      ...(input === undefined ? {} : { input: {} }),
+      ...(text === undefined ? {} : { text: "" }),
+      ...(thinking === undefined ? {} : { thinking: "", signature: "" }),
+    };
+    return [
+      { type: "content_block_start", index, content_block: empty },
+      ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
+      { type: "content_block_stop", index },
+    ];
+  });
+  const message = { id: "msg_1", type: "message", role: "assistant", content: [], stop_reason: null };
+  const events = [
+    { type: "message_start", message: { ...message, usage: { input_tokens: 5, output_tokens: 1 } } },
+    ...pieces,
+    { type: "message_delta", delta: { stop_reason: reason }, usage: { output_tokens: 9 } },
+    { type: "message_stop" },
+  ];
+  return { kind: "stream", steps: events.map((event) => ({ event })) };
+}
 
 const add = {
   name: "add",
@@ -66,12 +100,16 @@ function setUp(options: Partial<ProviderAdapterOptions> = {}) {
     profile: { provider: "workers-ai", modelId: "llama" },
     gateway,
   });
+  const claude = createProviderAdapter({
+    profile: { provider: "anthropic", modelId: "claude-test", baseUrl: anthropic.baseUrl },
+    gateway,
+  });
   const store = new InMemoryConversationStore();
   const engine = createConversationEngine({
     defaultAgent: "helper",
     store,
-    providers: { openai, cloudflare },
-    defaultModels: { openai: "gpt-test", cloudflare: "llama" },
+    providers: { openai, cloudflare, anthropic: claude },
+    defaultModels: { openai: "gpt-test", cloudflare: "llama", anthropic: "claude-test" },
   });
   const started = async (...initialMessages: NewMessage[]) =>
     (await engine.createConversation({ initialMessages })).id;
@@ -361,5 +399,81 @@ describe("several providers", () => {
       ({ providerCalls: [one] }) => one?.parentCorrelationId,
     );
     expect(parents).toEqual([undefined, `${conversationId}:${first.id}`, `${conversationId}:${second.id}`]);
+  });
+
+  it("C19 OpenAI calls a tool, Anthropic goes on and calls one, and each is told of both in its own words", async () => {
+    const { engine, started } = setUp();
+    const odd = "call:of.another/provider";
+    const thinking = { type: "thinking", thinking: "Twice.", signature: "sealed" };
+    server.reply(toolReply({ id: odd, name: "add", arguments: { a: 1, b: 2 } }), textReply("It is 6."));
+    anthropic.reply(
+      claudeReply("tool_use", thinking, {
+        type: "tool_use",
+        id: "toolu_1",
+        name: "add",
+        input: { a: 3, b: 3 },
+      }),
+      claudeReply("end_turn", { type: "text", text: "Still 6." }),
+    );
+    const conversationId = await started({ role: "system", content: "Be brief." }, user("(1 + 2) * 2?"));
+    const run = (provider: string) =>
+      engine.runTurn({ conversationId, hints: { provider, parameters: { tools: [add] } } });
+    const tell = (id: string, result: number) =>
+      engine.appendMessages(conversationId, [
+        { role: "tool", name: "add", content: [{ type: "tool-result", id, name: "add", result }] },
+      ]);
+    await run("openai");
+    await tell(odd, 3);
+    const second = await run("anthropic");
+    await tell("toolu_1", 6);
+    const third = await run("openai");
+    await engine.appendMessages(conversationId, [user("Sure?")]);
+    const last = await run("anthropic");
+
+    const [asked, askedAgain] = anthropic.requests.map(({ body }) => body);
+    const [call, answer] = Array.from(asked?.messages ?? []).slice(1);
+    const [use] = Array.from(Object(call).content);
+    const id: unknown = Object(use).id;
+    // An id that Anthropic takes, the same on both sides.
+    expect(id).toMatch(/^[\w-]+$/);
+    expect(asked).toMatchObject({
+      model: "claude-test",
+      tools: [{ name: "add", input_schema: add.inputSchema }],
+    });
+    expect(JSON.stringify(asked?.system)).toContain("Be brief.");
+    expect(call).toMatchObject({
+      role: "assistant",
+      content: [{ type: "tool_use", id, name: "add", input: { a: 1, b: 2 } }],
+    });
+    expect(answer).toMatchObject({ role: "user", content: [{ type: "tool_result", tool_use_id: id }] });
+    expect(JSON.stringify(answer)).toContain("3");
+    expect(second.outputMessages).toMatchObject([
+      { content: [{ type: "tool-call", id: "toolu_1", name: "add", arguments: { a: 3, b: 3 } }] },
+    ]);
+
+    expect(bodies()[1]?.messages?.slice(2)).toMatchObject([
+      { role: "assistant", tool_calls: [{ id: odd }] },
+      { role: "tool", tool_call_id: odd, content: "3" },
+      {
+        role: "assistant",
+        tool_calls: [{ id: "toolu_1", function: { name: "add", arguments: '{"a":3,"b":3}' } }],
+      },
+      { role: "tool", tool_call_id: "toolu_1", content: "6" },
+    ]);
+    expect(JSON.stringify(bodies()[1])).not.toContain("sealed");
+
+    // What it said itself it is told as it said it.
+    expect(askedAgain?.messages?.[3]).toMatchObject({
+      role: "assistant",
+      content: [thinking, { type: "tool_use", id: "toolu_1", name: "add", input: { a: 3, b: 3 } }],
+    });
+    expect(JSON.stringify(askedAgain?.messages?.slice(4))).toMatch(/toolu_1.*It is 6\..*Sure\?/);
+    expect([third, last].map(({ outputMessages: [said] }) => said?.content)).toEqual([
+      "It is 6.",
+      "Still 6.",
+    ]);
+    expect(last.providerCalls).toMatchObject([
+      { provider: "anthropic", model: "claude-test", usage: { inputTokens: 5, outputTokens: 9 } },
+    ]);
   });
 });
