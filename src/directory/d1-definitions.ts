@@ -5,6 +5,7 @@
  *         means.
  * DEFS-2  Equal content has one version.
  * DEFS-3  Every statement names one tenant.
+ * DEFS-4  A database that fails, or does not answer for ten seconds, is `UNAVAILABLE`, retriable.
  */
 import type {
   DefinitionKey,
@@ -16,6 +17,8 @@ import type {
 } from "../library/definition-store.ts";
 import { type DefinitionKind, type DefinitionTypes, KIND_NAMES } from "../library/kinds.ts";
 import type { CodeDefinition } from "../library/registry.ts";
+import type { Clock } from "../ports/clock.ts";
+import { systemClock } from "../ports/workers/system.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import { utf8Length } from "../shared/utf8.ts";
@@ -34,6 +37,7 @@ import {
   MAX_VERSIONS,
   PUBLISH,
 } from "./definition-statements.ts";
+import { inTime } from "./in-time.ts";
 import { migrate } from "./migrate.ts";
 
 const DEFAULT_LIMIT = 50;
@@ -57,8 +61,11 @@ type Value = string | number;
 export class D1Definitions implements DefinitionStore {
   readonly #database: D1Database;
 
-  constructor(database: D1Database) {
+  readonly #clock: Pick<Clock, "timer">;
+
+  constructor(database: D1Database, clock: Pick<Clock, "timer"> = systemClock) {
     this.#database = database;
+    this.#clock = clock;
   }
 
   get identity(): object {
@@ -170,10 +177,12 @@ export class D1Definitions implements DefinitionStore {
   /** All of them in one transaction. */
   async #batch(queries: Query[]): Promise<D1Result[]> {
     try {
-      await migrate(this.#database);
-      return await this.#database.batch(
-        queries.map(([statement, values]) => this.#database.prepare(statement).bind(...values)),
-      );
+      return await inTime(this.#clock, async () => {
+        await migrate(this.#database);
+        return this.#database.batch(
+          queries.map(([statement, values]) => this.#database.prepare(statement).bind(...values)),
+        );
+      });
     } catch (cause) {
       console.error("The registry cannot be reached:", cause);
       throw new DramatisError(

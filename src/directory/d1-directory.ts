@@ -2,11 +2,14 @@
 import type { AgentIdentity } from "../agents/agent/api.ts";
 import { toDollars } from "../agents/conversation/calls.ts";
 import type { AgentUsage, ConversationSummary, ConversationView } from "../client/protocol.ts";
+import type { Clock } from "../ports/clock.ts";
+import { systemClock } from "../ports/workers/system.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
 import { decodeCursor, encodeCursor, type ListKey } from "./cursor.ts";
 import type { ConversationUsage, Directory } from "./directory.ts";
+import { inTime } from "./in-time.ts";
 import { migrate } from "./migrate.ts";
 import {
   LIST_AGENTS,
@@ -55,8 +58,11 @@ type UsageRow = {
 export class D1Directory implements Directory {
   readonly #database: D1Database;
 
-  constructor(database: D1Database) {
+  readonly #clock: Pick<Clock, "timer">;
+
+  constructor(database: D1Database, clock: Pick<Clock, "timer"> = systemClock) {
     this.#database = database;
+    this.#clock = clock;
   }
 
   async putAgent(agent: AgentIdentity): Promise<void> {
@@ -152,11 +158,13 @@ export class D1Directory implements Directory {
 
   async #read<Row>(statement: string, values: (string | number)[]): Promise<Row[]> {
     try {
-      await migrate(this.#database);
-      const { results } = await this.#database
-        .prepare(statement)
-        .bind(...values)
-        .all<Row>();
+      const { results } = await inTime(this.#clock, async () => {
+        await migrate(this.#database);
+        return this.#database
+          .prepare(statement)
+          .bind(...values)
+          .all<Row>();
+      });
       return results;
     } catch (cause) {
       console.error("The directory cannot be read:", cause);

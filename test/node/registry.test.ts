@@ -1,21 +1,26 @@
 /** The pure rules of the registry, and its versions on a real database of Node's. */
+import { setImmediate } from "node:timers/promises";
 import { type Schema, Validator } from "@cfworker/json-schema";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { invokedTool } from "../../src/agents/conversation/planning/tool-target.ts";
 import { D1Definitions } from "../../src/directory/d1-definitions.ts";
+import { D1_TIMEOUT_MS } from "../../src/directory/in-time.ts";
 import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
 import { claimsMore, strictest } from "../../src/library/effects.ts";
 import { contentHash } from "../../src/library/hash.ts";
 import { inputSchemaIssues } from "../../src/library/input-schema.ts";
 import { completePersona } from "../../src/library/persona.ts";
+import { PublishedCode } from "../../src/library/published-code.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import type { Persona, ToolEffect } from "../../src/library/types.ts";
+import { VersionedRegistry } from "../../src/library/versioned-registry.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import type { Json, JsonObject } from "../../src/shared/json.ts";
 import { nodeD1 } from "../support/releases/node-d1.ts";
+import { SteeredClock } from "../support/steered-clock.ts";
 
 const text = fc.string({ minLength: 1, maxLength: 8 });
 const personas = fc
@@ -97,6 +102,38 @@ describe("versions", () => {
       }),
       { numRuns: 40 },
     );
+  });
+
+  test("DEFS-4 a database that hangs is UNAVAILABLE; what is deployed goes on, and asks again the next time", async () => {
+    const log = vi.spyOn(console, "error").mockReturnValue();
+    const clock = new SteeredClock();
+    const database = nodeD1(new NodeSqlDatabase());
+    let hangs = true;
+    const unanswered = { batch: () => new Promise(() => {}), prepare: () => ({ bind: () => ({}) }) };
+    const stand = new Proxy(database, {
+      get: (_, name) => Reflect.get(hangs ? unanswered : database, name),
+    });
+    const store = new D1Definitions(stand, clock);
+    const library = defineLibrary("code", {
+      personas: [definePersona("guide", { identity: { systemPrompt: "Hi." } })],
+    });
+    const code = new CodeRegistry([library]);
+    const published = new PublishedCode(code);
+    const registry = () => new VersionedRegistry({ code, published, store }, "t");
+    const late = async <Answer>(answer: Promise<Answer>) => {
+      answer.catch(() => {});
+      await setImmediate();
+      clock.fire(D1_TIMEOUT_MS);
+      return answer;
+    };
+    await expect(late(store.library("t", "own"))).rejects.toMatchObject({
+      ...{ code: "UNAVAILABLE", retriable: true },
+    });
+    expect(await late(registry().persona({ library: "code", id: "guide" }))).toMatchObject({ version: 0 });
+    hangs = false;
+    expect(await registry().persona({ library: "code", id: "guide" })).toMatchObject({ version: 1 });
+    expect(clock.pending).toBe(0);
+    log.mockRestore();
   });
 });
 
