@@ -392,6 +392,34 @@ describe("interceptors", () => {
     expect(sent()).toBe(0);
   });
 
+  test("C23 RESIL-4 one that hangs ends with the attempt's time, or with the caller", async () => {
+    const log: string[] = [];
+    let hangs = true;
+    const asked = newGate();
+    const hanging: Interceptor = {
+      async beforeSend() {
+        if (!hangs) return;
+        asked.open();
+        await never;
+      },
+    };
+    const interceptors = [tracing("one", log), hanging];
+    server.reply(textReply("ok"));
+    const asking = ask({ options: { interceptors } });
+    await asked.wait;
+    hangs = false;
+    clock.fire(30_000);
+    expect(outcomeOf(await asking)).toMatchObject({ ok: true, attempts: 1 });
+    expect(log).toEqual(["one before 1", "one error timeout", "one before 1", "one after stop"]);
+    hangs = true;
+    const controller = new AbortController();
+    const left = ask({ options: { interceptors }, signal: controller.signal });
+    controller.abort();
+    expect(outcomeOf(await left)).toMatchObject({ errorCategory: "canceled", attempts: 0 });
+    expect(sent()).toBe(1);
+    expect(clock.pending).toBe(0);
+  });
+
   test("C23 the request may be changed, on the way of a single attempt too", async () => {
     const stamp: Interceptor = {
       beforeSend: async (request) => ({ ...request, body: { ...request.body, user: "stamped" } }),

@@ -3,6 +3,7 @@
  * dates and addresses as text.
  */
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import { abortable } from "../abortable.ts";
 import { toCallOptions } from "../ai-sdk/call-options.ts";
 import { aiSdkFailure, aiSdkResponse } from "../ai-sdk/errors.ts";
 import { ModelFailure } from "../errors.ts";
@@ -23,7 +24,9 @@ export const aiSdkTransport: Transport = async function* (
   try {
     const model = languageModel?.(profile.modelId);
     if (model === undefined) throw new ModelFailure("not_found", missing(profile.modelId, languageModel));
-    const { stream, response } = await abortable(async () => model.doStream(options), signal);
+    const ask = async () => model.doStream(options);
+    // A reply that comes too late is not read; its stream is given back.
+    const { stream, response } = await abortable(ask, signal, (late) => late.stream.cancel());
     isAnswered = true;
     yield { response: answered(response?.headers, clock.now()) };
     let length = 0;
@@ -56,29 +59,6 @@ function missing(modelId: string, languageModel: unknown): string {
   return languageModel === undefined
     ? "There are no AI SDK models: give `models.languageModels` to `dramatis`, or choose another provider."
     : `There is no AI SDK model "${modelId}": \`models.languageModels\` knows none of this name.`;
-}
-
-/** What `run` gives, or the signal's reason if that comes first: not every model heeds its signal. */
-async function abortable<T extends { stream: ReadableStream }>(
-  run: () => Promise<T>,
-  signal: AbortSignal,
-): Promise<T> {
-  signal.throwIfAborted();
-  const running = run();
-  let stop = () => {};
-  const aborted = new Promise<never>((_resolve, reject) => {
-    stop = () => {
-      reject(signal.reason);
-      // A reply that comes too late is not read; its stream is given back.
-      running.then(({ stream }) => stream.cancel()).catch(() => undefined);
-    };
-    signal.addEventListener("abort", stop, { once: true });
-  });
-  try {
-    return await Promise.race([running, aborted]);
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
 }
 
 /** The parts of a stream; it is cancelled when reading ends early, for whatever reason. */

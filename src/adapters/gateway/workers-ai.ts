@@ -1,4 +1,5 @@
 /** Runs a model through the AI binding. */
+import { abortable } from "../abortable.ts";
 import { DONE } from "../chat-stream.ts";
 import { ModelFailure } from "../errors.ts";
 import { redactSecrets } from "../redact.ts";
@@ -15,7 +16,7 @@ export const workersAITransport: Transport = async function* ({ profile, body },
     );
   }
   const { signal } = attempt;
-  const answer = await abortable(async () => ai.run(profile.modelId, body, { signal }), signal);
+  const answer = await answerOf(async () => ai.run(profile.modelId, body, { signal }), signal);
   yield { response: {} };
   const stream = answer instanceof Response ? answer.body : answer;
   if (stream instanceof ReadableStream) {
@@ -26,23 +27,12 @@ export const workersAITransport: Transport = async function* ({ profile, body },
 };
 
 /** The binding's answer, or the signal's reason if that comes first: not every call heeds its signal. */
-async function abortable(run: () => Promise<unknown>, signal: AbortSignal): Promise<unknown> {
-  const running = run();
-  let stop = () => {};
-  const aborted = new Promise<never>((_resolve, reject) => {
-    stop = () => {
-      reject(signal.reason);
-      running.then(discard, () => undefined);
-    };
-    signal.addEventListener("abort", stop, { once: true });
-  });
+async function answerOf(run: () => Promise<unknown>, signal: AbortSignal): Promise<unknown> {
   try {
-    return await Promise.race([running, aborted]);
+    return await abortable(run, signal, discard);
   } catch (error) {
     signal.throwIfAborted();
     throw failure(error);
-  } finally {
-    signal.removeEventListener("abort", stop);
   }
 }
 

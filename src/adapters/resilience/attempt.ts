@@ -1,4 +1,5 @@
 /** One attempt of a model call, behind everything that guards it. */
+import { abortable } from "../abortable.ts";
 import { modelError } from "../errors.ts";
 import { TIMEOUTS } from "../gateway/deadlines.ts";
 import { thrownError } from "../thrown.ts";
@@ -32,30 +33,32 @@ export async function* runAttempt(
   signal: AbortSignal,
 ): AsyncGenerator<ModelDelta, AttemptEnd> {
   const { provider } = given.profile;
-  const prepared = await beforeSend(interceptors, given, info);
-  if ("stopped" in prepared) {
-    await afterAttempt(interceptors, prepared.stopped, info);
-    yield { type: "error", error: prepared.stopped };
-    return { sent: false, stopped: true };
-  }
-  const { request } = prepared;
+  const end: AttemptEnd = { sent: false, stopped: false };
   const reply: Partial<CompletedAttempt> & Pick<CompletedAttempt, "response"> = { response: {} };
   // What holds where whoever reads the reply leaves before its end.
   let error: ModelError | undefined = modelError(provider, "canceled", "The model call was cancelled.");
   let pass: Pass | undefined;
   try {
-    pass = await guards?.enter(request.profile, leaseOf(request), signal);
-    let failure: ModelError | undefined;
-    for await (const delta of gateway.stream(request, signal)) {
-      if (delta.type === "error") failure = delta.error;
-      if (failure !== undefined) break;
-      if (delta.type === "response") reply.response = delta.response;
-      if (delta.type === "usage") reply.usage = { ...reply.usage, ...delta.usage };
-      if (delta.type === "finish") reply.finishReason = delta.reason;
-      if (reply.finishReason !== undefined) error = undefined;
-      yield delta;
+    const prepared = await abortable(() => beforeSend(interceptors, given, info), signal);
+    if ("stopped" in prepared) {
+      end.stopped = true;
+      error = prepared.stopped;
+    } else {
+      const { request } = prepared;
+      pass = await guards?.enter(request.profile, leaseOf(request), signal);
+      end.sent = true;
+      let failure: ModelError | undefined;
+      for await (const delta of gateway.stream(request, signal)) {
+        if (delta.type === "error") failure = delta.error;
+        if (failure !== undefined) break;
+        if (delta.type === "response") reply.response = delta.response;
+        if (delta.type === "usage") reply.usage = { ...reply.usage, ...delta.usage };
+        if (delta.type === "finish") reply.finishReason = delta.reason;
+        if (reply.finishReason !== undefined) error = undefined;
+        yield delta;
+      }
+      error = failure ?? incomplete(reply, request);
     }
-    error = failure ?? incomplete(reply, request);
   } catch (thrown) {
     error = thrownError(thrown, provider, signal);
   } finally {
@@ -67,7 +70,7 @@ export async function* runAttempt(
     );
   }
   if (error !== undefined) yield { type: "error", error };
-  return { sent: guards === undefined || pass !== undefined, stopped: false };
+  return end;
 }
 
 function incomplete(reply: Partial<CompletedAttempt>, { profile }: ModelRequest): ModelError | undefined {

@@ -2,7 +2,7 @@
  * What an application does around every attempt of a model call.
  *
  * RESIL-4  `beforeSend` runs in the order of registration, once per attempt. One that throws stops the request: nothing is
- *          sent, and it is not tried again.
+ *          sent, and it is not tried again. One that hangs is waited for as long as the attempt may take.
  * RESIL-5  `afterResponse` and `onError` run in the reverse order, exactly one of them per attempt. What they throw is
  *          logged and changes nothing.
  */
