@@ -564,6 +564,28 @@ describe("breakers and limits of hosts", () => {
     expect(outcomeOf(await ask({ options }))).toMatchObject({ ok: true });
   });
 
+  test("BREAKER-6 a host is silent only to those who gave it time", async () => {
+    const guards = new HostGuards(clock, { breaker: { failures: 2 } });
+    const asked = async (timeoutMs: number) => {
+      const profiles = [profileOf(server, { executionConfig: { timeoutMs } })] as const;
+      const next = server.requests.length;
+      server.reply({ kind: "hang" });
+      const asking = ask({ options: { guards, resilience: { maxAttempts: 1 } }, request: { profiles } });
+      await server.request(next);
+      clock.pass(timeoutMs);
+      clock.fire(timeoutMs);
+      return outcomeOf(await asking);
+    };
+    for (let n = 0; n < 3; n++) {
+      expect(await asked(9_999)).toMatchObject({ errorCategory: "timeout", attempts: 1 });
+    }
+    for (let n = 0; n < 2; n++) {
+      expect(await asked(10_000)).toMatchObject({ errorCategory: "timeout", attempts: 1 });
+    }
+    const options = { guards, resilience: { maxAttempts: 1 } };
+    expect(outcomeOf(await ask({ options }))).toMatchObject({ errorCategory: "transient", attempts: 0 });
+  });
+
   test("a request waits out an open breaker, if it has the time", async () => {
     const guards = new HostGuards(clock, { breaker: { failures: 1, coolDownMs: 5_000 } });
     server.reply(failing(500), textReply("ok"));

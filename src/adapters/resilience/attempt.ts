@@ -4,7 +4,7 @@ import { modelError } from "../errors.ts";
 import { TIMEOUTS } from "../gateway/deadlines.ts";
 import { thrownError } from "../thrown.ts";
 import type { ModelDelta, ModelError, ModelGateway, ModelRequest } from "../types.ts";
-import { type HostGuards, type Pass, verdictOf } from "./host-guards.ts";
+import { callEndOf, type HostGuards, type Pass } from "./host-guards.ts";
 import { afterAttempt, beforeSend, type CompletedAttempt, type Interceptor } from "./interceptors.ts";
 import type { RequestInfo } from "./request-info.ts";
 
@@ -62,7 +62,7 @@ export async function* runAttempt(
   } catch (thrown) {
     error = thrownError(thrown, provider, signal);
   } finally {
-    pass?.leave(verdictOf(error));
+    pass?.leave(callEndOf(error));
     await afterAttempt(
       interceptors,
       error ?? { ...reply, finishReason: reply.finishReason ?? "other" },

@@ -3,6 +3,8 @@
  * of one isolate, shared by everything in it that is given the same guards.
  *
  * BREAKER-5  At most `MAX_HOSTS` hosts are remembered; a host without a recent failure and without calls is forgotten.
+ * BREAKER-6  Whoever gives a host less than `PATIENCE_MS` shows nothing by its silence: one tenant's short time limit does not
+ *            close the host to the others.
  */
 import { z } from "zod";
 import type { Clock } from "../../ports/clock.ts";
@@ -21,6 +23,8 @@ export interface HostGuardOptions {
 }
 
 const MAX_HOSTS = 1_000;
+/** Milliseconds in which every model server that is well has begun to answer. */
+export const PATIENCE_MS = 10_000;
 /** How often who waits in line looks whether it is its turn, in milliseconds. */
 const ASK_AGAIN_MS = 20;
 
@@ -43,10 +47,13 @@ const schema = z.strictObject({
     .default(false),
 });
 
+/** What the end of a call shows of its host; `silent` = nothing came in the time that it was given. */
+export type CallEnd = Verdict | "silent";
+
 /** The permission to make one call. */
 export interface Pass {
   /** Call it once, when the call is over. */
-  leave(verdict: Verdict): void;
+  leave(end: CallEnd): void;
 }
 
 export class HostGuards {
@@ -69,14 +76,16 @@ export class HostGuards {
   async enter(profile: ModelProfile, leaseMs: number, signal: AbortSignal): Promise<Pass> {
     const key = hostKey(profile);
     const release = await this.#slot(key, leaseMs, signal);
+    const enteredAt = this.clock.now();
     let isOver = false;
     try {
       const isProbe = this.#admit(key);
       return {
-        leave: (verdict) => {
+        leave: (end) => {
           if (isOver) return;
           isOver = true;
-          this.#judge(key, isProbe, verdict);
+          const wasPatient = this.clock.now() - enteredAt >= PATIENCE_MS;
+          this.#judge(key, isProbe, end === "silent" ? (wasPatient ? "failed" : "unknown") : end);
           release();
         },
       };
@@ -143,13 +152,14 @@ export function hostKey({ provider, baseUrl }: Pick<ModelProfile, "provider" | "
 }
 
 /** What the end of a call shows of its host. A refusal shows that it is there. */
-export function verdictOf(error: ModelError | undefined): Verdict {
+export function callEndOf(error: ModelError | undefined): CallEnd {
   if (error === undefined) return "alive";
   switch (error.category) {
     case "transient":
-    case "timeout":
     case "network":
       return "failed";
+    case "timeout":
+      return error.status === undefined ? "silent" : "failed";
     default:
       return error.status === undefined ? "unknown" : "alive";
   }
