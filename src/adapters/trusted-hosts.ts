@@ -5,6 +5,9 @@
  * TRUST-1  A key goes only to the provider's own host, or to one that the deployer named: by the provider's base URL in
  *          the environment, by a profile in the deployed code (for the key of that profile), or as an allowed host.
  * TRUST-2  Hosts are compared with scheme and port: a host named for HTTPS gets no key over plain HTTP.
+ * TRUST-3  Where a provider is trusted, it is with its own key. Another one goes there only if the deployer named both: by
+ *          a profile in the deployed code, or the host as an allowed one. So no author spends, or shows to a provider,
+ *          a key that was meant for something else.
  */
 import { DramatisError } from "../shared/errors.ts";
 import { HTTP_PROVIDER_IDS, httpProvider } from "./gateway/http-providers.ts";
@@ -28,7 +31,7 @@ export interface TrustOptions {
   allowedHosts?: readonly string[];
 }
 
-/** The providers' own hosts. */
+/** The providers' own hosts, for whatever key a profile names: for deployments where nobody else writes profiles. */
 const OWN: readonly TrustedHost[] = HTTP_PROVIDER_IDS.flatMap((provider) =>
   hostOf(httpProvider(provider)?.defaultBaseUrl, { provider }),
 );
@@ -45,15 +48,11 @@ export function trustedHosts({
     (host) => host !== "",
   );
   return [
-    ...OWN,
-    ...HTTP_PROVIDER_IDS.flatMap((provider) => hostOf(read(baseUrlName(provider)), { provider })),
-    ...profiles.flatMap((profile) => {
-      const secret = keyNameOf(profile);
-      return hostOf(profile.baseUrl, {
-        provider: profile.provider,
-        ...(secret === undefined ? {} : { secret }),
-      });
-    }),
+    ...HTTP_PROVIDER_IDS.flatMap((provider) => [
+      ...hostOf(httpProvider(provider)?.defaultBaseUrl, withKeyOf({ provider })),
+      ...hostOf(read(baseUrlName(provider)), withKeyOf({ provider })),
+    ]),
+    ...profiles.flatMap((profile) => hostOf(addressOf(profile), withKeyOf(profile))),
     ...named.map(allowedHost),
   ];
 }
@@ -63,7 +62,7 @@ export function mayReceiveKey(
   profile: Pick<ModelProfile, "provider" | "baseUrl" | "apiKeySecret">,
   trusted: readonly TrustedHost[] = OWN,
 ): boolean {
-  const { baseUrl = httpProvider(profile.provider)?.defaultBaseUrl } = profile;
+  const baseUrl = addressOf(profile);
   // A provider that is not reached over HTTP gets no key.
   if (baseUrl === undefined) return true;
   if (!URL.canParse(baseUrl)) return false;
@@ -83,6 +82,18 @@ export function keyNameOf({
   apiKeySecret,
 }: Pick<ModelProfile, "provider" | "apiKeySecret">): string | undefined {
   return apiKeySecret ?? httpProvider(provider)?.keyName;
+}
+
+function addressOf({ provider, baseUrl }: Pick<ModelProfile, "provider" | "baseUrl">): string | undefined {
+  return baseUrl ?? httpProvider(provider)?.defaultBaseUrl;
+}
+
+/** The provider, and the one key that is trusted to it. */
+function withKeyOf(
+  profile: Pick<ModelProfile, "provider" | "apiKeySecret">,
+): Pick<TrustedHost, "provider" | "secret"> {
+  const secret = keyNameOf(profile);
+  return { provider: profile.provider, ...(secret === undefined ? {} : { secret }) };
 }
 
 /** Providers that share it are one service. */

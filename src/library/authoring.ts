@@ -4,7 +4,8 @@
  * AUTHOR-1  All that a definition refers to exists when it is added. What a persona refers to by a bare id is of its own
  *           library.
  * AUTHOR-2  A tool by API is data over the code of a deployed tool; it cannot promise more about repeating it than that does.
- * AUTHOR-3  A model profile by API leads to no host but those that the deployer trusts: its key would go there.
+ * AUTHOR-3  A model profile by API leads to no host but those that the deployer trusts with the key that it names: its key
+ *           would go there.
  */
 import type { ModelProfile } from "../adapters/types.ts";
 import { DramatisError, type InputIssue } from "../shared/errors.ts";
@@ -90,7 +91,13 @@ export async function checkedModelProfile(
   { library, id }: { library: string; id: string },
   profile: ModelProfile,
 ): Promise<ModelProfile> {
-  const { provider, baseUrl } = profile;
+  const { provider, baseUrl, apiKeySecret } = profile;
+  if (apiKeySecret !== undefined && baseUrl === undefined && !mayReceiveKey(profile)) {
+    throw invalid(
+      "/apiKeySecret",
+      "Must be a key that the deployer gives this provider: leave it out, or have a profile in the deployed code name it.",
+    );
+  }
   if (baseUrl !== undefined) {
     if (provider === "ai-sdk" || provider === "offline") {
       throw invalid("/baseUrl", `The provider ${provider} takes no base URL.`);
@@ -99,7 +106,7 @@ export async function checkedModelProfile(
     if (!mayReceiveKey(profile)) {
       throw invalid(
         "/baseUrl",
-        "Must be at a host that the deployer trusts with keys: name it in DRAMATIS_MODEL_HOSTS, or in `models.allowedHosts` of dramatis().",
+        "Must be at a host that the deployer trusts with this key: name it in DRAMATIS_MODEL_HOSTS, or in `models.allowedHosts` of dramatis().",
       );
     }
   }

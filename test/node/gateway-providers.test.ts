@@ -441,6 +441,24 @@ describe("where keys go", () => {
     expect(may({ baseUrl: "http://10.0.0.1:11434/v1" })).toBe(true);
   });
 
+  test("TRUST-3 a provider gets its own key, and another one only if the deployer named both", () => {
+    const spare = profile({ apiKeySecret: "SPARE_KEY" });
+    const other = profile({ apiKeySecret: "AUTH_TOKEN" });
+    const gateway = { baseUrl: "https://gateway.example/v1" };
+    const env = { OPENAI_BASE_URL: gateway.baseUrl };
+    const trusted = trustedHosts({ env, profiles: [spare] });
+    expect(mayReceiveKey(profile(gateway), trusted)).toBe(true);
+    expect(mayReceiveKey(spare, trusted)).toBe(true);
+    expect(mayReceiveKey({ ...spare, provider: "openai-responses" }, trusted)).toBe(true);
+    expect(mayReceiveKey({ ...spare, ...gateway }, trusted)).toBe(false);
+    expect(mayReceiveKey({ ...other, ...gateway }, trusted)).toBe(false);
+    expect(mayReceiveKey(other, trusted)).toBe(false);
+    expect(mayReceiveKey(profile({ apiKeySecret: "GEMINI_API_KEY" }), trusted)).toBe(false);
+    expect(mayReceiveKey(other, trustedHosts({ allowedHosts: ["api.openai.com"] }))).toBe(true);
+    // Without a word of the deployer's there is nobody but the deployer.
+    expect(mayReceiveKey(other)).toBe(true);
+  });
+
   test.each([
     "http://api.openai.com/v1",
     "https://api.openai.com:8443/v1",

@@ -354,6 +354,12 @@ describe("personas and model profiles by API", () => {
     expect(refused.body.detail).not.toContain("hunter2");
   });
 
+  test("AUTHOR-3 a key that was meant for something else is refused at a provider's own host", async () => {
+    const profile = { id: "p", provider: "openai", modelId: "m", apiKeySecret: "AUTH_TOKEN" };
+    const refused = await post("/api/libraries/hosts/model-profiles", profile, AUTHOR);
+    expectProblem(refused, 422, "INVALID_INPUT", "/apiKeySecret");
+  });
+
   test.each(["offline", "ai-sdk"])("AUTHOR-3 %s takes no base URL", async (provider) => {
     const profile = { id: "p", provider, modelId: "m", baseUrl: env.PROVIDER_URL };
     const refused = await post("/api/libraries/hosts/model-profiles", profile, AUTHOR);
