@@ -39,11 +39,12 @@ export function turnError(
   { provider, isCancelled }: { provider?: string; isCancelled: boolean },
 ): NonNullable<ConversationTurn["error"]> {
   const code = codeOf(error, isCancelled);
+  const message = messageOf(error);
   return {
-    message: messageOf(error),
+    message,
     ...(code === undefined ? {} : { code }),
     ...(provider === undefined ? {} : { provider }),
-    ...(error instanceof ProviderCallError ? { raw: error.failure } : {}),
+    ...(error instanceof ProviderCallError ? { raw: { ...error.failure, message } } : {}),
   };
 }
 

@@ -257,6 +257,17 @@ describe("turns", () => {
     expect(contentsOf(messages)).toEqual(["Hello"]);
   });
 
+  it("C6 ENGINE-3 the failure that an adapter tells is kept without a secret, too", async () => {
+    const { failing, adapter } = setUp();
+    const message = "refused for sk-abcdefghij123456 \ud800";
+    adapter.answer(
+      new ProviderCallError({ category: "auth", message, retriable: false, provider: "openai" }),
+    );
+    const { turn } = await failing();
+    const told = "refused for [redacted] \ufffd";
+    expect(turn.error).toMatchObject({ message: told, raw: { category: "auth", message: told } });
+  });
+
   it("C6 a conversation goes on after a turn that failed", async () => {
     const { engine, adapter, started, failing } = setUp();
     const conversationId = await started();
@@ -616,6 +627,15 @@ describe("streams", () => {
     });
   });
 
+  it("C12 so is one that says it streams, and cannot", async () => {
+    class Loud extends ScriptedAdapter {
+      override readonly supportsStreaming = true;
+    }
+    const { engine, started } = setUp({ adapter: new Loud() });
+    const events = await eventsOf(engine.streamTurn({ conversationId: await started() }));
+    expect(turnOf(events)?.outputMessages).toMatchObject([{ content: "Answer 1." }]);
+  });
+
   it("C12 so is one that says it does not stream", async () => {
     class Quiet extends StreamingAdapter {
       override readonly supportsStreaming = false;
@@ -733,9 +753,17 @@ describe("records and correlation", () => {
     });
   });
 
-  it("C14 an adapter that tells no outcome gets one of its times", async () => {
-    const { run } = setUp();
+  it("C14 an adapter that tells no outcome gets one of its times, from before its call to after it", async () => {
+    const clock = tickingClock();
+    const { adapter, run } = setUp({ clock });
+    let during = 0;
+    adapter.answer(async () => {
+      during = clock.now();
+      return said("Hi.");
+    });
     const [record] = (await run()).providerCalls;
+    expect(Date.parse(record?.startedAt ?? "")).toBeLessThan(during);
+    expect(Date.parse(record?.finishedAt ?? "")).toBeGreaterThan(during);
     expect(record?.outcome).toEqual({
       ...{ ok: true, errorCategory: "none", attempts: 1 },
       startedAt: Date.parse(record?.startedAt ?? ""),

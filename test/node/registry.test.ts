@@ -18,7 +18,7 @@ import { resolveChain } from "../../src/library/resolve.ts";
 import type { Persona, ToolEffect } from "../../src/library/types.ts";
 import { VersionedRegistry } from "../../src/library/versioned-registry.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
-import type { Json, JsonObject } from "../../src/shared/json.ts";
+import { canonicalJson, type Json, type JsonObject } from "../../src/shared/json.ts";
 import { nodeD1 } from "../support/releases/node-d1.ts";
 import { SteeredClock } from "../support/steered-clock.ts";
 
@@ -55,6 +55,34 @@ describe("content hashes", () => {
         const equal = JSON.stringify(reversed(one)) === JSON.stringify(reversed(other));
         if (!equal && Object.keys(one).length === Object.keys(other).length)
           expect(await contentHash(other)).not.toBe(await contentHash(one));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test("HASH-1 the canonical text is that of RFC 8785, of keys beyond ASCII and of any number, too", () => {
+    const keys = { "\u20ac": 1, "\r": 2, "\ufb33": 3, "1": 4, "\ud83d\ude00": 5, "\u0080": 6, "\u00f6": 7 };
+    expect(Object.values(JSON.parse(canonicalJson(keys)))).toHaveLength(7);
+    expect(canonicalJson(keys)).toBe(
+      '{"\\r":2,"1":4,"\u0080":6,"\u00f6":7,"\u20ac":1,"\ud83d\ude00":5,"\ufb33":3}',
+    );
+    const numbers = JSON.parse("[333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001, -0]");
+    expect(canonicalJson(numbers)).toBe("[333333333.3333333,1e+30,4.5,0.002,1e-27,0]");
+    const member = fc.string({ unit: "grapheme", maxLength: 3 });
+    const value = fc.letrec<{ json: Json }>((tie) => ({
+      json: fc.oneof(
+        { maxDepth: 3 },
+        member,
+        fc.double({ noNaN: true, noDefaultInfinity: true }),
+        fc.dictionary(member, tie("json"), { noNullPrototype: true }),
+      ),
+    })).json;
+    fc.assert(
+      fc.property(value, (json) => {
+        const text = canonicalJson(json);
+        const read: Json = JSON.parse(text);
+        expect(canonicalJson(read)).toBe(text);
+        expect(canonicalJson(JSON.parse(JSON.stringify(reversed(json))))).toBe(text);
       }),
       { numRuns: 100 },
     );
