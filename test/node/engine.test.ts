@@ -1,5 +1,6 @@
 /** The conversation engine: lifecycle, turns, history and planning, hooks, failures, streams, correlation. */
 import { describe, expect, it, test, vi } from "vitest";
+import type { ConversationStore } from "../../src/engine/conversation-store.ts";
 import {
   type ConversationEngineConfig,
   type ConversationTurn,
@@ -221,6 +222,29 @@ describe("turns", () => {
     const third = await engine.runTurn({ conversationId: id });
     expect(third.inputMessages).toEqual([]);
     expect(contentsOf(adapter.asked[2]?.request.messages ?? [])).toHaveLength(7);
+  });
+
+  it("C5 ENGINE-5 a store that cannot write the end at once is written step by step", async () => {
+    const store = new InMemoryConversationStore();
+    const stepwise = new Proxy<ConversationStore>(store, {
+      get(target, name) {
+        const member: unknown = name === "completeTurn" ? undefined : Reflect.get(target, name);
+        return typeof member === "function" ? member.bind(target) : member;
+      },
+    });
+    const { engine, started } = setUp({ store: stepwise });
+    const conversationId = await started();
+    const turn = await engine.runTurn({ conversationId });
+    expect(await store.getTurn(conversationId, turn.id)).toEqual(turn);
+    expect(turn).toMatchObject({ status: "succeeded", outputMessages: [{ content: "Answer 1." }] });
+    const contents = async () => contentsOf(await store.getMessages(conversationId));
+    expect(await contents()).toEqual(["Hello", "Answer 1."]);
+    expect((await store.getConversation(conversationId))?.updatedAt).toBe(turn.finishedAt);
+    store.updateConversation = () => Promise.reject(new Error("disk full"));
+    await engine.runTurn({ conversationId }).catch(() => {});
+    const [last] = await store.listTurns(conversationId, { limit: 1, order: "desc" });
+    expect(last).toMatchObject({ status: "failed", outputMessages: [{ content: "Answer 2." }] });
+    expect(await contents()).toEqual(["Hello", "Answer 1.", "Answer 2."]);
   });
 
   it("C5 messages that a change of the title meanwhile meets keep both", async () => {
