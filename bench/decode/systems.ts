@@ -4,7 +4,7 @@ import { GoogleGenAI } from "@google/genai";
 import OpenAI from "openai";
 import { createModelGateway } from "../../src/adapters/gateway.ts";
 import type { ModelDelta, ProviderId } from "../../src/adapters/types.ts";
-import { systemClock } from "../../src/ports/workers/system.ts";
+import { systemClock } from "../../src/ports/system.ts";
 
 /** Sends the request, and yields what it makes of the answer's body. */
 export type Reader = (body: ReadableStream<Uint8Array>) => AsyncIterable<unknown>;

@@ -21,10 +21,10 @@ import type {
   StoredSession,
 } from "../memory/types.ts";
 import { buildWorkingContext, type WorkingContext } from "../memory/working-context.ts";
+import { systemClock, systemIds } from "../ports/system.ts";
 import { kindOf } from "../ports/workers/actor-directory.ts";
 import { DurableKeyValue } from "../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../ports/workers/durable-sql-database.ts";
-import { systemClock, systemIds } from "../ports/workers/system.ts";
 import { openOrRefuse } from "../shared/actor-schema.ts";
 import { asResult, type Result } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";

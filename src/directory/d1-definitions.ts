@@ -18,7 +18,7 @@ import type {
 import { type DefinitionKind, type DefinitionTypes, KIND_NAMES } from "../library/kinds.ts";
 import type { CodeDefinition } from "../library/registry.ts";
 import type { Clock } from "../ports/clock.ts";
-import { systemClock } from "../ports/workers/system.ts";
+import { systemClock } from "../ports/system.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import { utf8Length } from "../shared/utf8.ts";

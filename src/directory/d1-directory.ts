@@ -3,7 +3,7 @@ import type { AgentIdentity } from "../agents/agent/api.ts";
 import { toDollars } from "../agents/conversation/calls.ts";
 import type { AgentUsage, ConversationSummary, ConversationView } from "../client/protocol.ts";
 import type { Clock } from "../ports/clock.ts";
-import { systemClock } from "../ports/workers/system.ts";
+import { systemClock } from "../ports/system.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";

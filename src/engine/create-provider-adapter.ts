@@ -13,7 +13,7 @@ import {
   type ResilientRequest,
 } from "../adapters/resilience/resilient-gateway.ts";
 import type { FormatAdapter, ModelError, ModelGateway, ModelProfile, ModelReply } from "../adapters/types.ts";
-import { systemClock, systemIds } from "../ports/workers/system.ts";
+import { systemClock, systemIds } from "../ports/system.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { ProviderCallError } from "./failures.ts";
 import { fromContextMessage } from "./messages.ts";

@@ -2,7 +2,7 @@
  * The conversation engine: conversations and turns over any store and any providers. It owns no transport and runs
  * wherever JavaScript does.
  */
-import { systemClock, systemIds } from "../ports/workers/system.ts";
+import { systemClock, systemIds } from "../ports/system.ts";
 import { toIso } from "./call-record.ts";
 import type { ConversationStore } from "./conversation-store.ts";
 import { createHistoryBuilder, type HistoryBuilder } from "./history.ts";

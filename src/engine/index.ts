@@ -5,7 +5,7 @@ export type { ContextMessage, ContextPart, Facts, NativeReply, ToolCall } from "
 export type { Clock } from "../ports/clock.ts";
 export type { Ids } from "../ports/ids.ts";
 export type { SqlDatabase, SqlRow, SqlValue } from "../ports/sql-database.ts";
-export { systemClock, systemIds } from "../ports/workers/system.ts";
+export { systemClock, systemIds } from "../ports/system.ts";
 export { DramatisError, type ErrorCode, type InputIssue } from "../shared/errors.ts";
 export {
   type ClosedCall,

@@ -4,7 +4,7 @@ import type { AttachmentStore } from "../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../directory/dead-letters.ts";
 import type { Directory } from "../directory/directory.ts";
 import type { ActorDirectory } from "../ports/actor-directory.ts";
-import { systemClock } from "../ports/workers/system.ts";
+import { systemClock } from "../ports/system.ts";
 import { completeLimits, type Limits } from "../shared/limits.ts";
 import { agentRoutes } from "./agents.ts";
 import { attachmentRoutes } from "./attachments.ts";

@@ -20,7 +20,7 @@ import { messageTokens } from "../../src/memory/tokens.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/types.ts";
 import { buildWorkingContext } from "../../src/memory/working-context.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
-import { systemClock, systemIds } from "../../src/ports/workers/system.ts";
+import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { agent, compaction, numbered, request, result, user } from "../support/events.ts";
 import { sessionTurns, turnOfEvents } from "../support/histories.ts";
 

@@ -11,7 +11,7 @@ import {
   ProviderCallError,
   type ProviderStreamChunk,
 } from "../../src/engine/index.ts";
-import { systemClock } from "../../src/ports/workers/system.ts";
+import { systemClock } from "../../src/ports/system.ts";
 import { KEY } from "../support/gateway-calls.ts";
 import {
   errorReply,

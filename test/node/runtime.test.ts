@@ -14,7 +14,7 @@ import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
-import { systemClock, systemIds } from "../../src/ports/workers/system.ts";
+import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { callPayloads, repliesSoFar, textPayloads } from "../support/chat-replies.ts";
 import { runWorld } from "../support/crash-world.ts";
 import { Crossings } from "../support/crossings.ts";

@@ -5,7 +5,7 @@ import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { HostGuards, type Pass } from "../../src/adapters/resilience/host-guards.ts";
 import type { ConversationApi } from "../../src/agents/conversation/api.ts";
 import { type DramatisEnv, type DramatisOptions, dramatis } from "../../src/dramatis.ts";
-import { systemClock } from "../../src/ports/workers/system.ts";
+import { systemClock } from "../../src/ports/system.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { ADMIN, type Answer, answer, createAgent, expectProblem, MEMBER, STRANGER } from "./http-client.ts";
 import { testLibrary } from "./library.ts";

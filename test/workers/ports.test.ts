@@ -4,10 +4,10 @@ import { env } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { describe, expect, it } from "vitest";
 import { SqliteConversationStore } from "../../src/engine/sqlite-store.ts";
+import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
 import { R2ObjectStore } from "../../src/ports/workers/r2-object-store.ts";
-import { systemClock, systemIds } from "../../src/ports/workers/system.ts";
 import {
   conversationOf,
   conversationStoreContract,

@@ -4,7 +4,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { AgentApi } from "../../src/agents/agent/api.ts";
 import type { ConversationApi } from "../../src/agents/conversation/api.ts";
-import { systemIds } from "../../src/ports/workers/system.ts";
+import { systemIds } from "../../src/ports/system.ts";
 import {
   ADMIN,
   createAgent,

@@ -12,9 +12,9 @@ import type { ActorAddress, Envelope } from "../../src/agents/mailbox/envelope.t
 import type { Frame } from "../../src/client/protocol.ts";
 import { D1Directory } from "../../src/directory/d1-directory.ts";
 import type { SessionEvent, StoredSession } from "../../src/memory/types.ts";
+import { systemIds } from "../../src/ports/system.ts";
 import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
-import { systemIds } from "../../src/ports/workers/system.ts";
 import { RECORDED_ENDS } from "../support/releases/ends.ts";
 import {
   decodeRecording,

@@ -4,9 +4,9 @@ import { stemOf } from "../../../src/agents/conversation/ids.ts";
 import { beginTransition, reduce } from "../../../src/agents/conversation/reducer.ts";
 import type { ConversationRecord } from "../../../src/agents/conversation/state.ts";
 import { ConversationStore } from "../../../src/agents/conversation/store/conversation-store.ts";
+import { systemIds } from "../../../src/ports/system.ts";
 import { DurableKeyValue } from "../../../src/ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../../src/ports/workers/durable-sql-database.ts";
-import { systemIds } from "../../../src/ports/workers/system.ts";
 import { seededMessage } from "../workload.ts";
 
 /**

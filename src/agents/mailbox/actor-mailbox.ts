@@ -1,9 +1,9 @@
 /** The mailbox of a Durable Object: its storage, its job queue, and the other actors by name. */
 import type { LifecycleCapability } from "agents/lifecycle";
+import { systemClock } from "../../ports/system.ts";
 import { durableMailboxes } from "../../ports/workers/actor-directory.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
-import { systemClock } from "../../ports/workers/system.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { Wakeups } from "../wakeups.ts";
 import type { Answer } from "./answer.ts";

@@ -1,5 +1,5 @@
 /** Ids for operations that have none yet. */
-import { systemIds } from "../../ports/workers/system.ts";
+import { systemIds } from "../../ports/system.ts";
 
 /** A new operation id; ids of one isolate ascend. */
 export function newOperationId(): string {

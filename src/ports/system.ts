@@ -1,7 +1,7 @@
-/** Time and identifiers as the platform gives them. */
+/** Time and identifiers as every platform gives them. */
 import { monotonicFactory } from "ulid";
-import type { Clock } from "../clock.ts";
-import type { Ids } from "../ids.ts";
+import type { Clock } from "./clock.ts";
+import type { Ids } from "./ids.ts";
 
 export const systemClock: Clock = {
   now: () => Date.now(),
