@@ -67,6 +67,9 @@ function categoryOfStatus(status: number): ErrorCategory {
       return "validation";
     case 408:
       return "timeout";
+    // A lock that another request holds: the providers' own clients try again, too.
+    case 409:
+      return "transient";
     case 429:
       return "rate_limit";
     default:

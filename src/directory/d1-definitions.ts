@@ -21,7 +21,6 @@ import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
-import { utf8Length } from "../shared/utf8.ts";
 import { decodeCursor, encodeCursor, type ListKey } from "./cursor.ts";
 import {
   ADD_LIBRARY,
@@ -39,10 +38,9 @@ import {
 } from "./definition-statements.ts";
 import { inTime } from "./in-time.ts";
 import { migrate } from "./migrate.ts";
+import { namesOf, pieces } from "./published-lists.ts";
 
 const DEFAULT_LIMIT = 50;
-/** A value that is bound has less than 2 000 000 bytes; the JSON of one definition in JSON has at most half of that more. */
-const MAX_BOUND_BYTES = 700_000;
 
 type DefinitionRow = {
   id: string;
@@ -203,29 +201,6 @@ function valuesOf({ tenant, library, kind, id }: DefinitionKey): Value[] {
 function range({ limit = DEFAULT_LIMIT, cursor, order = "asc" }: PageOptions) {
   const start: ListKey = { createdAt: order === "asc" ? -1 : Number.MAX_SAFE_INTEGER, id: "" };
   return { order, limit, after: cursor === undefined ? start : decodeCursor(cursor) };
-}
-
-function namesOf(definitions: readonly CodeDefinition[]): string {
-  return JSON.stringify(definitions.map(({ library, kind, id, hash }) => ({ library, kind, id, hash })));
-}
-
-/** The definitions as JSON lists, none too long to be bound. */
-function pieces(definitions: readonly CodeDefinition[]): string[] {
-  const found: string[] = [];
-  let items: string[] = [];
-  let bytes = 0;
-  for (const { library, kind, id, hash, definition } of definitions) {
-    const item = JSON.stringify({ library, kind, id, hash, definition: JSON.stringify(definition) });
-    const length = utf8Length(item);
-    if (items.length > 0 && bytes + length > MAX_BOUND_BYTES) {
-      found.push(`[${items.join(",")}]`);
-      items = [];
-      bytes = 0;
-    }
-    items.push(item);
-    bytes += length;
-  }
-  return [...found, `[${items.join(",")}]`];
 }
 
 function inOrder(

@@ -30,6 +30,7 @@ describe("failures are one error delta", () => {
     [403, "auth", false],
     [404, "not_found", false],
     [408, "timeout", true],
+    [409, "transient", true],
     [418, "unknown", false],
     [422, "validation", false],
     [429, "rate_limit", true],

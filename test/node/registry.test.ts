@@ -150,7 +150,7 @@ describe("versions", () => {
     const registry = () => new VersionedRegistry({ code, published, store }, "t");
     const late = async <Answer>(answer: Promise<Answer>) => {
       answer.catch(() => {});
-      await setImmediate();
+      while (clock.pending === 0) await setImmediate();
       clock.fire(D1_TIMEOUT_MS);
       return answer;
     };

@@ -556,7 +556,7 @@ describe("breakers and limits of hosts", () => {
   test("refusals and cancellations open nothing", async () => {
     const guards = new HostGuards(clock, { breaker: { failures: 2 } });
     const options = { guards, resilience: { maxAttempts: 1 } };
-    server.reply(failing(429), failing(401), failing(400), failing(429), textReply("ok"));
+    server.reply(failing(429), failing(401), failing(409), failing(409), textReply("ok"));
     for (let n = 0; n < 4; n++) await ask({ options });
     const controller = new AbortController();
     controller.abort();

@@ -155,9 +155,10 @@ export function hostKey({ provider, baseUrl }: Pick<ModelProfile, "provider" | "
 export function callEndOf(error: ModelError | undefined): CallEnd {
   if (error === undefined) return "alive";
   switch (error.category) {
-    case "transient":
     case "network":
       return "failed";
+    case "transient":
+      return error.status !== undefined && error.status < 500 ? "alive" : "failed";
     case "timeout":
       return error.status === undefined ? "silent" : "failed";
     default:
