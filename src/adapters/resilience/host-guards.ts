@@ -24,7 +24,7 @@ export interface HostGuardOptions {
 
 const MAX_HOSTS = 1_000;
 /** Milliseconds in which every model server that is well has begun to answer. */
-export const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 10_000;
 /** How often who waits in line looks whether it is its turn, in milliseconds. */
 const ASK_AGAIN_MS = 20;
 
