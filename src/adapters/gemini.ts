@@ -8,13 +8,13 @@
  * GEMINI-3  A reply of the same model goes back in its own parts, each with its own signature.
  */
 import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
-import { CallIds } from "./call-ids.ts";
-import { settings } from "./chat-messages.ts";
-import { callIdsIn, toName, toTurns } from "./gemini/contents.ts";
-import { GeminiReply } from "./gemini/reply.ts";
+import { generationOf, toName, toTurns } from "./gemini/contents.ts";
+import { GeminiReader } from "./gemini/reader.ts";
 import { unsupported } from "./native.ts";
 import { ReplyStream } from "./reply-stream.ts";
-import { alternating, instructed, listOf, NO_MESSAGE, type Turn } from "./turns.ts";
+import { continued, listOf, settings } from "./request.ts";
+import { checkChoice, ownTools } from "./tools.ts";
+import { alternating, instructed, NO_MESSAGE, type Turn } from "./turns.ts";
 import type { FormatAdapter, ModelContext, ModelProfile, ToolSpec } from "./types.ts";
 
 /** What the request says itself, or joins with what the profile says. */
@@ -36,7 +36,7 @@ export const geminiFormat: FormatAdapter = {
   provider: "gemini",
   buildRequest(profile, context) {
     const { instructions, messages } = instructed("gemini", context);
-    const sent = toContents(toTurns(profile, messages, new CallIds()));
+    const sent = toContents(toTurns(profile, messages));
     const [beside, flat] = parameters(profile);
     const config = { ...flat, ...output(context) };
     return {
@@ -49,10 +49,10 @@ export const geminiFormat: FormatAdapter = {
   },
   extend(profile, request, messages) {
     const sent = listOf(request, "contents");
-    const turns = toTurns(profile, messages, new CallIds(callIdsIn(sent)));
-    return { ...request, contents: [...sent, ...toContents(turns, roleOf(sent.at(-1)))] };
+    const turns = toTurns(profile, messages, sent);
+    return continued(request, "contents", toContents(turns, roleOf(sent.at(-1))));
   },
-  decoder: () => new ReplyStream("gemini", new GeminiReply()),
+  decoder: () => new ReplyStream("gemini", new GeminiReader()),
 };
 
 function toContents(turns: readonly Turn[], last?: Turn["role"]): JsonObject[] {
@@ -77,12 +77,13 @@ function parameters(profile: ModelProfile): [beside: JsonObject, config: JsonObj
   ];
 }
 
-function tools({ parameters: given = {} }: ModelProfile, context: ModelContext): JsonObject {
-  const own = given.tools ?? [];
-  if (!Array.isArray(own)) throw unsupported("gemini", "a parameter `tools` that is not a list");
-  const declared = context.tools.map(toDeclaration);
+function tools(profile: ModelProfile, context: ModelContext): JsonObject {
+  checkChoice("gemini", context);
+  const own = ownTools(profile);
+  const given = profile.parameters ?? {};
+  const declared = isAnsweredOnly(profile, context) ? [] : context.tools.map(toDeclaration);
   const { functionCallingConfig, ...others } = isJsonObject(given.toolConfig) ? given.toolConfig : {};
-  const choice = choose(context) ?? (declared.length === 0 ? undefined : functionCallingConfig);
+  const choice = declared.length === 0 ? undefined : (choose(context) ?? functionCallingConfig);
   const config = { ...others, ...(choice === undefined ? {} : { functionCallingConfig: choice }) };
   const offered = [...(declared.length === 0 ? [] : [{ functionDeclarations: declared }]), ...own];
   return {
@@ -91,11 +92,24 @@ function tools({ parameters: given = {} }: ModelProfile, context: ModelContext):
   };
 }
 
+/**
+ * Whether the tools are left out, because nothing may call them: models before the third generation take none beside a
+ * structured reply. Throws `UNSUPPORTED` if one might be called.
+ */
+function isAnsweredOnly(
+  { modelId }: ModelProfile,
+  { tools: offered, toolChoice, output: asked }: ModelContext,
+): boolean {
+  const generation = generationOf(modelId);
+  if (asked === undefined || offered.length === 0 || generation === 0 || generation >= 3) return false;
+  if (toolChoice === "none") return true;
+  throw unsupported("gemini", "a request for a structured reply that also offers tools, before Gemini 3");
+}
+
 /** The context's choice; `undefined` where it leaves the model free. */
-function choose({ tools: offered, toolChoice }: ModelContext): JsonObject | undefined {
+function choose({ toolChoice }: ModelContext): JsonObject | undefined {
   if (toolChoice === "auto") return undefined;
-  if (toolChoice === "none") return offered.length === 0 ? undefined : { mode: "NONE" };
-  if (offered.length === 0) throw unsupported("gemini", "the order to call a tool where none is offered");
+  if (toolChoice === "none") return { mode: "NONE" };
   return toolChoice === "required"
     ? { mode: "ANY" }
     : { mode: "ANY", allowedFunctionNames: [toolChoice.name] };

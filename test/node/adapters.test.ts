@@ -8,7 +8,12 @@ import {
   resolveProvider,
   workersAIAdapter,
 } from "../../src/adapters/index.ts";
-import type { FormatAdapter, ModelContext, ModelProfile } from "../../src/adapters/types.ts";
+import {
+  type FormatAdapter,
+  type ModelContext,
+  type ModelProfile,
+  PROVIDERS,
+} from "../../src/adapters/types.ts";
 import type { ContextMessage } from "../../src/memory/types.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
 import { history, tools } from "../support/histories.ts";
@@ -335,10 +340,8 @@ describe("providers and the default profile", () => {
     expect(() => resolveProvider("nobody")).toThrowError(/"nobody"/);
   });
 
-  test("a provider that is not built in is refused by name", () => {
-    expect(() => adapterFor("ai-sdk")).toThrowError(
-      expect.objectContaining({ code: "UNSUPPORTED", message: expect.stringContaining("ai-sdk") }),
-    );
+  test("every provider is spoken for by its own adapter", () => {
+    expect(PROVIDERS.map((provider) => adapterFor(provider).provider)).toEqual(PROVIDERS);
   });
 
   test.each([

@@ -102,6 +102,38 @@ describe("a request to an AI SDK model", () => {
     );
   });
 
+  test("messages and texts that say nothing are left out, as some providers refuse them", () => {
+    const messages: ContextMessage[] = [
+      { role: "user", content: " " },
+      { role: "assistant", content: "" },
+      { role: "system", content: "" },
+      {
+        role: "user",
+        content: "Hi.",
+        parts: [
+          { type: "text", text: "" },
+          { type: "text", text: "Hi." },
+        ],
+      },
+      { role: "assistant", content: "", toolCalls: [{ id: "c", name: "lookup", arguments: {} }] },
+    ];
+    expect(format.buildRequest(PROFILE, context({ messages })).prompt).toEqual([
+      { role: "user", content: [{ type: "text", text: "Hi." }] },
+      { role: "assistant", content: [{ type: "tool-call", toolCallId: "c", toolName: "lookup", input: {} }] },
+    ]);
+  });
+
+  test("a result has the name of its call, whatever it says itself", () => {
+    const messages: ContextMessage[] = [
+      { role: "assistant", content: "", toolCalls: [{ id: "c", name: "look up", arguments: {} }] },
+      { role: "tool", content: "ok", toolCallId: "c", name: "another" },
+    ];
+    expect(format.buildRequest(PROFILE, context({ messages })).prompt).toMatchObject([
+      { content: [{ toolName: "look_up" }] },
+      { content: [{ toolName: "look_up" }] },
+    ]);
+  });
+
   test("what it cannot express is refused by its name", () => {
     const file = { type: "file", source: { url: "https://media.example/a" } } as const;
     const messages: ContextMessage[] = [{ role: "user", content: "", parts: [file] }];
@@ -303,7 +335,7 @@ describe("a reply of an AI SDK model", () => {
       finish("stop"),
     );
     expect(outcome).toMatchObject({ reply: { finishReason: "other" } });
-    expect(returned(outcome)).toEqual([{ type: "text", text: "" }]);
+    expect(returned(outcome)).toBeUndefined();
   });
 
   test("texts that come by turns are one text, and an id may be used again", () => {

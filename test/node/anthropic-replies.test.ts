@@ -194,6 +194,7 @@ describe("a reply of anthropic", () => {
         expect(outcomeOf([START, ...pieces, last])).toStrictEqual(outcome);
         if (!outcome.ok) throw new Error(outcome.error.message);
         const { text: said, toolCalls, native } = outcome.reply;
+        const isKept = ({ type }: { type: string }) => type !== "server_tool_use" || toolCalls.length > 0;
         const reply: ContextMessage = {
           role: "assistant",
           content: said,
@@ -205,7 +206,10 @@ describe("a reply of anthropic", () => {
         const request = adapterFor("anthropic").buildRequest(PROFILE, context);
         // Plain texts without anything between them may be one.
         if (native !== undefined)
-          expect(request.messages).toEqual([expect.anything(), { role: "assistant", content }]);
+          expect(request.messages).toEqual([
+            expect.anything(),
+            { role: "assistant", content: content.filter(isKept) },
+          ]);
       }),
       { numRuns: 150 },
     );
@@ -293,6 +297,17 @@ describe("a reply of anthropic", () => {
         ],
       },
     });
+  });
+
+  test("ANTHROPIC-5 a tool that the provider did not come to run is not kept, unless it waits for a call of ours", () => {
+    const server = begin(1, { type: "server_tool_use", id: "s", name: "web_search", input: {} });
+    const paused = [START, ...text(0, "a"), server, stop(1), ...end("pause_turn")];
+    expect(outcomeOf(paused)).toMatchObject({ reply: { text: "a", finishReason: "other" } });
+    expect(outcomeOf(paused)).not.toHaveProperty("reply.native");
+    const called = begin(2, { type: "tool_use", id: "t", name: "now", input: {} });
+    expect(
+      outcomeOf([START, ...text(0, "a"), server, stop(1), called, stop(2), ...end("tool_use")]),
+    ).toMatchObject({ reply: { native: [{}, { value: { id: "s" } }, { type: "tool-call" }] } });
   });
 
   test("reasoning that was cut off before its signature is not kept", () => {

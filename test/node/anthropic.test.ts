@@ -88,7 +88,7 @@ describe("a request to anthropic", () => {
 
   test("ANTHROPIC-1 names speakers, labels a later instruction, opens with a user, and joins neighbours", () => {
     const messages: ContextMessage[] = [
-      { role: "system", content: "Be brief." },
+      { role: "system", content: "Be brief.", name: "Eve" },
       { role: "assistant", content: "Hello.", name: "Ada" },
       { role: "user", content: "Hi.", name: "José <admin>" },
       { role: "system", content: "Be kind." },
@@ -97,7 +97,7 @@ describe("a request to anthropic", () => {
       { role: "user", content: "Well?" },
     ];
     const expected: Pick<Body, "system" | "messages"> = {
-      system: "Be brief.",
+      system: "Eve: Be brief.",
       messages: [
         { role: "user", content: [{ type: "text", text: "(no message)" }] },
         { role: "assistant", content: [{ type: "text", text: "Ada: Hello." }] },
@@ -207,6 +207,11 @@ describe("a request to anthropic", () => {
       /"anyOf".*"lookup"/,
     );
     expectUnsupported(() => build({ toolChoice: "required" }), /none is offered/);
+    const other = { name: "other" };
+    expectUnsupported(() => build({ tools: [LOOKUP], toolChoice: other }), /"other", which is not offered/);
+    for (const thinking of [{ type: "enabled", budget_tokens: 1_024 }, { type: "adaptive" }]) {
+      expectUnsupported(() => build({ tools: [LOOKUP], toolChoice: "required" }, { thinking }), /thinks/);
+    }
     for (const open of [{}, { additionalProperties: true }, { additionalProperties: { type: "string" } }]) {
       const schema = { type: "object", properties: { map: { type: "object", ...open } } };
       expectUnsupported(() => build({ output: { name: "map", schema } }), /any members/);
@@ -337,6 +342,20 @@ describe("a request to anthropic", () => {
     expect(countOf(build({ ...given, cache: { key: "c", stableMessages: 1 } }), "cache_control")).toBe(2);
   });
 
+  test("ANTHROPIC-4 a breakpoint never stands on a tool that the model must search for", () => {
+    const found = { type: "web_search_20250305", name: "web_search", defer_loading: true };
+    const request = build({ tools: [LOOKUP], cache: { key: "c", stableMessages: 0 } }, { tools: [found] });
+    expect(request.tools).toStrictEqual([
+      {
+        name: "lookup",
+        description: "Looks it up.",
+        input_schema: SCHEMA,
+        cache_control: { type: "ephemeral" },
+      },
+      found,
+    ]);
+  });
+
   test("ANTHROPIC-4 a breakpoint never stands on reasoning", () => {
     const thinking = { type: "thinking", thinking: "hm", signature: "s" };
     const reply: ContextMessage = {
@@ -372,6 +391,8 @@ describe("a request to anthropic", () => {
     expect(blocksOf(whole, "tool_use")[0]?.name).toBe("gr__e_");
     const extended = anthropic.extend(PROFILE, build({ messages: messages.slice(0, 3) }), messages.slice(3));
     expect(extended).toStrictEqual(whole);
+    const halves = anthropic.extend(PROFILE, build({ messages: messages.slice(0, 4) }), messages.slice(4));
+    expect(halves).toStrictEqual(whole);
   });
 
   test("a request without messages cannot be extended", () => {

@@ -188,7 +188,8 @@ describe("a request to gemini", () => {
       expectUnsupported(() => build({ tools: [{ ...LOOKUP, name }] }), /a tool named/);
     }
     expect(() => build({ tools: [{ ...LOOKUP, name: "memory.write" }] })).not.toThrow();
-    expectUnsupported(() => build({ toolChoice: { name: "lookup" } }), /none is offered/);
+    expectUnsupported(() => build({ toolChoice: { name: "lookup" } }), /"lookup", which is not offered/);
+    expectUnsupported(() => build({ toolChoice: "required" }), /none is offered/);
     expectUnsupported(() => build({}, { parameters: { tools: "all" } }), /`tools`/);
   });
 
@@ -262,6 +263,15 @@ describe("a request to gemini", () => {
     );
   });
 
+  test("a structured reply goes with tools from Gemini 3 on; before, only if none may be called", () => {
+    const given = { tools: [LOOKUP], output: { name: "place", schema: SCHEMA } };
+    expectUnsupported(() => build(given), /structured reply/);
+    const answered = build({ ...given, toolChoice: "none" });
+    expect(answered).not.toHaveProperty("tools");
+    expect(answered).not.toHaveProperty("toolConfig");
+    expect(build(given, { modelId: "gemini-3-pro" })).toMatchObject({ tools: [{}], generationConfig: {} });
+  });
+
   test("GEMINI-3 a call that a newer model has not signed itself is marked so, the first of each reply", () => {
     const signatures = (modelId: string) => {
       const parts = contentsOf(build({ messages: ROUND }, { modelId })).flatMap((content) => content.parts);
@@ -300,6 +310,8 @@ describe("a request to gemini", () => {
     ]);
     const extended = gemini.extend(PROFILE, build({ messages: messages.slice(0, 3) }), messages.slice(3));
     expect(extended).toStrictEqual(whole);
+    const halves = gemini.extend(PROFILE, build({ messages: messages.slice(0, 4) }), messages.slice(4));
+    expect(halves).toStrictEqual(whole);
   });
 
   test("a request without contents cannot be extended", () => {

@@ -1,11 +1,12 @@
 /** Requests to OpenAI's two APIs and to Workers AI, word by word; the official SDK's types say what is legal. */
 import type { ChatCompletionCreateParamsStreaming } from "openai/resources/chat/completions";
-import type { ResponseCreateParamsStreaming } from "openai/resources/responses/responses";
+import type { ResponseCreateParamsStreaming, ResponseInputItem } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
 import { fitsStrict } from "../../src/adapters/openai/strict-schema.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
 import type { ContextMessage, ContextPart } from "../../src/memory/types.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
 
 const openai = adapterFor("openai");
 const responses = adapterFor("openai-responses");
@@ -120,8 +121,7 @@ describe("a whole request", () => {
         {
           role: "user",
           content: [
-            { type: "input_text", text: "Ann:" },
-            { type: "input_text", text: "What is this?" },
+            { type: "input_text", text: "Ann: What is this?" },
             { type: "input_image", detail: "auto", image_url: "data:image/png;base64,AAAA" },
             { type: "input_image", detail: "auto", image_url: "https://media.example/a.png" },
             { type: "input_file", filename: "a.pdf", file_data: "data:application/pdf;base64,BBBB" },
@@ -258,6 +258,10 @@ describe("options", () => {
       tools: [{ type: "web_search" }],
       tool_choice: "required",
     });
+    refuses(
+      () => responses.buildRequest({ ...RESPONSES, parameters: { tools: "all" } }, context()),
+      "`tools`",
+    );
     const both = responses.buildRequest(profile, context({ tools: TOOLS.slice(1) }));
     expect(both.tools).toMatchObject([{ name: "locate" }, { type: "web_search" }]);
   });
@@ -285,7 +289,7 @@ describe("options", () => {
     }
   });
 
-  test.each([
+  test.each<[JsonObject, boolean]>([
     [CLOSED, true],
     [LOOSE, false],
     [{ type: "object", properties: {}, additionalProperties: false }, true],
@@ -298,8 +302,48 @@ describe("options", () => {
       false,
     ],
     [{ anyOf: [CLOSED] }, false],
+    [{ ...CLOSED, required: ["city", "street"] }, false],
+    [{ ...CLOSED, properties: { city: { description: "Anything." } } }, false],
+    [{ ...CLOSED, properties: { city: { type: "array" } } }, false],
+    [{ ...CLOSED, properties: { city: { $ref: "#/$defs/c" } }, $defs: { c: CLOSED } }, true],
+    [
+      { ...CLOSED, properties: { city: { $ref: "#/$defs/c", description: "Its." } }, $defs: { c: CLOSED } },
+      false,
+    ],
   ])("a schema is strict only where all of it can be enforced: %j", (schema, expected) => {
     expect(fitsStrict(schema)).toBe(expected);
+  });
+});
+
+describe("patterns that look around, which the API refuses", () => {
+  const email = { type: "string", pattern: "^(?!\\.).+@", description: "Whose." };
+  const told = { type: "string", description: "Whose.\n\nPattern: ^(?!\\.).+@" };
+  const plain = { type: "string", pattern: "^(?:a|b)$" };
+  const schemaOf = (mail: JsonObject) => ({
+    type: "object",
+    properties: {
+      pattern: mail,
+      plain,
+      some: { type: "array", items: { anyOf: [mail, { type: "null" }] } },
+    },
+    required: ["pattern", "plain", "some"],
+    additionalProperties: false,
+  });
+
+  test("are told to the model in words, in tools and in structured output", () => {
+    const given = context({
+      tools: [{ name: "write", description: "Writes.", inputSchema: schemaOf(email) }],
+      output: { name: "answer", schema: schemaOf(email) },
+    });
+    const schema = schemaOf(told);
+    expect(openai.buildRequest(CHAT, given)).toMatchObject({
+      tools: [{ function: { parameters: schema } }],
+      response_format: { json_schema: { schema, strict: true } },
+    });
+    expect(responses.buildRequest(RESPONSES, given)).toMatchObject({
+      tools: [{ parameters: schema, strict: true }],
+      text: { format: { schema, strict: true } },
+    });
   });
 });
 
@@ -312,6 +356,27 @@ describe("media", () => {
     expect(openai.buildRequest(CHAT, user(file("audio/mpeg"))).messages).toEqual([{ role: "user", content }]);
     refuses(() => openai.buildRequest(CHAT, user(file("audio/ogg"))), "audio/ogg");
     refuses(() => responses.buildRequest(RESPONSES, user(file("audio/wav"))), "audio/wav");
+  });
+
+  test("the Responses API takes media that a tool gave back, Chat Completions refuse them", () => {
+    const messages: ContextMessage[] = [
+      { role: "assistant", content: "", toolCalls: [{ id: "c", name: "lookup", arguments: {} }] },
+      {
+        role: "tool",
+        content: "A map.",
+        parts: [{ type: "text", text: "A map." }, IMAGE],
+        toolCallId: "c",
+      },
+    ];
+    const output: ResponseInputItem.FunctionCallOutput["output"] = [
+      { type: "input_text", text: "A map." },
+      { type: "input_image", detail: "auto", image_url: "data:image/png;base64,AAAA" },
+    ];
+    expect(responses.buildRequest(RESPONSES, context({ messages })).input).toEqual([
+      expect.anything(),
+      { type: "function_call_output", call_id: "c", output },
+    ]);
+    refuses(() => openai.buildRequest(CHAT, context({ messages })), '"tool"');
   });
 
   test("what a provider cannot take is refused by its name", () => {

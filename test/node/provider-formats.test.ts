@@ -55,7 +55,7 @@ const CHECKS: FormatChecks[] = [
     kind: {
       profile: named("openai-responses").profile,
       media,
-      block: opaque.map((value) => ({ type: "reasoning", id: "rs", summary: [], encrypted_content: value })),
+      block: opaque.map((value) => ({ type: "web_search_call", id: value, status: "completed" })),
       callExtra: opaque.map((value) => ({ id: `fc_${value}` })),
       textExtra: fc.constantFrom({ phase: "commentary" }, { phase: "final_answer" }),
     },

@@ -218,7 +218,11 @@ describe("a stream of the Responses API", () => {
           const reply = replyOf(...output.map((item, n) => done(n, item)), completed(output));
           const kept = output.filter((_item, n) => kinds[n] !== "message" || texts[n] !== "");
           if (reply.native === undefined) expect(kept.every((item) => "arguments" in item)).toBe(true);
-          else expect(returned(reply)).toEqual(kept);
+          else {
+            const followed = kept.slice(0, kept.findLastIndex((item) => !("summary" in item)) + 1);
+            const nothing = [{ role: "assistant", content: "" }];
+            expect(returned(reply)).toEqual(followed.length === 0 ? nothing : followed);
+          }
         },
       ),
     );
@@ -320,6 +324,28 @@ describe("RESPONSES-2 what goes back", () => {
     const reply = replyOf(done(0, open), done(1, said("a", { phase: "final_answer" })), completed());
     expect(returned(reply)).toEqual([{ role: "assistant", content: "a", phase: "final_answer" }]);
     expect(returned(reply, { store: true })).toMatchObject([open, { id: "msg_1" }]);
+  });
+
+  test("reasoning that nothing follows stays behind, because the API would refuse it", () => {
+    expect(returned(replyOf(done(0, REASONING), completed()))).toEqual([{ role: "assistant", content: "" }]);
+    expect(returned(replyOf(done(0, CALL), done(1, REASONING), completed()))).toEqual([CALL]);
+  });
+
+  test("RESPONSES-3 who speaks is said once, before the first text that says something", () => {
+    const parts = [
+      { type: "text" as const, length: 0, extra: { id: "a", phase: "commentary" } },
+      { type: "text" as const, length: 3, extra: { id: "b" } },
+    ];
+    const messages = [
+      { role: "assistant" as const, name: "Ann", content: "Hi.", native: { ...PROFILE, parts } },
+    ];
+    const { input } = format.buildRequest(PROFILE, {
+      systemInstructions: [],
+      messages,
+      tools: [],
+      toolChoice: "auto",
+    });
+    expect(input).toMatchObject([{ content: [{ text: "" }] }, { content: [{ text: "Ann: Hi." }] }]);
   });
 
   test("tools that the provider runs are blocks, never calls of ours", () => {

@@ -1,7 +1,7 @@
 /** What holds of the requests of every format, whatever its words: a reader turns a body into what it says. */
 import fc from "fast-check";
 import { expect } from "vitest";
-import { nativeParts } from "../../src/adapters/native.ts";
+import { ownParts } from "../../src/adapters/native.ts";
 import type { FormatAdapter, ModelContext, ModelProfile } from "../../src/adapters/types.ts";
 import type { ContextMessage, ContextPart, Facts } from "../../src/memory/types.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
@@ -121,22 +121,14 @@ type Wanted =
 function wantedOf(checks: FormatChecks, message: ContextMessage): Wanted[] {
   const { role, content, parts, name, toolCalls = [] } = message;
   if (role === "tool") return [];
-  const native = nativeParts(message, checks.profile);
-  if (native === undefined) {
-    return [
-      ...(name === undefined || isSilent(message) ? [] : [textOf((checks.speaker ?? String)(name))]),
-      ...(parts ?? [{ type: "text" as const, text: content }]).map(wantedPart),
-      ...toolCalls.map((): Wanted => ({ type: "call" })),
-    ];
-  }
-  let read = 0;
-  return native.map((part): Wanted => {
-    if (part.type === "block") return part;
-    const extra = part.extra === undefined ? {} : { extra: part.extra };
-    if (part.type === "tool-call") return { type: "call", ...extra };
-    read += part.length;
-    return { type: "text", text: content.slice(read - part.length, read), ...extra };
-  });
+  const own = ownParts(message, checks.profile);
+  if (own !== undefined)
+    return own.map((part) => (part.type === "tool-call" ? { type: "call", extra: part.extra } : part));
+  return [
+    ...(name === undefined || isSilent(message) ? [] : [textOf((checks.speaker ?? String)(name))]),
+    ...(parts ?? [{ type: "text" as const, text: content }]).map(wantedPart),
+    ...toolCalls.map((): Wanted => ({ type: "call" })),
+  ];
 }
 
 /** A message without anything to send needs no speaker. */

@@ -11,6 +11,7 @@ import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { inBandError, modelError } from "../errors.ts";
 import type { ReplyReader } from "../reply-stream.ts";
 import type { FinishReason, ModelDelta, ModelError } from "../types.ts";
+import { RunningCounts } from "../usage.ts";
 import { ReplyBlocks } from "./blocks.ts";
 import { readUsage } from "./usage.ts";
 
@@ -42,9 +43,9 @@ const event = z.discriminatedUnion("type", [
 
 const KNOWN: ReadonlySet<unknown> = new Set(event.options.map(({ shape }) => shape.type.value));
 
-export class AnthropicReply implements ReplyReader {
+export class AnthropicReader implements ReplyReader {
   readonly #blocks = new ReplyBlocks();
-  #counts: JsonObject = {};
+  readonly #counts = new RunningCounts(readUsage);
   #messageId: string | undefined;
   #hasBegun = false;
   #stop: string | undefined;
@@ -78,7 +79,7 @@ export class AnthropicReply implements ReplyReader {
         return this.#blocks.end(data.index);
       case "message_delta":
         this.#stop = data.delta?.stop_reason ?? this.#stop;
-        return this.#count(data.usage);
+        return this.#counts.add(data.usage);
       case "message_stop":
         this.#isOver = true;
         if (this.#hasBegun) this.#stop ??= "end_turn";
@@ -109,22 +110,13 @@ export class AnthropicReply implements ReplyReader {
     return [
       ...(isNew ? [{ type: "message-id", id } as const] : []),
       ...(content ?? []).flatMap((block) => this.#blocks.whole(block)),
-      ...this.#count(usage),
+      ...this.#counts.add(usage),
     ];
   }
 
   #whole(whole: z.infer<typeof message>): ModelDelta[] | ModelError {
     this.#isOver = true;
     return this.#begin({ ...whole, stop_reason: whole.stop_reason ?? "end_turn" });
-  }
-
-  /** Later counts take the place of earlier ones, key by key. */
-  #count(given: JsonObject | null | undefined): ModelDelta[] {
-    if (!given) return [];
-    const known = Object.entries(given).filter(([, value]) => value !== null);
-    this.#counts = { ...this.#counts, ...Object.fromEntries(known) };
-    const usage = readUsage(this.#counts);
-    return usage === undefined ? [] : [{ type: "usage", usage }];
   }
 }
 
