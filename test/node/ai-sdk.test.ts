@@ -1,11 +1,11 @@
 /** The format `ai-sdk`: requests to language models, and what their replies say. */
 import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toCallOptions } from "../../src/adapters/ai-sdk/call-options.ts";
-import { adapterFor, ReplyAccumulator, type ReplyOutcome } from "../../src/adapters/index.ts";
-import type { ModelContext, ModelDelta, ModelProfile } from "../../src/adapters/types.ts";
+import { adapterFor, type ReplyOutcome } from "../../src/adapters/index.ts";
+import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
 import type { ContextMessage } from "../../src/memory/types.ts";
+import * as decoding from "../support/decoding.ts";
 
 const format = adapterFor("ai-sdk");
 const PROFILE: ModelProfile = { provider: "ai-sdk", modelId: "model" };
@@ -147,17 +147,8 @@ describe("a request to an AI SDK model", () => {
   });
 });
 
-function decode(...parts: unknown[]): ModelDelta[] {
-  const decoder = format.decoder();
-  const payloads = parts.map((part) => (typeof part === "string" ? part : JSON.stringify(part)));
-  return [...payloads.flatMap((payload) => decoder.push(payload)), ...decoder.end()];
-}
-
-function outcomeOf(...parts: unknown[]): ReplyOutcome {
-  const reply = new ReplyAccumulator("ai-sdk");
-  for (const delta of decode(...parts)) reply.add(delta);
-  return reply.outcome();
-}
+const decode = (...parts: unknown[]) => decoding.decode("ai-sdk", parts);
+const outcomeOf = (...parts: unknown[]) => decoding.outcomeOf("ai-sdk", parts);
 
 type Usage = Extract<LanguageModelV4StreamPart, { type: "finish" }>["usage"];
 const USAGE: Usage = {
@@ -234,37 +225,6 @@ describe("a reply of an AI SDK model", () => {
       },
       { type: "tool-call", toolCallId: "d", toolName: "lookup", input: {} },
     ]);
-  });
-
-  test("STREAM-1 STREAM-2 STREAM-4 cut off anywhere it is one typed error, and whole only with its finish", () => {
-    for (let length = 0; length <= PARTS.length; length++) {
-      const ends = decode(...PARTS.slice(0, length)).filter(
-        ({ type }) => type === "finish" || type === "error",
-      );
-      expect(ends).toHaveLength(1);
-      expect(ends[0]).toMatchObject(
-        length === PARTS.length
-          ? { type: "finish", reason: "tool_calls" }
-          : { type: "error", error: { category: "transient", retriable: true, provider: "ai-sdk" } },
-      );
-    }
-  });
-
-  test("any payloads at all give deltas that end in one finish or one error", () => {
-    const payload = fc.oneof(fc.constantFrom<unknown>(...PARTS), fc.jsonValue(), fc.string());
-    fc.assert(
-      fc.property(fc.array(payload), (payloads) => {
-        const deltas = decode(...payloads);
-        expect(["finish", "error"]).toContain(deltas.at(-1)?.type);
-        expect(deltas.filter(({ type }) => type === "finish" || type === "error")).toHaveLength(1);
-      }),
-    );
-  });
-
-  test("STREAM-3 what follows the finish is not read", () => {
-    expect(decode(finish("stop"), "garbage", { type: "error", error: "late" })).toEqual(
-      decode(finish("stop")),
-    );
   });
 
   test.each<[Unified, object]>([
