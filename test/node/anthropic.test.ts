@@ -1,19 +1,10 @@
 /** Anthropic: what the format sends. */
 import type Anthropic from "@anthropic-ai/sdk";
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
-import type { ContextMessage, ContextPart, Facts } from "../../src/memory/types.ts";
+import type { ContextMessage, ContextPart } from "../../src/memory/types.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
-import { documents, images } from "../support/context-histories.ts";
-import {
-  checkExtension,
-  checkRequests,
-  type FormatChecks,
-  type SentItem,
-  type SentMessage,
-} from "../support/format-checks.ts";
 
 type Body = Anthropic.MessageCreateParamsStreaming;
 
@@ -394,92 +385,7 @@ describe("a request to anthropic", () => {
     const halves = anthropic.extend(PROFILE, build({ messages: messages.slice(0, 4) }), messages.slice(4));
     expect(halves).toStrictEqual(whole);
   });
-
-  test("a request without messages cannot be extended", () => {
-    expect(() => anthropic.extend(PROFILE, { prompt: "hi" }, ROUND)).toThrowError(
-      expect.objectContaining({ code: "INVALID_INPUT" }),
-    );
-  });
 });
-
-describe("any valid history for anthropic", () => {
-  const block = fc.oneof(
-    fc.record({ type: fc.constant("thinking"), thinking: fc.string(), signature: fc.base64String() }),
-    fc.record({ type: fc.constant("redacted_thinking"), data: fc.base64String() }),
-    fc.record({
-      type: fc.constant("server_tool_use"),
-      id: fc.uuid(),
-      name: fc.constant("web_search"),
-      input: fc.constant({}),
-    }),
-  );
-  const checks: FormatChecks = {
-    format: anthropic,
-    profile: PROFILE,
-    kind: {
-      profile: PROFILE,
-      media: fc.oneof(images, documents),
-      block,
-      textExtra: fc.record({ citations: fc.array(fc.record({ cited_text: fc.string() }), { minLength: 1 }) }),
-      callExtra: fc.constant<Facts>({ caller: { type: "code_execution_20250825", tool_id: "s" } }),
-    },
-    key: "messages",
-    read,
-    id: /^[a-zA-Z0-9_-]{1,64}$/,
-    name: /^[a-zA-Z0-9_-]{1,128}$/,
-    alternates: true,
-  };
-
-  test("ANTHROPIC-1 ANTHROPIC-2 ANTHROPIC-3 nothing is lost, turns alternate, every result follows its call", () => {
-    checkRequests(checks);
-  });
-
-  test("ANTHROPIC-1 extend keeps the earlier request byte for byte", () => {
-    checkExtension(checks);
-  });
-});
-
-function read(body: JsonObject): SentMessage[] {
-  const { system } = body;
-  const instructions: SentMessage[] =
-    typeof system === "string" ? [{ role: "system", items: [{ type: "text", text: system }] }] : [];
-  return [
-    ...instructions,
-    ...messagesOf(body).map(({ role, content }): SentMessage => {
-      if (!Array.isArray(content)) throw new Error("content is no list");
-      return { role: String(role), items: content.filter(isJsonObject).map(readBlock) };
-    }),
-  ];
-}
-
-function readBlock(block: JsonObject): SentItem {
-  const { type, ...rest } = block;
-  switch (type) {
-    case "text": {
-      const { text, ...extra } = rest;
-      expect(String(text).trim()).not.toBe("");
-      return { type: "text", text: String(text), extra };
-    }
-    case "image":
-    case "document": {
-      const source = isJsonObject(rest.source) ? rest.source : {};
-      return { type: "media", source: String(source.data ?? source.url) };
-    }
-    case "tool_use": {
-      const { id, name, input, ...extra } = rest;
-      return { type: "call", id: String(id), name: String(name), arguments: input, extra };
-    }
-    case "tool_result":
-      return {
-        type: "result",
-        callId: String(rest.tool_use_id),
-        text: String(rest.content ?? ""),
-        failed: rest.is_error === true,
-      };
-    default:
-      return { type: "block", value: block };
-  }
-}
 
 function messagesOf({ messages }: JsonObject): JsonObject[] {
   if (!Array.isArray(messages)) throw new Error("no messages");

@@ -370,10 +370,4 @@ describe("RESPONSES-2 what goes back", () => {
     expect(format.extend(PROFILE, first, [result]).input).toEqual(expected);
     expect(format.buildRequest(PROFILE, { ...given, messages: [reply, result] }).input).toEqual(expected);
   });
-
-  test("a request without items cannot be continued", () => {
-    expect(() => format.extend(PROFILE, { messages: [] }, [])).toThrowError(
-      expect.objectContaining({ code: "INVALID_INPUT" }),
-    );
-  });
 });
