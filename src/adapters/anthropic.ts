@@ -1,8 +1,8 @@
 /**
  * Anthropic's Messages API.
  *
- * ANTHROPIC-1  Turns alternate and begin with a user's; blank texts are left out. A request that is extended keeps its
- *              turns as they are, and gets the new ones behind them.
+ * ANTHROPIC-1  Turns alternate, begin with a user's and end with one, unless calls wait for their results; blank texts
+ *              are left out. A request that is extended keeps its turns as they are, and gets the new ones behind them.
  * ANTHROPIC-2  All results of one reply stand first in the user's turn right behind it, and ids of calls are unique over
  *              the request, whatever ids the calls came with.
  * ANTHROPIC-3  A reply of the same model goes back in its own blocks, in order and unchanged.
@@ -17,7 +17,7 @@ import { unsupported } from "./native.ts";
 import { ReplyStream } from "./reply-stream.ts";
 import { continued, listOf, settings } from "./request.ts";
 import { checkChoice, checkNames, ownTools } from "./tools.ts";
-import { alternating, instructed, NO_MESSAGE, type Turn } from "./turns.ts";
+import { alternating, answerable, instructed, NO_MESSAGE, type Turn } from "./turns.ts";
 import type { FormatAdapter, ModelContext, ModelProfile, ToolSpec } from "./types.ts";
 
 /** What the request says itself, or joins with what the profile says. */
@@ -41,12 +41,12 @@ export const anthropicFormat: FormatAdapter = {
     const turns = toTurns(profile, messages);
     if (context.cache !== undefined)
       breakBehind(turns.slice(0, Math.max(0, context.cache.stableMessages - leading)));
-    const sent = toMessages(turns);
+    const asked = answerable(alternating(turns, OPENING), OPENING, messages.at(-1));
     return {
       model: profile.modelId,
       ...limit(profile),
       ...system(instructions, context),
-      messages: sent.length === 0 ? [{ role: "user", content: [OPENING] }] : sent,
+      messages: asked.map(toMessage),
       ...tools(profile, context),
       ...output(profile, context),
       ...streaming(profile),
@@ -55,14 +55,14 @@ export const anthropicFormat: FormatAdapter = {
   },
   extend(profile, request, messages) {
     const sent = listOf(request, "messages");
-    const turns = toTurns(profile, messages, sent);
-    return continued(request, "messages", toMessages(turns, roleOf(sent.at(-1))));
+    const turns = alternating(toTurns(profile, messages, sent), OPENING, roleOf(sent.at(-1)));
+    return continued(request, "messages", turns.map(toMessage));
   },
   decoder: () => new ReplyStream("anthropic", new AnthropicReader()),
 };
 
-function toMessages(turns: readonly Turn[], last?: Turn["role"]): JsonObject[] {
-  return alternating(turns, OPENING, last).map(({ role, blocks }) => ({ role, content: blocks }));
+function toMessage({ role, blocks }: Turn): JsonObject {
+  return { role, content: blocks };
 }
 
 function roleOf(message: Json | undefined): Turn["role"] | undefined {

@@ -5,7 +5,7 @@
 import { fingerprint } from "./text.ts";
 
 /** An id of letters, digits, `_` and `-`; one that had to be changed ends with a fingerprint of what it was. */
-export function plainId(id: string, limit: number): string {
+function plainId(id: string, limit: number): string {
   const plain = id.replace(/[^A-Za-z0-9_-]/gu, "_");
   const fits = plain === id && id !== "" && id.length <= limit;
   return fits ? id : `${plain.slice(0, limit - 9)}_${fingerprint(id)}`;

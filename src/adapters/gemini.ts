@@ -1,8 +1,8 @@
 /**
  * Google's Gemini API: the body of `generateContent` and `streamGenerateContent`.
  *
- * GEMINI-1  Turns alternate and begin with a user's; blank texts are left out. A request that is extended keeps its
- *           contents as they are, and gets the new ones behind them.
+ * GEMINI-1  Turns alternate, begin with a user's and end with one, unless calls wait for their results; blank texts are
+ *           left out. A request that is extended keeps its contents as they are, and gets the new ones behind them.
  * GEMINI-2  All results of one reply stand first in the user's content right behind it, in the order of their calls and
  *           under their names, and ids of calls are unique over the request, whatever ids the calls came with.
  * GEMINI-3  A reply of the same model goes back in its own parts, each with its own signature.
@@ -14,7 +14,7 @@ import { unsupported } from "./native.ts";
 import { ReplyStream } from "./reply-stream.ts";
 import { continued, listOf, settings } from "./request.ts";
 import { checkChoice, ownTools } from "./tools.ts";
-import { alternating, instructed, NO_MESSAGE, type Turn } from "./turns.ts";
+import { alternating, answerable, instructed, NO_MESSAGE, type Turn } from "./turns.ts";
 import type { FormatAdapter, ModelContext, ModelProfile, ToolSpec } from "./types.ts";
 
 /** What the request says itself, or joins with what the profile says. */
@@ -36,11 +36,11 @@ export const geminiFormat: FormatAdapter = {
   provider: "gemini",
   buildRequest(profile, context) {
     const { instructions, messages } = instructed("gemini", context);
-    const sent = toContents(toTurns(profile, messages));
+    const turns = alternating(toTurns(profile, messages), OPENING);
     const [beside, flat] = parameters(profile);
     const config = { ...flat, ...output(context) };
     return {
-      contents: sent.length === 0 ? [{ role: "user", parts: [OPENING] }] : sent,
+      contents: answerable(turns, OPENING, messages.at(-1)).map(toContent),
       ...(instructions === "" ? {} : { systemInstruction: { parts: [{ text: instructions }] } }),
       ...tools(profile, context),
       ...(Object.keys(config).length === 0 ? {} : { generationConfig: config }),
@@ -49,16 +49,14 @@ export const geminiFormat: FormatAdapter = {
   },
   extend(profile, request, messages) {
     const sent = listOf(request, "contents");
-    const turns = toTurns(profile, messages, sent);
-    return continued(request, "contents", toContents(turns, roleOf(sent.at(-1))));
+    const turns = alternating(toTurns(profile, messages, sent), OPENING, roleOf(sent.at(-1)));
+    return continued(request, "contents", turns.map(toContent));
   },
   decoder: () => new ReplyStream("gemini", new GeminiReader()),
 };
 
-function toContents(turns: readonly Turn[], last?: Turn["role"]): JsonObject[] {
-  return alternating(turns, OPENING, last).map(({ role, blocks }) => {
-    return { role: role === "user" ? "user" : "model", parts: blocks };
-  });
+function toContent({ role, blocks }: Turn): JsonObject {
+  return { role: role === "user" ? "user" : "model", parts: blocks };
 }
 
 function roleOf(content: Json | undefined): Turn["role"] | undefined {

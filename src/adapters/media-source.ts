@@ -33,6 +33,11 @@ export function mediaUrl(media: ResolvedMedia): string {
   return "url" in media ? media.url : `data:${media.mediaType};base64,${media.base64}`;
 }
 
+/** The name of a file given by value; providers that want one go by its ending. */
+export function fileName({ name }: MediaPart, mediaType: string): string {
+  return name ?? (mediaType === "application/pdf" ? "file.pdf" : "file");
+}
+
 /** Whether a message has more than text; throws `UNSUPPORTED` where its speaker can send text only. */
 export function hasMedia(provider: ProviderId, { role, parts = [] }: ContextMessage): boolean {
   if (parts.every(({ type }) => type === "text")) return false;

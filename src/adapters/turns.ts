@@ -79,3 +79,10 @@ export function alternating(turns: readonly Turn[], opening: JsonObject, last?: 
   const needsOpening = joined[0]?.role === "assistant" && last !== "user";
   return needsOpening ? [{ role: "user", blocks: [opening] }, ...joined] : joined;
 }
+
+/** What a model is asked to answer ends with a user's turn, or with calls whose results are still to come. */
+export function answerable(turns: readonly Turn[], opening: JsonObject, last?: ContextMessage): Turn[] {
+  const isWaiting = last?.toolCalls !== undefined && last.toolCalls.length > 0;
+  const isAsked = isWaiting || turns.at(-1)?.role === "user";
+  return isAsked ? [...turns] : [...turns, { role: "user", blocks: [opening] }];
+}

@@ -12,7 +12,7 @@ export interface Recording {
 }
 
 /** `DRAMATIS_DATA`, else the folder beside the checkout. */
-export const DATA = process.env.DRAMATIS_DATA ?? join(import.meta.dirname, "../../../shared/data");
+const DATA = process.env.DRAMATIS_DATA ?? join(import.meta.dirname, "../../../shared/data");
 
 const ROOT = join(DATA, "provider-streams");
 

@@ -7,9 +7,10 @@ import {
   resolveProvider,
   workersAIAdapter,
 } from "../../src/adapters/index.ts";
-import { type ModelContext, type ModelProfile, PROVIDERS } from "../../src/adapters/types.ts";
+import { type ModelProfile, PROVIDERS } from "../../src/adapters/types.ts";
 import type { ContextMessage } from "../../src/memory/types.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
+import { context } from "../support/contexts.ts";
 
 const openai = adapterFor("openai");
 const workersAI = adapterFor("workers-ai");
@@ -32,10 +33,6 @@ const ROUND: ContextMessage[] = [
   { role: "tool", content: "sun", toolCallId: "b", name: "lookup" },
   { role: "assistant", content: "Rain and sun." },
 ];
-
-function context(given: Partial<ModelContext> = {}): ModelContext {
-  return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };
-}
 
 function messagesOf(request: JsonObject): JsonObject[] {
   const { messages } = request;

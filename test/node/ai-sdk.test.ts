@@ -5,16 +5,13 @@ import { toCallOptions } from "../../src/adapters/ai-sdk/call-options.ts";
 import { adapterFor, type ReplyOutcome } from "../../src/adapters/index.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
 import type { ContextMessage } from "../../src/memory/types.ts";
+import { context } from "../support/contexts.ts";
 import * as decoding from "../support/decoding.ts";
 
 const format = adapterFor("ai-sdk");
 const PROFILE: ModelProfile = { provider: "ai-sdk", modelId: "model" };
 const SCHEMA = { type: "object", properties: { city: { type: "string" } } } as const;
 const TOOL = { name: "lookup", description: "Looks it up.", inputSchema: SCHEMA };
-
-function context(given: Partial<ModelContext> = {}): ModelContext {
-  return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };
-}
 
 const ROUND: ContextMessage[] = [
   { role: "user", content: "Weather?", name: "Ann" },

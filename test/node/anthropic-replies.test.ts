@@ -203,13 +203,13 @@ describe("a reply of anthropic", () => {
         };
         const messages: ContextMessage[] = [{ role: "user", content: "?" }, reply];
         const context = { systemInstructions: [], messages, tools: [], toolChoice: "auto" } as const;
-        const request = adapterFor("anthropic").buildRequest(PROFILE, context);
+        const { messages: sent } = adapterFor("anthropic").buildRequest(PROFILE, context);
         // Plain texts without anything between them may be one.
         if (native !== undefined)
-          expect(request.messages).toEqual([
-            expect.anything(),
-            { role: "assistant", content: content.filter(isKept) },
-          ]);
+          expect(Array.isArray(sent) && sent[1]).toEqual({
+            role: "assistant",
+            content: content.filter(isKept),
+          });
       }),
       { numRuns: 150 },
     );

@@ -5,6 +5,7 @@ import { adapterFor } from "../../src/adapters/index.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
 import type { ContextMessage, ContextPart } from "../../src/memory/types.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
+import { context, expectUnsupported } from "../support/contexts.ts";
 
 type Body = Anthropic.MessageCreateParamsStreaming;
 
@@ -12,10 +13,6 @@ const anthropic = adapterFor("anthropic");
 const PROFILE: ModelProfile = { provider: "anthropic", modelId: "claude-test" };
 const SCHEMA = { type: "object", properties: { city: { type: "string" } } } as const;
 const LOOKUP = { name: "lookup", description: "Looks it up.", inputSchema: { ...SCHEMA } };
-
-function context(given: Partial<ModelContext> = {}): ModelContext {
-  return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };
-}
 
 function build(given: Partial<ModelContext>, parameters?: JsonObject): JsonObject {
   return anthropic.buildRequest(
@@ -165,6 +162,13 @@ describe("a request to anthropic", () => {
       { type: "tool_result", tool_use_id: "c", content: "The tool failed.", is_error: true },
     ];
     expect(messagesOf(build({ messages })).at(-1)).toStrictEqual({ role: "user", content: results });
+  });
+
+  test("ANTHROPIC-1 a reply that is the last is not continued: a user's turn stands behind it", () => {
+    const reply: ContextMessage = { role: "assistant", content: "Hello. " };
+    const roles = (...messages: ContextMessage[]) => messagesOf(build({ messages })).map(({ role }) => role);
+    expect(roles(user("Hi."), reply)).toEqual(["user", "assistant", "user"]);
+    expect(roles(user("Hi."), reply, ...ROUND.slice(1, 2))).toEqual(["user", "assistant"]);
   });
 
   test.each([
@@ -361,8 +365,9 @@ describe("a request to anthropic", () => {
         ],
       },
     };
-    const request = build({ messages: [user("ok?"), reply], cache: { key: "c", stableMessages: 2 } });
-    expect(messagesOf(request).at(-1)?.content).toStrictEqual([
+    const messages = [user("ok?"), reply, user("Why?")];
+    const request = build({ messages, cache: { key: "c", stableMessages: 2 } });
+    expect(messagesOf(request)[1]?.content).toStrictEqual([
       { type: "text", text: "Yes.", cache_control: { type: "ephemeral" } },
       thinking,
     ]);
@@ -399,10 +404,4 @@ function blocksOf(body: JsonObject, type: string): JsonObject[] {
 
 function countOf(body: JsonObject, key: string): number {
   return JSON.stringify(body).split(`"${key}"`).length - 1;
-}
-
-function expectUnsupported(build: () => unknown, message: RegExp): void {
-  expect(build).toThrowError(
-    expect.objectContaining({ code: "UNSUPPORTED", message: expect.stringMatching(message) }),
-  );
 }

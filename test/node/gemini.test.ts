@@ -5,6 +5,7 @@ import { adapterFor } from "../../src/adapters/index.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
 import type { ContextMessage, ContextPart } from "../../src/memory/types.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
+import { context, expectUnsupported } from "../support/contexts.ts";
 import { readRequest } from "../support/request-readers.ts";
 
 /** The body of `generateContent`. The client's own types describe what it is made of, enumerations by their names. */
@@ -27,10 +28,6 @@ const gemini = adapterFor("gemini");
 const PROFILE: ModelProfile = { provider: "gemini", modelId: "gemini-2.5-test" };
 const SCHEMA = { type: "object", properties: { city: { type: "string" } } };
 const LOOKUP = { name: "lookup", description: "Looks it up.", inputSchema: SCHEMA };
-
-function context(given: Partial<ModelContext> = {}): ModelContext {
-  return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };
-}
 
 function build(given: Partial<ModelContext>, profile: Partial<ModelProfile> = {}): JsonObject {
   return gemini.buildRequest({ ...PROFILE, ...profile }, context(given));
@@ -157,6 +154,13 @@ describe("a request to gemini", () => {
       role: "user",
       parts: [{ functionResponse: response }],
     });
+  });
+
+  test("GEMINI-1 a reply that is the last is not continued: a user's turn stands behind it", () => {
+    const reply: ContextMessage = { role: "assistant", content: "Hello. " };
+    const roles = (...messages: ContextMessage[]) => contentsOf(build({ messages })).map(({ role }) => role);
+    expect(roles(user("Hi."), reply)).toEqual(["user", "model", "user"]);
+    expect(roles(user("Hi."), reply, ...ROUND.slice(1, 2))).toEqual(["user", "model"]);
   });
 
   test.each([
@@ -310,10 +314,4 @@ describe("a request to gemini", () => {
 function contentsOf({ contents }: JsonObject): JsonObject[] {
   if (!Array.isArray(contents)) throw new Error("no contents");
   return contents.filter(isJsonObject);
-}
-
-function expectUnsupported(build: () => unknown, message: RegExp): void {
-  expect(build).toThrowError(
-    expect.objectContaining({ code: "UNSUPPORTED", message: expect.stringMatching(message) }),
-  );
 }

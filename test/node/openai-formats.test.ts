@@ -7,6 +7,7 @@ import { fitsStrict } from "../../src/adapters/openai/strict-schema.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
 import type { ContextMessage, ContextPart } from "../../src/memory/types.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
+import { context, expectUnsupported } from "../support/contexts.ts";
 
 const openai = adapterFor("openai");
 const responses = adapterFor("openai-responses");
@@ -54,10 +55,6 @@ const MESSAGES: ContextMessage[] = [
   { role: "tool", content: "rain", toolCallId: "toolu:1", name: "lookup" },
   { role: "tool", content: "sun", toolCallId: "c2", name: "locate" },
 ];
-
-function context(given: Partial<ModelContext> = {}): ModelContext {
-  return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };
-}
 
 const FULL = context({
   systemInstructions: ["Be brief.", "Be kind."],
@@ -208,7 +205,10 @@ describe("a whole request", () => {
       stream: false,
       response_format: { type: "json_schema", json_schema: CLOSED },
     });
-    refuses(() => workersAI.buildRequest(WORKERS_AI, { ...asked, toolChoice: "auto" }), "offers tools");
+    expectUnsupported(
+      () => workersAI.buildRequest(WORKERS_AI, { ...asked, toolChoice: "auto" }),
+      "offers tools",
+    );
   });
 });
 
@@ -258,7 +258,7 @@ describe("options", () => {
       tools: [{ type: "web_search" }],
       tool_choice: "required",
     });
-    refuses(
+    expectUnsupported(
       () => responses.buildRequest({ ...RESPONSES, parameters: { tools: "all" } }, context()),
       "`tools`",
     );
@@ -283,8 +283,8 @@ describe("options", () => {
       [workersAI, WORKERS_AI],
     ] as const) {
       const ask = (given: Partial<ModelContext>) => () => format.buildRequest(profile, context(given));
-      refuses(ask({ toolChoice: "required" }), "none is offered");
-      refuses(ask({ tools: TOOLS, toolChoice: { name: "other" } }), '"other"');
+      expectUnsupported(ask({ toolChoice: "required" }), "none is offered");
+      expectUnsupported(ask({ tools: TOOLS, toolChoice: { name: "other" } }), '"other"');
       expect(ask({ tools: TOOLS, toolChoice: "required" })()).toMatchObject({ tool_choice: "required" });
     }
   });
@@ -351,11 +351,21 @@ describe("media", () => {
   const user = (part: ContextPart) => context({ messages: [{ role: "user", content: "", parts: [part] }] });
   const file = (mediaType: string): ContextPart => ({ type: "file", source: { base64: "AA" }, mediaType });
 
+  test("a file by value has a name, whose ending says what it is", () => {
+    const pdf = user(file("application/pdf"));
+    expect(openai.buildRequest(CHAT, pdf).messages).toMatchObject([
+      { content: [{ file: { filename: "file.pdf" } }] },
+    ]);
+    expect(responses.buildRequest(RESPONSES, pdf).input).toMatchObject([
+      { content: [{ filename: "file.pdf" }] },
+    ]);
+  });
+
   test("sound is sent as sound where it can be", () => {
     const content = [{ type: "input_audio", input_audio: { data: "AA", format: "mp3" } }];
     expect(openai.buildRequest(CHAT, user(file("audio/mpeg"))).messages).toEqual([{ role: "user", content }]);
-    refuses(() => openai.buildRequest(CHAT, user(file("audio/ogg"))), "audio/ogg");
-    refuses(() => responses.buildRequest(RESPONSES, user(file("audio/wav"))), "audio/wav");
+    expectUnsupported(() => openai.buildRequest(CHAT, user(file("audio/ogg"))), "audio/ogg");
+    expectUnsupported(() => responses.buildRequest(RESPONSES, user(file("audio/wav"))), "audio/wav");
   });
 
   test("the Responses API takes media that a tool gave back, Chat Completions refuse them", () => {
@@ -376,21 +386,24 @@ describe("media", () => {
       expect.anything(),
       { type: "function_call_output", call_id: "c", output },
     ]);
-    refuses(() => openai.buildRequest(CHAT, context({ messages })), '"tool"');
+    expectUnsupported(() => openai.buildRequest(CHAT, context({ messages })), '"tool"');
   });
 
   test("what a provider cannot take is refused by its name", () => {
     const remote: ContextPart = { type: "file", source: { url: "https://media.example/a.pdf" } };
-    refuses(() => openai.buildRequest(CHAT, user(remote)), "a file by its address");
-    refuses(() => openai.buildRequest(CHAT, user(file("video/mp4"))), "video");
-    refuses(() => responses.buildRequest(RESPONSES, user(file("video/mp4"))), "video/mp4");
-    refuses(() => workersAI.buildRequest(WORKERS_AI, user(PDF)), "files");
+    expectUnsupported(() => openai.buildRequest(CHAT, user(remote)), "a file by its address");
+    expectUnsupported(() => openai.buildRequest(CHAT, user(file("video/mp4"))), "video");
+    expectUnsupported(() => responses.buildRequest(RESPONSES, user(file("video/mp4"))), "video/mp4");
+    expectUnsupported(() => workersAI.buildRequest(WORKERS_AI, user(PDF)), "files");
     const picture: ContextPart = { type: "image", source: { url: "https://media.example/a.png" } };
-    refuses(() => workersAI.buildRequest(WORKERS_AI, user(picture)), "by its address");
-    refuses(() => openai.buildRequest(CHAT, user({ type: "image", source: { base64: "AA" } })), "media type");
+    expectUnsupported(() => workersAI.buildRequest(WORKERS_AI, user(picture)), "by its address");
+    expectUnsupported(
+      () => openai.buildRequest(CHAT, user({ type: "image", source: { base64: "AA" } })),
+      "media type",
+    );
     const told: ContextMessage = { role: "assistant", content: "", parts: [IMAGE] };
     for (const [format, profile] of [[openai, CHAT] as const, [responses, RESPONSES] as const]) {
-      refuses(() => format.buildRequest(profile, context({ messages: [told] })), '"assistant"');
+      expectUnsupported(() => format.buildRequest(profile, context({ messages: [told] })), '"assistant"');
     }
     expect(responses.buildRequest(RESPONSES, user(remote)).input).toEqual([
       { role: "user", content: [{ type: "input_file", file_url: "https://media.example/a.pdf" }] },
@@ -433,9 +446,3 @@ describe("replies on their way back", () => {
     ]);
   });
 });
-
-function refuses(build: () => unknown, what: string): void {
-  expect(build).toThrowError(
-    expect.objectContaining({ code: "UNSUPPORTED", message: expect.stringContaining(what) }),
-  );
-}

@@ -2,7 +2,7 @@
 import type { ContextMessage, ContextPart, ToolCall } from "../../memory/types.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
 import { CallIds } from "../call-ids.ts";
-import { hasMedia, mediaUrl, resolveMedia } from "../media-source.ts";
+import { fileName, hasMedia, mediaUrl, resolveMedia } from "../media-source.ts";
 import { NAME_LENGTH, plainName } from "../names.ts";
 import { unsupported } from "../native.ts";
 import { attributed } from "../speaker.ts";
@@ -82,5 +82,5 @@ function toInput(part: ContextPart): JsonObject {
   if (/^(?:audio|video)\//i.test(kind)) throw unsupported(PROVIDER, `media of the type "${kind}"`);
   return "url" in media
     ? { type: "input_file", file_url: media.url }
-    : { type: "input_file", filename: part.name ?? "file", file_data: mediaUrl(media) };
+    : { type: "input_file", filename: fileName(part, media.mediaType), file_data: mediaUrl(media) };
 }

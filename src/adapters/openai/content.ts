@@ -1,7 +1,7 @@
 /** What a user sent, as the content of a Chat Completions message. Pure. */
 import type { ContextMessage } from "../../memory/types.ts";
 import type { Json, JsonObject } from "../../shared/json.ts";
-import { hasMedia, type MediaPart, mediaUrl, resolveMedia } from "../media-source.ts";
+import { fileName, hasMedia, type MediaPart, mediaUrl, resolveMedia } from "../media-source.ts";
 import { unsupported } from "../native.ts";
 import type { ProviderId } from "../types.ts";
 
@@ -28,7 +28,10 @@ export const openaiMedia: ChatMedia = {
     const [kind, subtype = ""] = media.mediaType.toLowerCase().split(";")[0]?.split("/") ?? [];
     if (kind === "video") throw unsupported("openai", "video");
     if (kind !== "audio") {
-      return { type: "file", file: { filename: part.name ?? "file", file_data: mediaUrl(media) } };
+      return {
+        type: "file",
+        file: { filename: fileName(part, media.mediaType), file_data: mediaUrl(media) },
+      };
     }
     const format = AUDIO_FORMATS.get(subtype);
     if (format !== undefined) return { type: "input_audio", input_audio: { data: media.base64, format } };
