@@ -15,7 +15,7 @@ export interface Measured extends Pick<Reading, "provider" | "system"> {
   latency: number[];
 }
 
-async function measure(): Promise<Measured[]> {
+export async function measure(): Promise<Measured[]> {
   const measured = READINGS.map((reading) => ({
     reading,
     stream: replyStream(reading.provider),
