@@ -8,8 +8,10 @@ import { readFileSync } from "node:fs";
 const ENTRIES = {
   ".": "index",
   "./client": "client/index",
+  "./ai-sdk": "client/ai-sdk/index",
   "./react": "client/react/use-conversation",
   "./adapters": "adapters/index",
+  "./engine": "engine/index",
 };
 
 /** What the dependencies ask for; the checkout brings a Node of its own. */

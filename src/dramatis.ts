@@ -6,6 +6,10 @@ import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
 import { createModelGateway, secretsOf } from "./adapters/gateway.ts";
 import { adapterFor } from "./adapters/lookup.ts";
+import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
+import { type HostGuardOptions, HostGuards } from "./adapters/resilience/host-guards.ts";
+import type { Interceptor } from "./adapters/resilience/interceptors.ts";
+import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/trusted-hosts.ts";
 import type { ModelGateway, ModelProfile } from "./adapters/types.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import type { CreateAgent } from "./agents/agent/api.ts";
@@ -14,6 +18,7 @@ import { allowAll, type Gate } from "./agents/conversation/planning/gate.ts";
 import { type ExecutorService, serviceExecutor } from "./agents/executor/client.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { AttachmentStore } from "./attachments/attachment-store.ts";
+import { D1Definitions } from "./directory/d1-definitions.ts";
 import { D1Directory } from "./directory/d1-directory.ts";
 import { D1DeadLetters, type DeadLetterDirectory } from "./directory/dead-letters.ts";
 import type { Directory } from "./directory/directory.ts";
@@ -21,11 +26,14 @@ import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { type Authorize, defaultAuthorize, type LocalEnv } from "./http/authorize.ts";
 import type { CorsOptions } from "./http/cors.ts";
 import { checkJwtConfiguration, isJwtConfigured, type JwtEnv } from "./http/jwt.ts";
+import { Catalogue } from "./library/catalogue.ts";
 import type { Library } from "./library/define.ts";
-import { CodeRegistry } from "./library/registry.ts";
+import { PublishedCode } from "./library/published-code.ts";
+import { CodeRegistry, type Registry } from "./library/registry.ts";
+import { VersionedRegistry } from "./library/versioned-registry.ts";
 import { durableActors } from "./ports/workers/actor-directory.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
-import { systemClock } from "./ports/workers/system.ts";
+import { systemClock, systemIds } from "./ports/workers/system.ts";
 import { DramatisError, type Result } from "./shared/errors.ts";
 import { completeLimits, type Limits } from "./shared/limits.ts";
 import type { Principal } from "./shared/principal.ts";
@@ -35,7 +43,7 @@ export interface DramatisEnv extends ModelEnvironment, LocalEnv, JwtEnv {
   Conversation: DurableObjectNamespace;
   Agent: DurableObjectNamespace;
   Executor: ExecutorService;
-  /** The directory; without it everything works but lists. */
+  /** The directory and the registry; without it everything works but lists and libraries by API. */
   DB?: D1Database;
   /** Attachments; without it what users say is text. */
   BUCKET?: R2Bucket;
@@ -60,6 +68,13 @@ export interface DramatisOptions {
     gateway?: (env: DramatisEnv) => ModelGateway;
     /** The AI SDK's models by their ids, for profiles of the provider `ai-sdk`; `undefined` for an unknown id. */
     languageModels?: (modelId: string, env: DramatisEnv) => LanguageModelV4 | undefined;
+    /**
+     * Hosts that may get keys, and to which model profiles by API may point, beside the providers' own, those of `*_BASE_URL` and those of profiles in the libraries:
+     * `host`, `host:port`, or with `http://` before it where it is not HTTPS.
+     */
+    allowedHosts?: string[];
+    /** What stands between the actors of an isolate and the hosts of models, and around every call. */
+    resilience?: HostGuardOptions & { interceptors?: readonly Interceptor[] };
   };
   /** How much a caller may do; absent = the defaults of `Limits`. */
   limits?: Limits;
@@ -71,8 +86,6 @@ export interface DramatisOptions {
   agents?: (CreateAgent & { tenant?: string })[];
 }
 
-type Models = NonNullable<DramatisOptions["models"]>;
-
 /**
  * The Worker of an application. Export its classes under their own names, and its handler as the default.
  *
@@ -82,10 +95,20 @@ type Models = NonNullable<DramatisOptions["models"]>;
  * export default app.handler;
  */
 export function dramatis(options: DramatisOptions) {
-  const registry = new CodeRegistry(options.libraries);
+  const code = new CodeRegistry(options.libraries);
+  const published = new PublishedCode(code);
+  const definitions = (env: DramatisEnv) => (env.DB === undefined ? null : new D1Definitions(env.DB));
+  const registry = (env: DramatisEnv, tenant: string): Registry => {
+    const store = definitions(env);
+    return store === null ? code : new VersionedRegistry({ code, published, store }, tenant);
+  };
   const directory = (env: DramatisEnv): Directory | null =>
     env.DB === undefined ? null : new D1Directory(env.DB);
   const limits = completeLimits(options.limits);
+  const trusted = (env: DramatisEnv) => hostsOf(options, env);
+  const { interceptors = [], ...guardOptions } = options.models?.resilience ?? {};
+  const guards = new HostGuards(systemClock, guardOptions);
+  const guarded = (gateway: ModelGateway) => guardGateway(gateway, { guards, interceptors, ids: systemIds });
   const deadLetters = (env: DramatisEnv): DeadLetterDirectory | null =>
     env.DB === undefined ? null : new D1DeadLetters(env.DB);
   const attachments = (env: DramatisEnv): AttachmentStore | null =>
@@ -96,8 +119,17 @@ export function dramatis(options: DramatisOptions) {
     directory: (env) => directory(env) ?? unavailable(),
     deadLetters: (env) => deadLetters(env) ?? unavailable(),
     attachments: (env) => attachments(env) ?? noBucket(),
+    libraries: (env) => ({
+      catalogue: new Catalogue({ code, published, store: definitions(env) }),
+      authoring: (tenant) => ({
+        registry: registry(env, tenant),
+        code,
+        mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
+      }),
+    }),
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
+      trusted(env);
       await checkExecutor(env);
       await seed(env, options.agents ?? []);
     },
@@ -107,7 +139,7 @@ export function dramatis(options: DramatisOptions) {
   });
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
-      gateway: options.models?.gateway ?? ((env) => builtInGateway(env, options.models)),
+      gateway: (env) => guarded(options.models?.gateway?.(env) ?? builtInGateway(env, options, trusted)),
       executor: (env) => serviceExecutor(env.Executor),
       actors: durableActors,
       directory,
@@ -115,6 +147,7 @@ export function dramatis(options: DramatisOptions) {
       attachments,
       adapters: adapterFor,
       gate: options.gate ?? allowAll,
+      clientToolTimeoutMs: limits.clientToolMs,
       ...(limits.turns === false ? {} : { turnLimit: limits.turns }),
     }),
     Agent: createAgentClass<DramatisEnv & Cloudflare.Env>({
@@ -123,19 +156,43 @@ export function dramatis(options: DramatisOptions) {
       directory,
       deadLetters,
     }),
-    Executor: createExecutorClass(registry, systemClock),
+    Executor: createExecutorClass(code, systemClock),
     handler: { fetch: http.fetch } satisfies HttpApp<DramatisEnv>,
   };
 }
 
-function builtInGateway(env: DramatisEnv, { languageModels }: Models = {}): ModelGateway {
-  return createModelGateway({
+/** Where keys may go. Throws `INVALID_INPUT` for a host that is none. */
+function hostsOf({ libraries, models = {} }: DramatisOptions, env: DramatisEnv): TrustedHost[] {
+  const { default: fallback, allowedHosts } = models;
+  const profiles = libraries.flatMap(({ modelProfiles }) =>
+    modelProfiles.map(({ definition }) => definition),
+  );
+  return trustedHosts({
+    env,
+    profiles: fallback === undefined ? profiles : [...profiles, fallback],
+    ...(allowedHosts === undefined ? {} : { allowedHosts }),
+  });
+}
+
+/** Made anew for each call: a host that is none then fails the call, with what to change, and not the actor. */
+function builtInGateway(
+  env: DramatisEnv,
+  { models: { languageModels } = {} }: DramatisOptions,
+  trusted: (env: DramatisEnv) => readonly TrustedHost[],
+): ModelGateway {
+  const ports = {
     secret: secretsOf(env),
-    fetch: (input, init) => fetch(input, init),
+    fetch: (input: string, init: RequestInit) => fetch(input, init),
     clock: systemClock,
     ...(env.AI === undefined ? {} : { ai: env.AI }),
-    ...(languageModels === undefined ? {} : { languageModel: (modelId) => languageModels(modelId, env) }),
-  });
+    ...(languageModels === undefined
+      ? {}
+      : { languageModel: (modelId: string) => languageModels(modelId, env) }),
+  };
+  return {
+    stream: (request, signal) =>
+      createModelGateway({ ...ports, trustedHosts: trusted(env) }).stream(request, signal),
+  };
 }
 
 /** Throws `UNAVAILABLE`, naming what to configure, unless tools can be run: an empty batch must come back. */

@@ -65,6 +65,7 @@ export {
   type ToolCall,
 } from "./memory/types.ts";
 export { type BuildContextOptions, buildWorkingContext, WorkingContext } from "./memory/working-context.ts";
+export { DurableSqlDatabase } from "./ports/workers/durable-sql-database.ts";
 export {
   DramatisError,
   type ErrorCode,

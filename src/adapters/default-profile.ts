@@ -1,7 +1,8 @@
 /** Which model answers where a persona names none, decided by the environment alone. */
 import { DramatisError } from "../shared/errors.ts";
+import { httpProvider } from "./gateway/http-providers.ts";
 import { resolveProvider } from "./lookup.ts";
-import type { ModelProfile } from "./types.ts";
+import type { ModelProfile, ProviderId } from "./types.ts";
 
 /** The variables that decide; a blank one counts as absent. */
 export interface ModelEnvironment {
@@ -10,21 +11,33 @@ export interface ModelEnvironment {
   OPENAI_API_KEY?: string;
   /** Base URL of a compatible server. */
   OPENAI_BASE_URL?: string;
+  ANTHROPIC_API_KEY?: string;
+  ANTHROPIC_BASE_URL?: string;
+  GEMINI_API_KEY?: string;
+  GEMINI_BASE_URL?: string;
+  /** Hosts that may get keys beside the providers' own, separated by commas. */
+  DRAMATIS_MODEL_HOSTS?: string;
 }
 
 export const OFFLINE_PROFILE: ModelProfile = { provider: "offline", modelId: "offline-1" };
 
-const OPENAI_MODEL = "gpt-4.1-mini";
+/** The providers that a key or a base URL chooses, in this order, each with the model that then answers. */
+const CHOICES = [
+  ["openai", "gpt-4.1-mini"],
+  ["anthropic", "claude-haiku-5-5"],
+  ["gemini", "gemini-3.8-flash"],
+] as const satisfies [ProviderId, string][];
 const WORKERS_AI_MODEL = "@cf/meta/llama-3.3-70b-instruct-fp8-fast";
 
 /**
- * `DRAMATIS_MODEL` if it is set; else OpenAI if its key or base URL is; else Workers AI if it is bound; else the offline
- * model. Throws `INVALID_INPUT` for a `DRAMATIS_MODEL` that cannot be used.
+ * `DRAMATIS_MODEL` if it is set; else OpenAI, Anthropic or Gemini, the first whose key or base URL is; else Workers AI if
+ * it is bound; else the offline model. Throws `INVALID_INPUT` for a `DRAMATIS_MODEL` that cannot be used.
  */
 export function defaultModelProfile(env: ModelEnvironment, hasAiBinding: boolean): ModelProfile {
   const chosen = env.DRAMATIS_MODEL?.trim();
   if (chosen) return chosenProfile(chosen, env);
-  if (env.OPENAI_API_KEY?.trim() || baseUrl(env) !== undefined) return openai(OPENAI_MODEL, env);
+  const choice = CHOICES.find(([provider]) => isSetUp(provider, env));
+  if (choice !== undefined) return profileOf(choice[0], choice[1], env);
   if (hasAiBinding) return { provider: "workers-ai", modelId: WORKERS_AI_MODEL };
   return OFFLINE_PROFILE;
 }
@@ -36,24 +49,31 @@ function chosenProfile(chosen: string, env: ModelEnvironment): ModelProfile {
   if (slash < 1 || modelId === "") {
     throw new DramatisError(
       "INVALID_INPUT",
-      `DRAMATIS_MODEL must be "provider/model", such as "openai/${OPENAI_MODEL}"; it is "${chosen}".`,
+      `DRAMATIS_MODEL must be "provider/model", such as "${CHOICES[0].join("/")}"; it is "${chosen}".`,
     );
   }
-  const provider = resolveProvider(name);
-  if (name === "local" && baseUrl(env) === undefined) {
+  const profile = profileOf(resolveProvider(name), modelId, env);
+  if (name === "local" && profile.baseUrl === undefined) {
     throw new DramatisError(
       "INVALID_INPUT",
       "A local model needs the address of its server: set OPENAI_BASE_URL.",
     );
   }
-  return provider === "openai" ? openai(modelId, env) : { provider, modelId };
+  return profile;
 }
 
-function openai(modelId: string, env: ModelEnvironment): ModelProfile {
-  const url = baseUrl(env);
-  return { provider: "openai", modelId, ...(url === undefined ? {} : { baseUrl: url }) };
+function isSetUp(provider: ProviderId, env: ModelEnvironment): boolean {
+  const { keyName, baseUrlName } = httpProvider(provider) ?? {};
+  return read(env, keyName) !== "" || read(env, baseUrlName) !== "";
 }
 
-function baseUrl({ OPENAI_BASE_URL }: ModelEnvironment): string | undefined {
-  return OPENAI_BASE_URL?.trim().replace(/\/+$/, "") || undefined;
+function profileOf(provider: ProviderId, modelId: string, env: ModelEnvironment): ModelProfile {
+  const baseUrl = read(env, httpProvider(provider)?.baseUrlName).replace(/\/+$/, "");
+  return { provider, modelId, ...(baseUrl === "" ? {} : { baseUrl }) };
+}
+
+function read(env: object, name: string | undefined): string {
+  const values: ReadonlyMap<string, unknown> = new Map(Object.entries(env));
+  const value = name === undefined ? undefined : values.get(name);
+  return typeof value === "string" ? value.trim() : "";
 }

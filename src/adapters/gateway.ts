@@ -1,20 +1,23 @@
 /**
- * The gateway: sends one request to its provider and yields the deltas of the reply.
+ * The gateway: sends one request to its provider and yields the deltas of the reply, the first of them `response`.
  *
  * GATE-1  One attempt, and it never throws: a failure is one `error` delta, and that is the last delta.
  * GATE-2  A reply whose finish reason arrived is complete, whatever happens to the connection afterwards.
  * GATE-3  No error delta contains the key that was sent.
  * GATE-4  A model profile reaches only secrets that are named like keys, so it cannot send out another one.
+ * GATE-5  A key is sent only where the deployer trusts (TRUST-1); otherwise nothing is sent at all.
  */
-import { DramatisError } from "../shared/errors.ts";
-import { ModelFailure, modelError } from "./errors.ts";
+import { ModelFailure } from "./errors.ts";
 import { aiSdkTransport } from "./gateway/ai-sdk.ts";
+import { AttemptDeadlines } from "./gateway/deadlines.ts";
+import { httpTransport, keyOf } from "./gateway/http.ts";
+import { httpProvider } from "./gateway/http-providers.ts";
 import { offlineTransport } from "./gateway/offline.ts";
-import { openaiKey, openaiTransport } from "./gateway/openai.ts";
 import type { GatewayPorts, Transport } from "./gateway/ports.ts";
 import { workersAITransport } from "./gateway/workers-ai.ts";
 import { adapterFor } from "./lookup.ts";
 import { redactSecrets } from "./redact.ts";
+import { thrownError } from "./thrown.ts";
 import type {
   ModelDelta,
   ModelError,
@@ -49,18 +52,29 @@ async function* streamReply(
   const { provider } = request.profile;
   let decoder: StreamDecoder | undefined;
   let failure: ModelError | undefined;
+  const attempt = new AttemptDeadlines(ports.clock, request.profile.executionConfig, signal);
   try {
-    decoder = adapterFor(provider).decoder();
-    signal.throwIfAborted();
-    for await (const payload of transportOf(provider)(request, ports, signal)) {
-      signal.throwIfAborted();
-      for (const delta of decoder.push(payload)) {
-        yield redacted(delta, request, ports);
-        if (delta.type === "error") return;
+    attempt.signal.throwIfAborted();
+    for await (const arrival of transportOf(provider)(request, ports, attempt)) {
+      attempt.signal.throwIfAborted();
+      if ("response" in arrival) {
+        yield { type: "response", response: arrival.response };
+        continue;
+      }
+      decoder ??= adapterFor(provider).decoder();
+      for (const payload of arrival.payloads) {
+        for (const delta of decoder.push(payload)) {
+          attempt.signal.throwIfAborted();
+          yield redacted(delta, request, ports);
+          if (delta.type === "error") return;
+        }
       }
     }
+    decoder ??= adapterFor(provider).decoder();
   } catch (error) {
-    failure = describe(error, provider, signal);
+    failure = thrownError(error, provider, attempt.signal);
+  } finally {
+    attempt.stop();
   }
   const tail = decoder?.end() ?? [];
   const isComplete = decoder !== undefined && tail.every((delta) => delta.type !== "error");
@@ -69,9 +83,8 @@ async function* streamReply(
 }
 
 function transportOf(provider: ProviderId): Transport {
+  if (httpProvider(provider) !== undefined) return httpTransport;
   switch (provider) {
-    case "openai":
-      return openaiTransport;
     case "workers-ai":
       return workersAITransport;
     case "ai-sdk":
@@ -83,29 +96,9 @@ function transportOf(provider: ProviderId): Transport {
   }
 }
 
-function describe(error: unknown, provider: ProviderId, signal: AbortSignal): ModelError {
-  if (signal.aborted) {
-    const isTimeout = nameOf(signal.reason) === "TimeoutError";
-    return isTimeout
-      ? modelError(provider, "timeout", "The model took too long to answer.")
-      : modelError(provider, "canceled", "The model call was cancelled.");
-  }
-  if (error instanceof ModelFailure) {
-    return modelError(provider, error.category, error.message, error.details);
-  }
-  if (error instanceof DramatisError) return modelError(provider, "validation", error.message);
-  // Nothing that the transports expect: logged here with its stack, told to nobody.
-  console.error(error);
-  return modelError(provider, "unknown", "The model call failed unexpectedly.");
-}
-
-function nameOf(reason: unknown): unknown {
-  return typeof reason === "object" && reason !== null && "name" in reason ? reason.name : undefined;
-}
-
 function redacted(delta: ModelDelta, { profile }: ModelRequest, ports: GatewayPorts): ModelDelta {
   if (delta.type !== "error") return delta;
-  const key = openaiKey(profile, ports);
+  const key = keyOf(profile, ports);
   const message = redactSecrets(delta.error.message, key === undefined ? [] : [key]);
   return { type: "error", error: { ...delta.error, message } };
 }

@@ -205,6 +205,21 @@ export interface ModelRequest {
   body: JsonObject;
   /** Who is calling, for correlation; reaches no provider. */
   context: ExecutionContext;
+  /** What telemetry and policies are told beside that; reaches no provider. */
+  trace?: RequestTrace;
+}
+
+/** What is known of a request beside where it comes from. */
+export interface RequestTrace {
+  /** The same for all attempts of one logical request; made up where it is absent. */
+  requestId?: string;
+  /** That of the turn before, or of the caller of a delegated call. */
+  parentCorrelationId?: string;
+  /** From 1; 1 when absent. */
+  attempt?: number;
+  /** `interactive` when absent. */
+  requestClass?: "interactive" | "background" | "batch";
+  metadata?: Record<string, unknown>;
 }
 
 /** Where an effect comes from. On every signal, operation and call. */

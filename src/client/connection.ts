@@ -1,6 +1,7 @@
 /** A live connection to one conversation for any JavaScript runtime with WebSockets; React code uses `useConversation`. */
 import { PartySocket } from "partysocket";
 import { Admission, type Token } from "./admission.ts";
+import type { ToolOutcome } from "./client-tools.ts";
 import type { HistoryPage } from "./history.ts";
 import type { Content } from "./protocol.ts";
 import { parseHost, reconnection, resumingWebSocket, type WebSocketClass } from "./resume.ts";
@@ -31,6 +32,8 @@ export interface ConversationConnection {
   retry(clientId: string): string | null;
   /** Forgets a message that was not recorded. */
   discard(clientId: string): void;
+  /** Gives the result of a tool that this client runs, and again after a lost connection. */
+  submitToolResult(operationId: string, outcome: ToolOutcome): void;
   /** Adds a page of older messages. */
   addHistory(page: HistoryPage): void;
   /** Connects anew at once, also after the connection was closed. */
@@ -76,6 +79,7 @@ export function connectConversation(options: ConnectOptions): ConversationConnec
     send: session.send,
     retry: session.retry,
     discard: session.discard,
+    submitToolResult: session.submitToolResult,
     addHistory: session.addHistory,
     reconnect: () => socket.reconnect(),
     close: () => socket.close(),

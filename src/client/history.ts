@@ -57,6 +57,7 @@ function turnFromHistory(id: string, added: readonly MessageView[], view?: TurnV
     ],
     ...(view?.error === undefined ? {} : { error: view.error }),
     ...(view?.issues === undefined ? {} : { issues: view.issues }),
+    ...(view?.output === undefined ? {} : { output: view.output }),
   });
 }
 

@@ -1,11 +1,14 @@
 /** The HTTP API as typed functions, for browsers, Workers and Node. Failures are `DramatisClientError`. */
 import type { AgentIdentity } from "../agents/agent/api.ts";
-import type { StartedTurn, StartTurn, TurnView } from "../agents/conversation/api.ts";
+import type { StartedTurn, StartTurn, SubmittedResult, TurnView } from "../agents/conversation/api.ts";
+import type { ContextMessage } from "../memory/types.ts";
 import type { PageOptions } from "../shared/page.ts";
 import { currentToken, type Token } from "./admission.ts";
+import type { ToolOutcome } from "./client-tools.ts";
 import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
 import { framesOfTurn } from "./event-stream.ts";
 import type {
+  AgentUsage,
   AttachmentView,
   ConversationSummary,
   ConversationView,
@@ -34,6 +37,8 @@ export interface NewConversation {
   agentId: string;
   title?: string;
   projectId?: string;
+  /** What was said elsewhere before: the model sees it, the transcript does not show it. */
+  history?: ContextMessage[];
 }
 
 export interface UploadOptions extends RequestOptions {
@@ -44,6 +49,8 @@ export interface UploadOptions extends RequestOptions {
 export interface DramatisClient {
   agents: {
     list(options?: ListOptions): Promise<{ agents: AgentIdentity[]; nextCursor?: string }>;
+    /** What the model calls of an agent's conversations used. */
+    usage(id: string, options?: RequestOptions): Promise<AgentUsage>;
   };
   conversations: {
     list(options?: ListOptions): Promise<{ conversations: ConversationSummary[]; nextCursor?: string }>;
@@ -68,6 +75,15 @@ export interface DramatisClient {
       conversationId: string,
       options?: ListOptions,
     ): Promise<{ messages: MessageView[]; nextCursor?: string }>;
+  };
+  operations: {
+    /** Gives the result of a tool that the client runs. The same once more is answered the same. */
+    submit(
+      conversationId: string,
+      operationId: string,
+      outcome: ToolOutcome,
+      options?: RequestOptions,
+    ): Promise<SubmittedResult>;
   };
   /**
    * Starts a turn and yields its frames up to `turn.completed` or `turn.failed`. Leaving the loop ends the stream,
@@ -116,7 +132,10 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
     json<Value>(path, withSignal({ method: "POST", body: JSON.stringify(body) }, signal));
 
   return {
-    agents: { list: (page = {}) => get(`agents${query(page)}`, page) },
+    agents: {
+      list: (page = {}) => get(`agents${query(page)}`, page),
+      usage: (id, init) => get(`agents/${encodeURIComponent(id)}/usage`, init),
+    },
     conversations: {
       list: (page = {}) => get(`conversations${query(page)}`, page),
       create: (input, init) => post("conversations", input, init),
@@ -136,6 +155,14 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
     },
     messages: {
       list: (id, page = {}) => get(`conversations/${encodeURIComponent(id)}/messages${query(page)}`, page),
+    },
+    operations: {
+      submit: (id, operationId, outcome, init) =>
+        post(
+          `conversations/${encodeURIComponent(id)}/operations/${encodeURIComponent(operationId)}/result`,
+          outcome,
+          init,
+        ),
     },
     async *streamTurn(id, input, { signal } = {}) {
       const init = { method: "POST", body: JSON.stringify(input), accept: "text/event-stream" };

@@ -1,5 +1,7 @@
 /** `dramatis/client`: everything a program needs to talk to conversations, without a framework. */
+export type { ToolSpec } from "../adapters/types.ts";
 export type { Token } from "./admission.ts";
+export type { ClientToolError, ToolChoice, ToolOutcome } from "./client-tools.ts";
 export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
 export { DramatisClientError } from "./errors.ts";
 export { addHistory, type HistoryPage } from "./history.ts";
@@ -14,6 +16,7 @@ export {
   type UploadOptions,
 } from "./http.ts";
 export type {
+  AgentUsage,
   AttachmentView,
   Content,
   ConversationSummary,
@@ -27,8 +30,10 @@ export type {
   TextPart,
   TurnIssues,
   TurnSummary,
+  UsageView,
   WireError,
 } from "./protocol.ts";
+export { pendingCalls } from "./results.ts";
 export type { WebSocketClass } from "./resume.ts";
 export type { SendOptions } from "./session.ts";
 export {
@@ -39,6 +44,7 @@ export {
   isAnswering,
   type OperationState,
   type PendingMessage,
+  type PendingResult,
   type RetryNotice,
   type TurnItem,
   type TurnState,

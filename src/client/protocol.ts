@@ -6,6 +6,18 @@
  * WIRE-3  Ids stand at the frame's top level, never in `data`.
  */
 import { z } from "zod";
+import type { OutputSpec } from "../adapters/types.ts";
+import { type Content, contentSchema } from "../shared/content-schema.ts";
+import type { JsonObject } from "../shared/json.ts";
+import {
+  clientToolsSchema,
+  isOutcome,
+  ONE_OUTCOME,
+  outcomeFields,
+  toolChoiceSchema,
+} from "./client-tools.ts";
+
+export type { Content, MediaPart, TextPart } from "../shared/content-schema.ts";
 
 export const PROTOCOL_VERSION = 1;
 
@@ -20,16 +32,6 @@ export const UNAUTHORIZED_CLOSE = 4401;
 export const NOT_FOUND_CLOSE = 4404;
 /** The close code of a connection that sent, or would be, too much. */
 export const FLOOD_CLOSE = 4429;
-
-export type TextPart = { type: "text"; text: string };
-export type MediaPart = {
-  type: "image" | "file";
-  url: string;
-  mediaType?: string | undefined;
-  name?: string | undefined;
-};
-/** What a user sends: text, or parts. */
-export type Content = string | (TextPart | MediaPart)[];
 
 /** An uploaded image or file; `url` names it in parts of content, in its own conversation. */
 export interface AttachmentView {
@@ -66,6 +68,8 @@ export interface TurnSummary {
   completedAt: string | null;
   error?: WireError;
   issues?: TurnIssues;
+  /** The data of its answer, where it asked for data. Lists of turns leave it out. */
+  output?: unknown;
 }
 
 export interface TurnIssues {
@@ -78,6 +82,8 @@ export interface OperationView {
   turnId: string;
   name: string;
   input: unknown;
+  /** A client runs it: the turn waits for its result. */
+  client?: true;
   state: "running" | "completed" | "failed";
   result?: unknown;
   error?: WireError;
@@ -92,10 +98,30 @@ export interface ConversationView {
   projectId: string;
   participants: { type: "user" | "agent"; id: string }[];
   createdAt: string;
+  /** Where it is asked for by itself; snapshots have none. */
+  usage?: UsageView;
+}
+
+/** What model calls used, failed attempts included. */
+export interface UsageView {
+  inputTokens: number;
+  /** The part of the input that came from a provider's cache. */
+  cachedInputTokens: number;
+  outputTokens: number;
+  /** US dollars, of the calls whose model has prices. */
+  cost: number;
+  calls: number;
+}
+
+/** What the conversations of an agent used together. */
+export interface AgentUsage extends UsageView {
+  agentId: string;
+  /** Conversations in which a model was called. */
+  conversations: number;
 }
 
 /** A conversation as lists show it: without what changes with every turn. */
-export type ConversationSummary = Omit<ConversationView, "status" | "gate">;
+export type ConversationSummary = Omit<ConversationView, "status" | "gate" | "usage">;
 
 export interface Snapshot {
   conversation: ConversationView;
@@ -111,7 +137,9 @@ interface FrameData {
   snapshot: Snapshot;
   "conversation.updated": { title?: string | null; status?: string };
   "turn.started": { clientId?: string; agentId: string };
-  "turn.completed": { issues?: TurnIssues };
+  /** All that the turn still waits for are results of tools that a client runs. */
+  "turn.waiting": { reason: "client-tools" };
+  "turn.completed": { issues?: TurnIssues; output?: unknown };
   "turn.failed": { error: WireError };
   "turn.finalized": { memoryExtractionStatus: "completed" | "failed" | "skipped" };
   "message.user": { clientId?: string; content: Content };
@@ -119,7 +147,7 @@ interface FrameData {
   "message.delta": { offset: number; text: string };
   "message.reset": { reason: string };
   "message.completed": { agentId: string; content: string; interim?: true };
-  "tool.requested": { name: string; input: unknown; async: boolean };
+  "tool.requested": { name: string; input: unknown; async: boolean; client?: true };
   "tool.progress": { progress: unknown };
   "tool.completed": { result: unknown };
   "tool.failed": { error: WireError };
@@ -146,18 +174,17 @@ export type Frame = {
 
 const identifier = z.string().min(1).max(200);
 
-const part = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("text"), text: z.string() }),
-  z.strictObject({
-    type: z.enum(["image", "file"]),
-    url: z.string().min(1),
-    mediaType: z.string().optional(),
-    name: z.string().optional(),
-  }),
-]);
+/** The schema is checked where the turn starts. */
+const schemaObject = z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>;
 
-/** A user's content; size and blankness are checked where its limits are known. */
-export const contentSchema = z.union([z.string(), z.array(part).min(1).max(64)]);
+/** What a turn's answer must look like; `name` is told to the model. */
+export const outputSchema: z.ZodType<OutputSpec> = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,64}$/, "Must be 1 to 64 letters, digits, `_` and `-`.")
+    .default("answer"),
+  schema: schemaObject,
+});
 
 /** What a client may send over a WebSocket. `id` is the client's idempotency key. */
 export const clientFrameSchema = z.discriminatedUnion("type", [
@@ -166,12 +193,27 @@ export const clientFrameSchema = z.discriminatedUnion("type", [
     type: z.literal("turn.start"),
     id: identifier,
     content: contentSchema,
-    replyToMessageId: identifier.optional(),
+    replyToMessageId: identifier.exactOptional(),
+    tools: clientToolsSchema.exactOptional(),
+    toolChoice: toolChoiceSchema.exactOptional(),
+    output: outputSchema.exactOptional(),
   }),
+  z
+    .strictObject({
+      v: z.literal(PROTOCOL_VERSION).optional(),
+      type: z.literal("tool.result"),
+      operationId: identifier,
+      ...outcomeFields,
+    })
+    .refine(isOutcome, ONE_OUTCOME),
   z.strictObject({ v: z.literal(PROTOCOL_VERSION).optional(), type: z.literal("ping") }),
 ]);
 
 export type ClientFrame = z.infer<typeof clientFrameSchema>;
 
 /** The types of frames that a client may send. */
-export const CLIENT_FRAME_TYPES = ["turn.start", "ping"] as const satisfies ClientFrame["type"][];
+export const CLIENT_FRAME_TYPES = [
+  "turn.start",
+  "tool.result",
+  "ping",
+] as const satisfies ClientFrame["type"][];

@@ -4,15 +4,19 @@
  *
  * SEND-1  A message keeps its client id and is sent again after each opening, in order, until it is recorded,
  *         rejected or discarded; the id makes the repetition harmless. So does a retry after a rejection: another copy
- *         of the message may have been recorded. Only an id that means another message is replaced.
+ *         of the message may have been recorded. Only an id that means another message is replaced. A result of
+ *         a tool is sent again until its call is over or the result is refused.
  * SEND-2  A connection continues after the last durable frame that was applied.
  * SEND-3  A message that stays unrecorded on an open connection means the connection is dead: it is replaced.
  */
+import type { OutputSpec, ToolSpec } from "../adapters/types.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { ToolChoice, ToolOutcome, ToolSubmission } from "./client-tools.ts";
 import { addHistory, type HistoryPage } from "./history.ts";
 import { addPending, dropPending } from "./pending.ts";
 import { type ClientFrame, type Content, PROTOCOL_VERSION, UNAUTHORIZED_CLOSE } from "./protocol.ts";
-import { type ConversationState, initialState, type PendingMessage } from "./state.ts";
+import { addResult } from "./results.ts";
+import { type ConversationState, initialState, type PendingMessage, type PendingResult } from "./state.ts";
 import { applyFrame } from "./store.ts";
 import { isOfOtherVersion, parseFrame } from "./wire.ts";
 
@@ -29,6 +33,12 @@ export interface SendOptions {
   /** The client id; absent = a new one. Sending the same id again is sending the same message. */
   id?: string;
   replyToMessageId?: string;
+  /** The answer must be JSON of this schema; the turn then has its data as `output`. */
+  output?: OutputSpec;
+  /** Tools that this client runs: `pendingCalls` says when, and the turn waits for their results. */
+  tools?: ToolSpec[];
+  /** Of the model's first reply; `auto` when absent. */
+  toolChoice?: ToolChoice;
 }
 
 export interface SessionOptions {
@@ -77,14 +87,14 @@ export class ConversationSession {
   readonly resumeFrom = (): number | null => this.#state.seq;
 
   /** Sends a message as soon as it can; returns its client id. */
-  readonly send = (content: Content, { id, replyToMessageId }: SendOptions = {}): string => {
+  readonly send = (content: Content, { id, ...options }: SendOptions = {}): string => {
     const clientId = id ?? crypto.randomUUID();
     if (this.#state.messages.some((message) => message.clientId === clientId)) return clientId;
     const message = {
       clientId,
       content,
       createdAt: new Date(this.#clock.now()).toISOString(),
-      ...(replyToMessageId === undefined ? {} : { replyToMessageId }),
+      ...options,
     };
     this.#update(addPending(dropPending(this.#state, clientId), message));
     this.#transmit(message);
@@ -96,10 +106,9 @@ export class ConversationSession {
   readonly retry = (clientId: string): string | null => {
     const message = this.#state.pending.find((pending) => pending.clientId === clientId);
     if (message?.status !== "rejected") return null;
-    const { content, replyToMessageId, error } = message;
-    const again = this.send(content, {
-      ...(error?.code === "IDEMPOTENCY_CONFLICT" ? {} : { id: clientId }),
-      ...(replyToMessageId === undefined ? {} : { replyToMessageId }),
+    const again = this.send(message.content, {
+      ...(message.error?.code === "IDEMPOTENCY_CONFLICT" ? {} : { id: clientId }),
+      ...optionsOf(message),
     });
     if (again !== clientId) this.discard(clientId);
     return again;
@@ -107,6 +116,14 @@ export class ConversationSession {
 
   /** Forgets a message that was not recorded; it is not sent again. */
   readonly discard = (clientId: string): void => this.#update(dropPending(this.#state, clientId));
+
+  /** Gives the result of a tool that this client runs, as soon as it can. */
+  readonly submitToolResult = (operationId: string, outcome: ToolOutcome): void => {
+    const result = { operationId, ...outcome };
+    this.#update(addResult(this.#state, result));
+    this.#transmitResult(result);
+    this.#watchAcknowledgement();
+  };
 
   /** Adds a page of older messages. */
   readonly addHistory = (page: HistoryPage): void => this.#update(addHistory(this.#state, page));
@@ -116,6 +133,7 @@ export class ConversationSession {
     this.#transport = transport;
     this.#update({ ...this.#state, connection: "open" });
     for (const message of this.#unrecorded()) this.#transmit(message);
+    for (const result of this.#unrecordedResults()) this.#transmitResult(result);
     this.#watchAcknowledgement();
   }
 
@@ -129,9 +147,9 @@ export class ConversationSession {
       if (isOfOtherVersion(data)) this.#giveUp();
       return false;
     }
-    const before = this.#unrecorded().length;
+    const before = this.#unacknowledged;
     this.#update(applyFrame(this.#state, frame));
-    if (this.#unrecorded().length !== before) this.#watchAcknowledgement();
+    if (this.#unacknowledged !== before) this.#watchAcknowledgement();
     return true;
   }
 
@@ -154,20 +172,31 @@ export class ConversationSession {
     return this.#state.pending.filter(({ status }) => status === "sending");
   }
 
-  #transmit({ clientId, content, replyToMessageId }: Omit<PendingMessage, "status">): void {
-    const frame: ClientFrame = {
-      v: PROTOCOL_VERSION,
-      type: "turn.start",
-      id: clientId,
-      content,
-      ...(replyToMessageId === undefined ? {} : { replyToMessageId }),
-    };
+  #unrecordedResults(): PendingResult[] {
+    return (this.#state.results ?? []).filter(({ status }) => status === "sending");
+  }
+
+  get #unacknowledged(): number {
+    return this.#unrecorded().length + this.#unrecordedResults().length;
+  }
+
+  #transmit(message: Omit<PendingMessage, "status">): void {
+    const { clientId: id, content } = message;
+    this.#transmitFrame({ v: PROTOCOL_VERSION, type: "turn.start", id, content, ...optionsOf(message) });
+  }
+
+  #transmitResult({ operationId, result, error }: ToolSubmission): void {
+    const outcome = error === undefined ? { result: result ?? null } : { error };
+    this.#transmitFrame({ v: PROTOCOL_VERSION, type: "tool.result", operationId, ...outcome });
+  }
+
+  #transmitFrame(frame: ClientFrame): void {
     this.#transport?.send(JSON.stringify(frame));
   }
 
   #watchAcknowledgement(): void {
     this.#stopWatch();
-    if (this.#transport === null || this.#unrecorded().length === 0) return;
+    if (this.#transport === null || this.#unacknowledged === 0) return;
     this.#stopWatching = this.#clock.timer(this.#acknowledgeWithin, () => this.#transport?.reconnect());
   }
 
@@ -181,4 +210,19 @@ export class ConversationSession {
     this.#state = state;
     for (const listener of this.#listeners) listener();
   }
+}
+
+/** What a message was sent with. */
+function optionsOf({
+  replyToMessageId,
+  output,
+  tools,
+  toolChoice,
+}: Omit<PendingMessage, "status">): SendOptions {
+  return {
+    ...(replyToMessageId === undefined ? {} : { replyToMessageId }),
+    ...(output === undefined ? {} : { output }),
+    ...(tools === undefined ? {} : { tools }),
+    ...(toolChoice === undefined ? {} : { toolChoice }),
+  };
 }

@@ -4,6 +4,8 @@
  * VIEW-1  What a frame did not touch keeps its identity, so a rendered item changes only when its object does.
  * VIEW-2  A turn's items stand in the order in which they first appeared; a finished message takes its partial's place.
  */
+import type { OutputSpec, ToolSpec } from "../adapters/types.ts";
+import type { ToolChoice, ToolSubmission } from "./client-tools.ts";
 import type {
   Content,
   ConversationView,
@@ -53,6 +55,8 @@ export interface TurnState {
   retrying: boolean;
   error?: WireError;
   issues?: TurnIssues;
+  /** The data of its answer, where it asked for data. */
+  output?: unknown;
 }
 
 /** A message that this client has sent and the conversation has not yet recorded. */
@@ -60,11 +64,22 @@ export interface PendingMessage {
   clientId: string;
   content: Content;
   replyToMessageId?: string;
+  /** The answer must be JSON of this schema. */
+  output?: OutputSpec;
+  tools?: ToolSpec[];
+  toolChoice?: ToolChoice;
   /** ISO 8601 UTC. */
   createdAt: string;
   /** `rejected`: the conversation refused it; `error` says why. */
   status: "sending" | "rejected";
   error?: WireError;
+}
+
+/** A result that this client has given and the conversation has not yet recorded. */
+export interface PendingResult extends ToolSubmission {
+  /** `rejected`: the conversation refused it; `refusal` says why. */
+  status: "sending" | "rejected";
+  refusal?: WireError;
 }
 
 export interface ConversationState {
@@ -78,6 +93,8 @@ export interface ConversationState {
   /** The turns of `messages` and every active one, oldest first. */
   turns: readonly TurnState[];
   pending: readonly PendingMessage[];
+  /** Results that this client has given of tools that it runs; none when absent. */
+  results?: readonly PendingResult[];
   /** The last error that concerns neither a turn nor a message of this client. */
   error: WireError | null;
 }

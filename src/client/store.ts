@@ -6,20 +6,22 @@
  * CLIENT-3  Interim text becomes a thought of its turn and never a message; without any text it is nothing.
  * CLIENT-4  A message this client sent leaves `pending` only when it is recorded, or discarded by its sender.
  * CLIENT-5  A frame of a type this version does not know moves `seq` on and changes nothing else.
+ * CLIENT-6  A result this client gave leaves `results` only when its call is over.
  */
 
 import { rejectPending } from "./pending.ts";
 import type { Frame, MessageView } from "./protocol.ts";
+import { rejectResult, settleResults } from "./results.ts";
 import { fromSnapshot } from "./snapshot.ts";
 import type { ConversationState, OperationState, TurnItem, TurnState } from "./state.ts";
 import { changeItem, changeTurn, dropItem, endTurn, mergeDelta, progressed, putItem } from "./turns.ts";
 
 /** The state after a frame. */
 export function applyFrame(state: ConversationState, frame: Frame): ConversationState {
-  if (frame.type === "snapshot") return fromSnapshot(state, frame.data, frame.seq ?? null);
+  if (frame.type === "snapshot") return settleResults(fromSnapshot(state, frame.data, frame.seq ?? null));
   if (frame.seq === undefined) return reduce(state, frame);
   if (state.seq !== null && frame.seq <= state.seq) return state;
-  return { ...reduce(state, frame), seq: frame.seq };
+  return { ...settleResults(reduce(state, frame)), seq: frame.seq };
 }
 
 type LiveFrame = Exclude<Frame, { type: "snapshot" }>;
@@ -35,6 +37,9 @@ function reduce(state: ConversationState, frame: LiveFrame): ConversationState {
         agentId: frame.data.agentId,
         createdAt: frame.time,
       }));
+    case "turn.waiting":
+      // What it waits for are operations that run at a client: they say so themselves.
+      return state;
     case "turn.completed":
       return inTurn(state, frame, (turn) =>
         endTurn(turn, { status: "completed", completedAt: frame.time, ...frame.data }),
@@ -210,12 +215,13 @@ function requestTool(turn: TurnState, frame: FrameOf<"tool.requested">): TurnSta
     turnId: turn.id,
     name: data.name,
     input: data.input,
+    ...(data.client === undefined ? {} : { client: data.client }),
     state: "running",
   };
   return putItem(turn, { type: "tool", id, operation });
 }
 
-/** An error in a turn that goes on is a retry; one that refers to a message of ours rejects it. */
+/** An error in a turn that goes on is a retry; one that refers to a message or result of ours rejects it. */
 function noteError(state: ConversationState, frame: FrameOf<"error">): ConversationState {
   const { code, message, retriable = false, ref } = frame.data;
   if (frame.turnId !== undefined && frame.seq !== undefined) {
@@ -226,5 +232,7 @@ function noteError(state: ConversationState, frame: FrameOf<"error">): Conversat
   if (ref !== undefined && state.pending.some(({ clientId }) => clientId === ref)) {
     return { ...state, pending: rejectPending(state.pending, ref, error) };
   }
+  const rejected = ref === undefined ? null : rejectResult(state, ref, error);
+  if (rejected !== null) return rejected;
   return { ...state, error };
 }

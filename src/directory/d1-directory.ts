@@ -1,11 +1,12 @@
 /** The directory in D1. Rows that a foreign hand has damaged are an error of the store, not of the caller. */
 import type { AgentIdentity } from "../agents/agent/api.ts";
-import type { ConversationSummary, ConversationView } from "../client/protocol.ts";
+import { toDollars } from "../agents/conversation/calls.ts";
+import type { AgentUsage, ConversationSummary, ConversationView } from "../client/protocol.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
 import { decodeCursor, encodeCursor, type ListKey } from "./cursor.ts";
-import type { Directory } from "./directory.ts";
+import type { ConversationUsage, Directory } from "./directory.ts";
 import { migrate } from "./migrate.ts";
 import {
   LIST_AGENTS,
@@ -13,8 +14,10 @@ import {
   LIST_CONVERSATIONS_OF_USER,
   PUT_AGENT,
   PUT_CONVERSATION,
+  PUT_USAGE,
   PUT_USERS,
   REMOVE_USERS,
+  SUM_USAGE,
 } from "./statements.ts";
 
 const DEFAULT_LIMIT = 50;
@@ -37,6 +40,15 @@ type ConversationRow = {
   project_id: string;
   title: string | null;
   participants: string;
+};
+
+type UsageRow = {
+  conversations: number;
+  calls: number;
+  input_tokens: number;
+  cached_input_tokens: number;
+  output_tokens: number;
+  nano_dollars: number;
 };
 
 /** Cheap to make; the database is brought to its schema by the first use in an isolate. */
@@ -77,6 +89,30 @@ export class D1Directory implements Directory {
         .bind(tenant, createdAt, id, agentId, projectId, title, JSON.stringify(participants)),
       database.prepare(PUT_USERS).bind(tenant, createdAt, id, users),
     ]);
+  }
+
+  async putUsage(usage: ConversationUsage): Promise<void> {
+    const { tenant, agentId, conversationId, calls, nanoDollars } = usage;
+    const { inputTokens, cachedInputTokens, outputTokens } = usage;
+    await migrate(this.#database);
+    await this.#database
+      .prepare(PUT_USAGE)
+      .bind(tenant, agentId, conversationId, calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars)
+      .run();
+  }
+
+  async usage(tenant: string, agentId: string): Promise<AgentUsage> {
+    const [row] = await this.#read<UsageRow>(SUM_USAGE, [tenant, agentId]);
+    const { conversations = 0, calls = 0, input_tokens = 0, cached_input_tokens = 0 } = row ?? {};
+    return {
+      agentId,
+      conversations,
+      calls,
+      inputTokens: input_tokens,
+      cachedInputTokens: cached_input_tokens,
+      outputTokens: row?.output_tokens ?? 0,
+      cost: toDollars(row?.nano_dollars ?? 0),
+    };
   }
 
   async agents(tenant: string, options: PageOptions = {}): Promise<Page<AgentIdentity>> {

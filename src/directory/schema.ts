@@ -58,4 +58,47 @@ export const MIGRATIONS: readonly Migration[] = [
       ) STRICT, WITHOUT ROWID`,
     ],
   },
+  {
+    name: "0003_definitions",
+    statements: [
+      `CREATE TABLE libraries (
+        tenant TEXT NOT NULL,
+        id TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        PRIMARY KEY (tenant, id)
+      ) STRICT, WITHOUT ROWID`,
+      `CREATE TABLE definitions (
+        tenant TEXT NOT NULL,
+        library TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        id TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        hash TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        definition TEXT NOT NULL,
+        PRIMARY KEY (tenant, library, kind, id, version),
+        UNIQUE (tenant, library, kind, id, hash)
+      ) STRICT, WITHOUT ROWID`,
+      `CREATE INDEX definitions_by_creation ON definitions (tenant, library, kind, created_at, id)
+        WHERE version = 1`,
+    ],
+  },
+  {
+    name: "0004_usage",
+    statements: [
+      `CREATE TABLE usage (
+        tenant TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        conversation_id TEXT NOT NULL,
+        calls INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        cached_input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        nano_dollars INTEGER NOT NULL,
+        PRIMARY KEY (tenant, agent_id, conversation_id)
+      ) STRICT, WITHOUT ROWID`,
+    ],
+  },
 ];

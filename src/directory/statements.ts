@@ -29,6 +29,21 @@ WHERE tenant = ?1 AND created_at = ?2 AND id = ?3
 export const PUT_USERS = `INSERT OR IGNORE INTO conversation_users (tenant, user_id, created_at, id)
 SELECT ?1, value, ?2, ?3 FROM json_each(?4)`;
 
+/** Totals only grow: one that comes late changes nothing. */
+export const PUT_USAGE = `INSERT INTO usage
+  (tenant, agent_id, conversation_id, calls, input_tokens, cached_input_tokens, output_tokens, nano_dollars)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+ON CONFLICT DO UPDATE SET calls = excluded.calls, input_tokens = excluded.input_tokens,
+  cached_input_tokens = excluded.cached_input_tokens, output_tokens = excluded.output_tokens,
+  nano_dollars = excluded.nano_dollars
+WHERE (excluded.calls, excluded.input_tokens, excluded.output_tokens)
+  > (usage.calls, usage.input_tokens, usage.output_tokens)`;
+
+export const SUM_USAGE = `SELECT COUNT(*) AS conversations, TOTAL(calls) AS calls, TOTAL(input_tokens) AS input_tokens,
+  TOTAL(cached_input_tokens) AS cached_input_tokens, TOTAL(output_tokens) AS output_tokens,
+  TOTAL(nano_dollars) AS nano_dollars
+FROM usage WHERE tenant = ?1 AND agent_id = ?2`;
+
 /** `more` is 1 on rows that another row follows. */
 export const LIST_AGENTS: Lists = bothOrders(
   (comparison, order) => `SELECT tenant, created_at, id, persona, project_ids, updated_at, more FROM (

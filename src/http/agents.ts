@@ -5,11 +5,12 @@ import { idSchema } from "../library/reference.ts";
 import { parsePersonaSource } from "../library/resolve.ts";
 import { DramatisError, unwrap } from "../shared/errors.ts";
 import { isChosenId } from "../shared/identifiers.ts";
-import { mayAuthor, type Principal } from "../shared/principal.ts";
+import { mayAuthor, mayReadAll, type Principal } from "../shared/principal.ts";
 import { validate } from "../shared/validation.ts";
 import { readJson } from "./body.ts";
 import type { HttpRoutes } from "./context.ts";
 import { BODY_ERRORS, type Operation } from "./openapi/operation.ts";
+import { agentUsage } from "./openapi/usage-views.ts";
 import { agent, agentId, listOf, personaSource } from "./openapi/views.ts";
 import { pageOptions, pageSchema } from "./query.ts";
 import { json, notFound, page, refuseOtherMethods } from "./respond.ts";
@@ -78,6 +79,18 @@ export const agentOperations: readonly Operation[] = [
     answers: [{ status: 200, description: "The agent.", body: agent }],
     errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
   },
+  {
+    id: "getAgentUsage",
+    method: "get",
+    path: "/api/agents/:id/usage",
+    tag: "agents",
+    summary: "Read what an agent used",
+    description:
+      "For authors, operators and administrators. The sum over the agent's conversations, each as it was when its last turns were over.",
+    params,
+    answers: [{ status: 200, description: "Tokens, calls and cost.", body: agentUsage }],
+    errors: ["FORBIDDEN", "NOT_FOUND"],
+  },
 ];
 
 export function agentRoutes(app: HttpRoutes): void {
@@ -124,6 +137,21 @@ export function agentRoutes(app: HttpRoutes): void {
     return json(unwrap(changed));
   });
   refuseOtherMethods(app, "/api/agents/:id", ["GET", "PATCH"]);
+
+  app.get("/api/agents/:id/usage", async ({ req, var: { principal, actors, directory } }) => {
+    const id = req.param("id");
+    if (!isChosenId(id)) return notFound();
+    if (!mayAuthor(principal) && !mayReadAll(principal)) {
+      throw new DramatisError(
+        "FORBIDDEN",
+        "Only authors, operators and administrators may see what agents use.",
+      );
+    }
+    const agent = await actors.agent(principal.tenant, id);
+    unwrap(await agent.identity());
+    return json(await directory().usage(principal.tenant, id));
+  });
+  refuseOtherMethods(app, "/api/agents/:id/usage", ["GET"]);
 }
 
 function requireAuthor(principal: Principal): void {

@@ -10,12 +10,18 @@ import { agentRoutes } from "./agents.ts";
 import { attachmentRoutes } from "./attachments.ts";
 import type { Authorize } from "./authorize.ts";
 import { legibleRefusal } from "./bearer.ts";
+import { chatRoutes } from "./chat.ts";
 import type { HttpEnv, HttpRoutes } from "./context.ts";
 import { conversationRoutes } from "./conversations.ts";
 import { allowOrigins, type CorsOptions, guardUpgrades } from "./cors.ts";
 import { deadLetterRoutes } from "./dead-letters.ts";
 import { eventRoutes } from "./events.ts";
 import { healthRoutes } from "./health.ts";
+import { type LibraryServices, libraryRoutes } from "./libraries.ts";
+import { chatCompletionRoutes } from "./openai/chat-completions.ts";
+import { openAiErrors } from "./openai/errors.ts";
+import { modelRoutes } from "./openai/models.ts";
+import { responseRoutes } from "./openai/responses.ts";
 import { OPERATIONS } from "./openapi/operations.ts";
 import { descriptionRoutes } from "./openapi/routes.ts";
 import { problemOf } from "./problem.ts";
@@ -35,6 +41,7 @@ export interface HttpDependencies<Env extends object> {
   deadLetters(env: Env): DeadLetterDirectory;
   /** As `directory`, for what handles attachments. */
   attachments(env: Env): AttachmentStore;
+  libraries(env: Env): LibraryServices;
   /** Creates what every fresh runtime has. Doing it twice is doing it once. */
   seed(env: Env): Promise<void>;
   limits?: Limits;
@@ -69,6 +76,7 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
     context.set("actors", dependencies.actors(env));
     context.set("directory", () => dependencies.directory(env));
     context.set("deadLetters", () => dependencies.deadLetters(env));
+    context.set("libraries", () => dependencies.libraries(env));
     context.set("seed", () => seededOf(env));
     context.set("attachments", () => dependencies.attachments(env));
     context.set("maxBodyBytes", limits.bodyBytes);
@@ -77,6 +85,7 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
   });
   if (dependencies.cors !== undefined) app.use(allowOrigins(dependencies.cors));
   healthRoutes(app);
+  app.use("/v1/*", openAiErrors);
   app.use(async (context, next) => {
     // SAFETY: as above.
     const env = context.env as Env;
@@ -89,10 +98,15 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
   app.use(guardUpgrades(dependencies.cors ?? { origins: [] }));
   refuseOtherMethods(app, "/health", ["GET"]);
   agentRoutes(app);
+  libraryRoutes(app);
   conversationRoutes(app);
   attachmentRoutes(app);
   turnRoutes(app);
   eventRoutes(app);
+  chatRoutes(app);
+  modelRoutes(app);
+  chatCompletionRoutes(app);
+  responseRoutes(app);
   deadLetterRoutes(app);
   socketRoutes(app);
   descriptionRoutes(app, () => OPERATIONS);

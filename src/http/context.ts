@@ -5,6 +5,7 @@ import type { DeadLetterDirectory } from "../directory/dead-letters.ts";
 import type { Directory } from "../directory/directory.ts";
 import type { ActorDirectory } from "../ports/actor-directory.ts";
 import type { Principal } from "../shared/principal.ts";
+import type { LibraryServices } from "./libraries.ts";
 
 /** The ports of one request. */
 export interface Services {
@@ -13,6 +14,7 @@ export interface Services {
   directory(): Directory;
   /** As `directory`. */
   deadLetters(): DeadLetterDirectory;
+  libraries(): LibraryServices;
   /** Creates what every fresh runtime has; does nothing once that is done. */
   seed(): Promise<void>;
   /** As `directory`. */

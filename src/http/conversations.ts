@@ -2,6 +2,7 @@
 import { ulid } from "ulid";
 import { z } from "zod";
 import type { CreateConversation } from "../agents/conversation/api.ts";
+import { historySchema } from "../agents/conversation/seed-history.ts";
 import { idSchema } from "../library/reference.ts";
 import type { ActorDirectory, ConversationActor } from "../ports/actor-directory.ts";
 import { DramatisError, unwrap } from "../shared/errors.ts";
@@ -39,6 +40,10 @@ const createSchema = z.strictObject({
   ),
   title: z.exactOptional(z.string().min(1).max(200)),
   projectId: z.exactOptional(idSchema),
+  history: historySchema.exactOptional().meta({
+    description:
+      "What was said elsewhere before: the model sees it, the transcript does not show it. At most 1 MiB. A call is followed by its result, with the call's id in `toolCallId`.",
+  }),
 });
 
 const params = z.object({ id: conversationId });
@@ -51,7 +56,7 @@ export const conversationOperations: readonly Operation[] = [
     tag: "conversations",
     summary: "Begin a conversation with an agent",
     description:
-      "Give `agentId`, or `participants` with one agent and the users who may take part beside the caller. What the agent is now, the conversation keeps.",
+      "Give `agentId`, or `participants` with one agent and the users who may take part beside the caller. What the agent is now, the conversation keeps. With `history` it goes on from what was said elsewhere.",
     body: createSchema.meta({ example: { agentId: "assistant", title: "Numbers" } }),
     answers: [{ status: 201, description: "The conversation.", body: conversation, location: true }],
     errors: [...BODY_ERRORS, "NOT_FOUND"],
@@ -107,8 +112,10 @@ export function conversationRoutes(app: HttpRoutes): void {
   );
 
   app.post("/api/conversations", seeded, async ({ req, var: { principal, actors, maxBodyBytes } }) => {
-    const body = validate(createSchema, await readJson(req.raw, maxBodyBytes));
-    const { agentId, participants, ...options } = body;
+    const { agentId, participants, ...options } = validate(
+      createSchema,
+      await readJson(req.raw, maxBodyBytes),
+    );
     const input: CreateConversation = {
       ...options,
       id: `conv_${ulid()}`,

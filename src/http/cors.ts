@@ -26,8 +26,8 @@ export function allowOrigins({ origins }: CorsOptions): MiddlewareHandler {
   const mark = cors({
     origin: [...origins],
     allowMethods: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
-    allowHeaders: ["Authorization", "Content-Type", "Last-Event-ID"],
-    exposeHeaders: ["Location", "Retry-After"],
+    allowHeaders: ["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"],
+    exposeHeaders: ["Location", "Retry-After", "X-Dramatis-Conversation"],
     maxAge: MAX_AGE_SECONDS,
   });
   return async (context, next) => {

@@ -32,6 +32,7 @@ export const PROBLEM_STATUS = {
   INTERNAL_ERROR: 500,
   RECOVERY_EXHAUSTED: 500,
   MODEL_FAILED: 502,
+  OUTPUT_INVALID: 502,
   UNAVAILABLE: 503,
 } as const satisfies Record<ProblemCode, number>;
 

@@ -40,11 +40,42 @@ export function page<Item>(resource: string, { items, nextCursor }: Page<Item>):
 export async function events(
   context: Context<HttpEnv>,
   open: () => Promise<ReadableStream<Uint8Array>>,
+  headers: Record<string, string> = {},
 ): Promise<Response> {
   const body = context.req.method === "HEAD" ? null : await open();
   return new Response(body, {
-    headers: { ...HEADERS, "content-type": "text/event-stream", "x-accel-buffering": "no" },
+    headers: { ...HEADERS, "content-type": "text/event-stream", "x-accel-buffering": "no", ...headers },
   });
+}
+
+/** Server-sent events made of payloads as they come; `payloads` is told by its signal that the reader has left. */
+export function sse(
+  context: Context<HttpEnv>,
+  payloads: (signal: AbortSignal) => AsyncIterable<{ event?: string; data: string }>,
+  headers?: Record<string, string>,
+): Promise<Response> {
+  const encoder = new TextEncoder();
+  const reader = new AbortController();
+  const open = async () => {
+    const iterator = payloads(reader.signal)[Symbol.asyncIterator]();
+    return new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        const { done, value } = await iterator.next();
+        if (reader.signal.aborted) return;
+        if (done) return controller.close();
+        const { event, data } = value;
+        const name = event === undefined ? "" : `event: ${event}\n`;
+        controller.enqueue(encoder.encode(`${name}data: ${data}\n\n`));
+      },
+      cancel: () => reader.abort(),
+    });
+  };
+  return events(context, open, headers);
+}
+
+/** What there is nothing to say about. */
+export function empty(): Response {
+  return new Response(null, { status: 204, headers: HEADERS });
 }
 
 /** Registers the answer to every other method of a path. Call it after the path's handlers. */

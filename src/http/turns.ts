@@ -1,9 +1,18 @@
 /** `/api/conversations/:id/turns`: saying something, and reading what came of it. */
 import { accepts } from "hono/accepts";
 import { z } from "zod";
+import {
+  clientToolsSchema,
+  isOutcome,
+  ONE_OUTCOME,
+  outcomeFields,
+  type ToolOutcome,
+  toolChoiceSchema,
+} from "../client/client-tools.ts";
+import { outputSchema } from "../client/protocol.ts";
 import { parseContent } from "../shared/content.ts";
 import { DramatisError, unwrap } from "../shared/errors.ts";
-import { isTurnId } from "../shared/identifiers.ts";
+import { isOperationId, isTurnId } from "../shared/identifiers.ts";
 import { validate } from "../shared/validation.ts";
 import { readJson } from "./body.ts";
 import type { HttpRoutes } from "./context.ts";
@@ -14,7 +23,9 @@ import {
   conversationId,
   frame,
   listOf,
+  operationId,
   startedTurn,
+  submittedResult,
   turn,
   turnId,
   turnSummary,
@@ -27,7 +38,19 @@ const startSchema = z.strictObject({
   content: z.unknown(),
   replyToMessageId: z.exactOptional(identifier),
   idempotencyKey: z.exactOptional(identifier),
+  output: z.exactOptional(outputSchema),
+  tools: clientToolsSchema.exactOptional().meta({
+    description:
+      "Tools that you run: the turn waits for their results. At most 64 with 256 KiB, named differently from the agent's.",
+  }),
+  toolChoice: toolChoiceSchema.exactOptional().meta({
+    description: "Which tools the model may or must use in its first reply; `auto` when absent.",
+  }),
 });
+const resultSchema = z
+  .strictObject(outcomeFields)
+  .refine(isOutcome, ONE_OUTCOME)
+  .meta({ description: "What the tool answered, any JSON up to 1 MiB, or why it failed." });
 
 const params = z.object({ id: conversationId });
 
@@ -76,6 +99,19 @@ export const turnOperations: readonly Operation[] = [
     answers: [{ status: 200, description: "The turn.", body: turn }],
     errors: ["NOT_FOUND"],
   },
+  {
+    id: "submitToolResult",
+    method: "post",
+    path: "/api/conversations/:id/operations/:operationId/result",
+    tag: "turns",
+    summary: "Give the result of a tool that you run",
+    description:
+      "For a call whose `tool.requested` has `client: true`: the turn waits for it, ten minutes as a rule. Give `result` or `error`. The same once more is answered the same; another one is a conflict.",
+    params: params.extend({ operationId }),
+    body: resultSchema.meta({ example: { result: { celsius: 21 } } }),
+    answers: [{ status: 200, description: "The result is recorded.", body: submittedResult }],
+    errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
+  },
 ];
 
 export function turnRoutes(app: HttpRoutes): void {
@@ -111,4 +147,19 @@ export function turnRoutes(app: HttpRoutes): void {
     return json(unwrap(await conversation.turn(principal, turnId)));
   });
   refuseOtherMethods(app, "/api/conversations/:id/turns/:turnId", ["GET"]);
+
+  app.post("/api/conversations/:id/operations/:operationId/result", async ({ req, var: services }) => {
+    const { principal, actors, maxBodyBytes } = services;
+    const conversation = await findConversation(actors, principal, req.param("id"));
+    const operationId = req.param("operationId");
+    if (!isOperationId(operationId)) {
+      throw new DramatisError("NOT_FOUND", `There is no operation "${operationId}".`);
+    }
+    // SAFETY: the schema says that a result is JSON.
+    const outcome = validate(resultSchema, await readJson(req.raw, maxBodyBytes)) as ToolOutcome;
+    const [taken] = unwrap(await conversation.submitToolResults(principal, [{ operationId, ...outcome }]));
+    if (taken === undefined) throw new Error("A result that was submitted was taken.");
+    return json(taken);
+  });
+  refuseOtherMethods(app, "/api/conversations/:id/operations/:operationId/result", ["POST"]);
 }

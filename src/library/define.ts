@@ -10,7 +10,9 @@ import type { ExecutionContext, ModelProfile } from "../adapters/types.ts";
 import type { ToolState } from "../agents/executor/types.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
+import { utf8Length } from "../shared/utf8.ts";
 import { inputIssues, issuesText, validate } from "../shared/validation.ts";
+import { MAX_DEFINITION_BYTES } from "./kinds.ts";
 import { idSchema, parseReference } from "./reference.ts";
 import {
   DEFAULT_TOOL_TIMEOUT_MS,
@@ -19,7 +21,7 @@ import {
   toolDefinitionSchema,
 } from "./schemas.ts";
 import { ToolError } from "./tool-error.ts";
-import type { Persona, ToolDefinition, ToolEffect } from "./types.ts";
+import type { DefinitionReference, Persona, ToolDefinition, ToolEffect } from "./types.ts";
 
 /** What a tool may use while it runs. */
 export interface ToolContext {
@@ -74,14 +76,11 @@ export interface Library {
 }
 
 export function definePersona(id: string, persona: Persona): Defined<Persona> {
-  return { id: checkedId(id), definition: validate(personaSchema, persona, "", `Persona "${id}"`) };
+  return defined(id, validate(personaSchema, persona, "", `Persona "${id}"`));
 }
 
 export function defineModelProfile(id: string, profile: ModelProfile): Defined<ModelProfile> {
-  return {
-    id: checkedId(id),
-    definition: validate(modelProfileSchema, profile, "", `Model profile "${id}"`),
-  };
+  return defined(id, validate(modelProfileSchema, profile, "", `Model profile "${id}"`));
 }
 
 /**
@@ -110,8 +109,7 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>)
     `Tool "${name}"`,
   );
   return {
-    id: checkedId(options.id ?? name.toLowerCase().replaceAll("_", "-")),
-    definition,
+    ...defined(options.id ?? name.toLowerCase().replaceAll("_", "-"), definition),
     async run(value, context) {
       const parsed = await input.safeParseAsync(value);
       if (parsed.success) return execute(parsed.data, context);
@@ -133,17 +131,23 @@ export function defineLibrary(
   },
 ): Library {
   const { personas = [], tools = [], modelProfiles = [] } = contents;
-  const library: Library = { id: checkedId(id), personas, tools, modelProfiles };
+  const library: Library = {
+    id: validate(idSchema, id, "", `The id "${id}"`),
+    personas,
+    tools,
+    modelProfiles,
+  };
   refuseDuplicates(id, "persona", personas);
   refuseDuplicates(id, "tool", tools);
   refuseDuplicates(id, "model profile", modelProfiles);
-  for (const persona of personas) checkOwnReferences(library, persona);
+  checkOwnReferences(library);
   return library;
 }
 
-function checkOwnReferences(library: Library, { id, definition }: Defined<Persona>): void {
+function checkOwnReferences(library: Library): void {
   const check = (
-    reference: string | { library: string; id: string },
+    who: string,
+    reference: DefinitionReference,
     kind: string,
     known: readonly { id: string }[],
   ) => {
@@ -152,12 +156,19 @@ function checkOwnReferences(library: Library, { id, definition }: Defined<Person
     const ids = known.map((candidate) => candidate.id).join(", ") || "none";
     throw new DramatisError(
       "INVALID_INPUT",
-      `Persona "${id}" refers to the ${kind} "${target.id}", which library "${library.id}" does not have. It has: ${ids}.`,
+      `${who} refers to the ${kind} "${target.id}", which library "${library.id}" does not have. It has: ${ids}.`,
     );
   };
-  for (const reference of definition.tools?.toolIds ?? []) check(reference, "tool", library.tools);
-  const { modelProfileId } = definition.identity;
-  if (modelProfileId !== undefined) check(modelProfileId, "model profile", library.modelProfiles);
+  for (const { id, definition } of library.personas) {
+    const who = `Persona "${id}"`;
+    for (const reference of definition.tools?.toolIds ?? []) check(who, reference, "tool", library.tools);
+    const { modelProfileId } = definition.identity;
+    if (modelProfileId !== undefined) check(who, modelProfileId, "model profile", library.modelProfiles);
+  }
+  for (const { id, definition } of library.modelProfiles) {
+    for (const reference of definition.fallbacks ?? [])
+      check(`Model profile "${id}"`, reference, "model profile", library.modelProfiles);
+  }
 }
 
 function refuseDuplicates(library: string, kind: string, defined: readonly { id: string }[]): void {
@@ -173,8 +184,16 @@ function refuseDuplicates(library: string, kind: string, defined: readonly { id:
   }
 }
 
-function checkedId(id: string): string {
-  return validate(idSchema, id, "", `The id "${id}"`);
+function defined<Definition extends object>(id: string, definition: Definition): Defined<Definition> {
+  const checked = validate(idSchema, id, "", `The id "${id}"`);
+  const bytes = utf8Length(JSON.stringify(definition));
+  if (bytes > MAX_DEFINITION_BYTES) {
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `The definition of "${id}" has ${bytes} bytes as JSON; it may have ${MAX_DEFINITION_BYTES}.`,
+    );
+  }
+  return { id: checked, definition };
 }
 
 /** The JSON Schema of what a caller sends. Keywords that only restate the type are left out: each costs tokens. */

@@ -3,15 +3,17 @@
  *
  * CHAIN-1  The chain holds data only and is complete: no later change of a library alters it.
  * CHAIN-2  A model sees each tool name once.
+ * CHAIN-3  The profiles that stand in are in the order in which they are tried: each is followed by those that stand in for
+ *          it. None is there twice, nor the profile itself, and there are at most five.
  */
 import type { ModelProfile } from "../adapters/types.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { validate } from "../shared/validation.ts";
 import { contentHash } from "./hash.ts";
 import { completePersona } from "./persona.ts";
-import { parseReference, referenceSchema } from "./reference.ts";
+import { formatReference, parseReference, referenceSchema } from "./reference.ts";
 import type { Registry, Resolved } from "./registry.ts";
-import { personaSchema } from "./schemas.ts";
+import { MAX_FALLBACKS, personaSchema } from "./schemas.ts";
 import type { DefinitionReference, Persona, Pin, ToolDefinition, VersionChain } from "./types.ts";
 
 /**
@@ -45,7 +47,43 @@ export async function resolveChain(
       : registry.modelProfile(parseReference(identity.modelProfileId, persona.library)),
   ]);
   refuseEqualNames(resolvedTools);
-  return { persona, tools: resolvedTools, modelProfile };
+  const fallbacks = await resolveFallbacks(registry, modelProfile);
+  return { persona, tools: resolvedTools, modelProfile, ...(fallbacks.length === 0 ? {} : { fallbacks }) };
+}
+
+/** A profile, and where it came from. */
+type PinnedProfile = VersionChain["modelProfile"];
+
+/**
+ * Who answers when a profile's model cannot (CHAIN-3). Throws `NOT_FOUND` naming what does not exist, `INVALID_INPUT` where
+ * there are too many.
+ */
+export async function resolveFallbacks(
+  registry: Registry,
+  profile: Pick<PinnedProfile, "library" | "id" | "definition">,
+): Promise<PinnedProfile[]> {
+  const found = new Map<string, PinnedProfile | null>([[nameOf(profile), null]]);
+  const add = async ({ library, definition }: Pick<PinnedProfile, "library" | "definition">) => {
+    for (const reference of definition.fallbacks ?? []) {
+      const target = parseReference(reference, library);
+      if (found.has(nameOf(target))) continue;
+      if (found.size > MAX_FALLBACKS) {
+        throw new DramatisError(
+          "INVALID_INPUT",
+          `More than ${MAX_FALLBACKS} model profiles would stand in for "${profile.id}", those that its own name included. Name fewer.`,
+        );
+      }
+      const fallback = await registry.modelProfile(target);
+      found.set(nameOf(target), fallback);
+      await add(fallback);
+    }
+  };
+  await add(profile);
+  return [...found.values()].filter((fallback) => fallback !== null);
+}
+
+function nameOf({ library, id }: { library?: string; id: string }): string {
+  return library === undefined ? id : formatReference({ library, id });
 }
 
 async function resolvePersona(
@@ -65,7 +103,8 @@ async function pinnedProfile(definition: ModelProfile): Promise<VersionChain["mo
   return { id: "default", version: 1, hash: await contentHash(definition), definition };
 }
 
-function refuseEqualNames(tools: readonly Resolved<ToolDefinition>[]): void {
+/** CHAIN-2: throws `INVALID_INPUT` naming both. */
+export function refuseEqualNames(tools: readonly Resolved<ToolDefinition>[]): void {
   const byName = new Map<string, string>();
   for (const { library, id, definition } of tools) {
     const other = byName.get(definition.name);

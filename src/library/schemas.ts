@@ -15,6 +15,9 @@ export const MAX_TIMEOUT_MS = 900_000;
 /** One attempt of a tool that declares no timeout, in milliseconds. */
 export const DEFAULT_TOOL_TIMEOUT_MS = 60_000;
 
+/** The most model profiles that may stand in for one, those that these name included. */
+export const MAX_FALLBACKS = 5;
+
 const PROVIDER_ALIASES: Record<string, string> = {
   cloudflare: "workers-ai",
   google: "gemini",
@@ -23,10 +26,12 @@ const PROVIDER_ALIASES: Record<string, string> = {
 
 const label = z.string().min(1).max(2_000);
 const timeout = z.int().min(1).max(MAX_TIMEOUT_MS);
+/** US dollars per 1 000 tokens. */
+const price = z.exactOptional(z.number().min(0));
 const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
 
-/** A persona as it is written and stored: fields come back as they were given. */
-export const personaSchema: z.ZodType<Persona> = z.strictObject({
+/** A persona as it is written: fields come back as they were given. */
+export const personaSchema = z.strictObject({
   name: z.exactOptional(label),
   description: z.exactOptional(label),
   identity: z.strictObject({
@@ -43,17 +48,23 @@ export const personaSchema: z.ZodType<Persona> = z.strictObject({
       ),
     }),
   ),
-});
+}) satisfies z.ZodType<Persona>;
 
 /** A model profile. Provider aliases become the provider's name, a base URL loses its trailing slashes. */
-export const modelProfileSchema: z.ZodType<ModelProfile> = z.strictObject({
+export const modelProfileSchema = z.strictObject({
   provider: z.preprocess(
     (value) => (typeof value === "string" ? (PROVIDER_ALIASES[value] ?? value) : value),
     z.enum(PROVIDERS),
   ),
   modelId: z.string().min(1).max(500),
   parameters: z.exactOptional(jsonObject),
-  executionConfig: z.exactOptional(z.strictObject({ timeoutMs: z.exactOptional(timeout) })),
+  executionConfig: z.exactOptional(
+    z.strictObject({
+      timeoutMs: z.exactOptional(timeout),
+      firstByteTimeoutMs: z.exactOptional(timeout),
+      idleTimeoutMs: z.exactOptional(timeout),
+    }),
+  ),
   baseUrl: z.exactOptional(
     z
       .url({ protocol: /^https?$/, error: "A base URL begins with http:// or https://" })
@@ -67,12 +78,17 @@ export const modelProfileSchema: z.ZodType<ModelProfile> = z.strictObject({
         "Name an environment variable; a key itself never stands here",
       ),
   ),
-  costPer1kInput: z.exactOptional(z.number().min(0)),
-  costPer1kOutput: z.exactOptional(z.number().min(0)),
-});
+  costPer1kInput: price,
+  costPer1kOutput: price,
+  costPer1kCachedInput: price,
+  costPer1kCacheWrite: price,
+  fallbacks: z.exactOptional(
+    z.array(referenceSchema).max(MAX_FALLBACKS, `At most ${MAX_FALLBACKS} others can stand in`),
+  ),
+}) satisfies z.ZodType<ModelProfile>;
 
 /** A tool as data. */
-export const toolDefinitionSchema: z.ZodType<ToolDefinition> = z.strictObject({
+export const toolDefinitionSchema = z.strictObject({
   name: z
     .string()
     .regex(/^[a-zA-Z0-9_-]{1,64}$/, "A tool's name is 1 to 64 letters, digits, underscores and hyphens"),
@@ -82,7 +98,8 @@ export const toolDefinitionSchema: z.ZodType<ToolDefinition> = z.strictObject({
   }),
   effect: z.enum(["pure", "idempotent", "once"]),
   timeoutMs: timeout,
-});
+  task: z.exactOptional(referenceSchema),
+}) satisfies z.ZodType<ToolDefinition>;
 
 function withoutTrailingSlash(url: string): string {
   return url.replace(/\/+$/, "");

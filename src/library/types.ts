@@ -51,6 +51,7 @@ export interface ToolDefinition {
 export interface Pin {
   library?: string;
   id: string;
+  /** 0 for a deployed definition that was pinned while its number could not be asked for: the hash says which it is. */
   version: number;
   /** SHA-256 of the canonical JSON of the content, in hex. */
   hash: string;

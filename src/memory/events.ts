@@ -4,9 +4,10 @@
  *
  * EVENT-3  A message made from an event and made into an event again keeps what the event said: the flag of a failed
  *          tool, the model and a compaction's count travel in the message's metadata; a message's name of who speaks
- *          travels in the event's.
+ *          and its native form travel in the event's.
  */
-import { contentSchema } from "../client/protocol.ts";
+import { contentSchema } from "../shared/content-schema.ts";
+import { isNativeReply } from "./native-reply.ts";
 import {
   type ContextMessage,
   type ContextPart,
@@ -64,9 +65,10 @@ export function messageToEvent(
   message: ContextMessage,
   origin: EventOrigin = { id: crypto.randomUUID(), createdAt: Date.now() },
 ): SessionEvent {
-  const { role, content, name, metadata } = message;
+  const { role, content, name, native, metadata } = message;
   const base = { ...origin, sessionId, seq: 0, content };
-  const said = name === undefined || role === "tool" ? metadata : { ...metadata, name };
+  const named = name === undefined || role === "tool" ? metadata : { ...metadata, name };
+  const said = native === undefined || role !== "assistant" ? named : { ...named, native };
   switch (role) {
     case "user":
       return { ...base, action: EventAction.USER_MESSAGE, ...kept(withSentParts(said, message.parts)) };
@@ -105,10 +107,20 @@ function spoken(
   content: string,
   metadata: Facts | undefined,
 ): ContextMessage {
-  const { name, ...rest } = metadata ?? {};
-  return typeof name === "string"
-    ? { role, content, name, ...kept(rest) }
-    : { role, content, ...kept(metadata) };
+  const { name, native, ...rest } = metadata ?? {};
+  const isNamed = typeof name === "string";
+  const isNative = role === "assistant" && native !== undefined && isNativeReply(native);
+  return {
+    role,
+    content,
+    ...(isNamed ? { name } : {}),
+    ...(isNative ? { native } : {}),
+    ...kept({
+      ...rest,
+      ...(isNamed || name === undefined ? {} : { name }),
+      ...(isNative || native === undefined ? {} : { native }),
+    }),
+  };
 }
 
 /** What was sent beside text stands in the metadata, as it was sent. */

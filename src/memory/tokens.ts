@@ -2,7 +2,8 @@
  * How many tokens a model is charged for messages, tools and instructions: an estimate, made by a library for text and
  * by fixed surcharges for what frames it. Pure.
  *
- * TOKEN-1  All that is sent of a message counts: content, name, and the ids, names and arguments of tool calls.
+ * TOKEN-1  All that is sent of a message counts: content, name, the ids, names and arguments of tool calls, what its
+ *          provider wants back in its own words, and each image and file at a flat estimate.
  * TOKEN-2  Estimating takes bounded time: of a long text, evenly spread samples are counted.
  *
  * The library is calibrated on OpenAI's `o200k_base`: within 10 % for English prose, code and CJK text, within 15 % for
@@ -11,7 +12,7 @@
  */
 import { estimateTokenCount, type TokenEstimationOptions } from "tokenx";
 import { DramatisError } from "../shared/errors.ts";
-import type { ContextMessage } from "./types.ts";
+import type { ContextMessage, NativeReply } from "./types.ts";
 
 /** Counts the tokens of a text. An exact tokenizer fits here as well as an estimate. */
 export type TokenCounter = (text: string) => number;
@@ -55,15 +56,31 @@ export const estimateTokens: TokenCounter = (text) => {
   return Math.ceil((counted * text.length) / MAX_COUNTED_LENGTH);
 };
 
+/**
+ * What an image and a file cost: about a photograph that a provider has scaled to its largest size, and about three pages.
+ * The true figure depends on provider, size and pages, and is not known before the provider counts.
+ */
+const MEDIA_TOKENS = { text: 0, image: 1_600, file: 4_000 } as const;
+
 /** Tokens of a message. Its metadata is sent to no model, and does not count. */
 export function messageTokens(message: ContextMessage, count: TokenCounter = estimateTokens): number {
-  const { content, name, toolCallId, toolCalls = [] } = message;
+  const { content, name, toolCallId, toolCalls = [], parts = [], native } = message;
   const calls = toolCalls.reduce(
     (sum, call) =>
       sum + CALL_TOKENS + count(call.id) + count(call.name) + count(JSON.stringify(call.arguments)),
     0,
   );
-  return MESSAGE_TOKENS + count(content) + count(name ?? "") + count(toolCallId ?? "") + calls;
+  const media = parts.reduce((sum, { type }) => sum + MEDIA_TOKENS[type], 0);
+  const own = native === undefined ? 0 : nativeTokens(native, count);
+  return MESSAGE_TOKENS + count(content) + count(name ?? "") + count(toolCallId ?? "") + calls + media + own;
+}
+
+/** Text and calls are counted where they stand; this is what comes on top of them. */
+function nativeTokens({ parts }: NativeReply, count: TokenCounter): number {
+  return parts.reduce((sum, part) => {
+    const own = part.type === "block" ? part.value : part.extra;
+    return own === undefined ? sum : sum + count(JSON.stringify(own));
+  }, 0);
 }
 
 /** Tokens of what is sent beside the messages: each system instruction, and each tool with its schema. */

@@ -23,6 +23,7 @@ export const ERROR_CODES = [
   "UNAVAILABLE",
   "UNSUPPORTED",
   "MODEL_FAILED",
+  "OUTPUT_INVALID",
   "RECOVERY_EXHAUSTED",
 ] as const;
 

@@ -3,6 +3,7 @@
 const ULID = "[0-9A-HJKMNP-TV-Z]{26}";
 export const CONVERSATION_ID = new RegExp(`^conv_${ULID}$`);
 export const TURN_ID = new RegExp(`^turn_${ULID}$`);
+const OPERATION_ID = new RegExp(`^op_${ULID}$`);
 const CHOSEN_ID = /^[a-z0-9][a-z0-9-]{0,63}$/;
 
 /** `conv_` and a ULID. */
@@ -13,6 +14,11 @@ export function isConversationId(value: string): boolean {
 /** `turn_` and 26 characters of Crockford's base 32. */
 export function isTurnId(value: string): boolean {
   return TURN_ID.test(value);
+}
+
+/** `op_` and 26 characters of Crockford's base 32. */
+export function isOperationId(value: string): boolean {
+  return OPERATION_ID.test(value);
 }
 
 /** Ids that people choose: agents, libraries, definitions, projects. */

@@ -10,6 +10,8 @@ export interface Limits {
   requests?: RateLimit | false;
   /** Turns that one conversation accepts, whoever starts them: 600 a minute, 200 at once. */
   turns?: RateLimit | false;
+  /** How long a client has to run a tool that it brought along, in milliseconds: 600 000, ten minutes. */
+  clientToolMs?: number;
   /** Bytes that the body of a request may have: 2 MiB. */
   bodyBytes?: number;
   /** Bytes that an attachment may have: 8 MiB. */
@@ -28,6 +30,11 @@ const rateLimitOr = (otherwise: RateLimit) => z.union([z.literal(false), rateLim
 const limitsSchema = z.strictObject({
   requests: rateLimitOr({ perMinute: 1_200, burst: 600 }),
   turns: rateLimitOr({ perMinute: 600, burst: 200 }),
+  clientToolMs: z
+    .int()
+    .min(1_000)
+    .max(7 * 24 * 3_600_000)
+    .default(600_000),
   bodyBytes: z
     .int()
     .min(1)

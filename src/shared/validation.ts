@@ -51,5 +51,11 @@ function toIssues(issue: z.core.$ZodIssue, base: string): InputIssue[] {
       message: "Unknown field.",
     }));
   }
+  if (issue.code === "invalid_union") {
+    // Where only one of the alternatives is of the input's kind, that one was meant.
+    const meant = issue.errors.filter((errors) => errors.every(({ path }) => path.length > 0));
+    if (meant.length === 1)
+      return (meant[0] ?? []).flatMap((inner) => toIssues(inner, jsonPointer(issue.path, base)));
+  }
   return [{ path: jsonPointer(issue.path, base), message: issue.message }];
 }

@@ -80,6 +80,14 @@ function printedExamples(): { language: string; text: string }[] {
   }));
 }
 
+/** The examples of docs/protocols.md in a language, as one text. */
+function protocolExamples(language: string): string {
+  const text = readFileSync(join(ROOT, "docs/protocols.md"), "utf8");
+  const examples = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].filter(([, of]) => of === language);
+  expect(examples).not.toHaveLength(0);
+  return examples.map(([, , example = ""]) => example).join("\n");
+}
+
 /** The one example that has this in it. */
 function exampleWith(part: string): string {
   const found = printedExamples().filter(({ text }) => text.includes(part));
@@ -231,6 +239,18 @@ describe("G2 the README's example, as printed", () => {
       expect(run(project, process.execPath, "client.ts")).toMatch(/^turn\.started .*^turn\.completed /ms);
     });
 
+    it("H9 answers the examples of docs/protocols.md", () => {
+      const here = (text: string) =>
+        text.replaceAll(/http:\/\/localhost:\d+/g, url).replaceAll('"assistant"', '"guide"');
+      installFromCheckout(project, ["openai"]);
+      write("protocols.mjs", here(protocolExamples("js")));
+      const said = run(project, process.execPath, "protocols.mjs");
+      for (const text of ["Offline model", "It is empty."]) expect(said).toContain(text);
+      expect(said).toMatch(/conv_\w{26}$/m);
+      write("initial.ts", here(protocolExamples("ts")));
+      expect(run(project, process.execPath, "initial.ts").trim()).toBe("0");
+    });
+
     it("serves the console", async () => {
       const response = await fetch(url);
       expect(await response.text()).toContain('<div id="root">');
@@ -246,6 +266,24 @@ describe("G2 the entry points", () => {
     expect(load()).toBe("");
     write("src/chat.tsx", exampleWith("export function Chat"));
     expect(typeErrors([...bundler, ...page, "--skipLibCheck"], "src/chat.tsx")).toEqual([]);
+    installFromCheckout(project, ["@ai-sdk/react"]);
+    write("src/use-chat.tsx", protocolExamples("tsx"));
+    expect(typeErrors([...bundler, ...page, "--skipLibCheck"], "src/use-chat.tsx")).toEqual([]);
+  });
+
+  it("dramatis/engine runs a turn in plain Node", () => {
+    const code = `
+      import { createConversationEngine, InMemoryConversationStore } from "dramatis/engine";
+      const sendChat = async ({ model }) => ({ messages: [{ role: "assistant", content: model }] });
+      const engine = createConversationEngine({
+        defaultAgent: "a",
+        store: new InMemoryConversationStore(),
+        providers: { own: { id: "own", supportsStreaming: false, sendChat } },
+        defaultModels: { own: "m-1" },
+      });
+      const { id } = await engine.createConversation();
+      console.log((await engine.runTurn({ conversationId: id })).outputMessages[0].content);`;
+    expect(run(project, process.execPath, "--input-type=module", "--eval", code)).toBe("m-1\n");
   });
 
   it.each([

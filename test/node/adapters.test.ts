@@ -238,8 +238,8 @@ describe("providers and the default profile", () => {
     expect(() => resolveProvider("nobody")).toThrowError(/"nobody"/);
   });
 
-  test("every provider is spoken for by its own adapter", () => {
-    expect(PROVIDERS.map((provider) => adapterFor(provider).provider)).toEqual(PROVIDERS);
+  test.each(PROVIDERS)("%s has a format of its own", (provider) => {
+    expect(adapterFor(provider).provider).toBe(provider);
   });
 
   test.each([
@@ -263,6 +263,36 @@ describe("providers and the default profile", () => {
       { provider: "openai", modelId: "qwen3:8b", baseUrl: "http://127.0.0.1:11434/v1" },
     ],
     [{ DRAMATIS_MODEL: "offline/offline-1", OPENAI_API_KEY: "k" }, true, OFFLINE_PROFILE],
+    [
+      { ANTHROPIC_API_KEY: "k", GEMINI_API_KEY: "k" },
+      true,
+      { provider: "anthropic", modelId: expect.any(String) },
+    ],
+    [
+      { GEMINI_BASE_URL: "http://127.0.0.1:1/v1beta/" },
+      true,
+      { provider: "gemini", modelId: expect.any(String), baseUrl: "http://127.0.0.1:1/v1beta" },
+    ],
+    [
+      { OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "k" },
+      false,
+      { provider: "openai", modelId: expect.any(String) },
+    ],
+    [
+      { DRAMATIS_MODEL: "anthropic/claude-x", OPENAI_BASE_URL: "http://127.0.0.1:1" },
+      false,
+      { provider: "anthropic", modelId: "claude-x" },
+    ],
+    [
+      { DRAMATIS_MODEL: "google/gemini-x", GEMINI_BASE_URL: "http://127.0.0.1:1" },
+      false,
+      { provider: "gemini", modelId: "gemini-x", baseUrl: "http://127.0.0.1:1" },
+    ],
+    [
+      { DRAMATIS_MODEL: "openai-responses/gpt-x", OPENAI_BASE_URL: "http://127.0.0.1:1/v1" },
+      false,
+      { provider: "openai-responses", modelId: "gpt-x", baseUrl: "http://127.0.0.1:1/v1" },
+    ],
   ])("environment %j, AI binding %s", (env, hasAi, expected) => {
     expect(defaultModelProfile(env, hasAi)).toStrictEqual(expected);
   });

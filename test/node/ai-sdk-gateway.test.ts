@@ -318,6 +318,35 @@ describe("the transport", () => {
     ]);
   });
 
+  test("what the provider says of its limits comes first, of a reply as of a refusal", async () => {
+    const headers = { "x-ratelimit-remaining-requests": "3", "x-request-id": "req_1" };
+    const rateLimit = expect.objectContaining({ remainingRequests: 3 });
+    const answers = model(async (options) => ({
+      ...(await scripted([finish("stop")]).doStream(options)),
+      response: { headers },
+    }));
+    expect((await deltasOf(call(answers)))[0]).toEqual({
+      type: "response",
+      response: { requestId: "req_1", rateLimit },
+    });
+    const refuses = model(async () => {
+      const request = { url: "", requestBodyValues: {} };
+      throw new APICallError({ message: "Busy", ...request, statusCode: 429, responseHeaders: headers });
+    });
+    expect(await deltasOf(call(refuses))).toEqual([
+      { type: "response", response: { status: 429, requestId: "req_1", rateLimit } },
+      { type: "error", error: expect.objectContaining({ category: "rate_limit", requestId: "req_1" }) },
+    ]);
+  });
+
+  test("DEADLINE-1 a model that falls silent is given up, and its stream given back", async () => {
+    const given = newGate();
+    const silent = scripted([{ type: "text-delta", id: "0", delta: "Hel" }], given.open);
+    const profile = { ...PROFILE, executionConfig: { idleTimeoutMs: 20 } };
+    expect(await errorOf({ ...call(silent), profile })).toMatchObject({ category: "timeout" });
+    await given.wait;
+  });
+
   test("an error part ends the reply with what it says", async () => {
     const error = new APICallError({
       message: "Busy",

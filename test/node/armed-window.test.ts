@@ -14,7 +14,7 @@ function refusing(refuse: () => Promise<void>) {
     platform.asked += 1;
     return platform.isDown ? refuse() : Promise.resolve();
   };
-  return { clock, platform, window: new ArmedWindow({ window: { open }, clock }, () => true) };
+  return { clock, platform, window: new ArmedWindow({ window: { open }, clock }, () => 10_000) };
 }
 
 describe.each([

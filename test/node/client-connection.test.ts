@@ -7,7 +7,9 @@ import {
   type ConversationState,
   connectConversation,
   type Frame,
+  pendingCalls,
 } from "../../src/client/index.ts";
+import { clientFrameSchema } from "../../src/client/protocol.ts";
 import { parseHost, resumeUrl } from "../../src/client/resume.ts";
 import { ConversationSession } from "../../src/client/session.ts";
 import { conversationView } from "./client-script.ts";
@@ -205,13 +207,14 @@ describe("session", () => {
     const session = new ConversationSession();
     const refuse = (ref: string, code = "RATE_LIMITED") =>
       session.received(JSON.stringify({ v: 1, type: "error", time, data: { code, message: "Wait.", ref } }));
-    const sent: string[] = [];
+    const sent: { id: string }[] = [];
     session.opened({
-      send: (data) => void sent.push(JSON.parse(data).id),
+      send: (data) => void sent.push(JSON.parse(data)),
       reconnect: () => undefined,
       close: () => undefined,
     });
-    const first = session.send("Hello", { replyToMessageId: "msg_1" });
+    const output = { name: "answer", schema: { type: "object" } };
+    const first = session.send("Hello", { replyToMessageId: "msg_1", output });
     expect(session.retry(first)).toBeNull();
     refuse(first);
     const shown: number[] = [];
@@ -219,18 +222,85 @@ describe("session", () => {
     const second = session.retry(first);
     leave();
     expect(shown).toEqual([1]);
-    expect(sent).toEqual([first, second]);
+    expect(sent).toMatchObject([first, second].map((id) => ({ id, output })));
     expect(second).toBe(first);
     expect(session.getSnapshot().pending).toMatchObject([
-      { clientId: second, content: "Hello", replyToMessageId: "msg_1", status: "sending" },
+      { clientId: second, content: "Hello", replyToMessageId: "msg_1", output, status: "sending" },
     ]);
     refuse(second ?? "", "IDEMPOTENCY_CONFLICT");
     const third = session.retry(second ?? "");
     expect(third).not.toBe(second);
-    expect(sent).toEqual([first, second, third]);
+    expect(sent.map(({ id }) => id)).toEqual([first, second, third]);
     refuse(third ?? "");
     session.discard(third ?? "");
     expect(session.getSnapshot().pending).toEqual([]);
+    session.closed({ final: true });
+  });
+
+  it("SEND-1 CLIENT-6: a result is sent again after a loss, until its call is over or it is refused", () => {
+    const session = new ConversationSession();
+    const receive = (frame: object) => session.received(JSON.stringify({ v: 1, time, ...frame }));
+    const ids = { turnId: "turn_1", operationId: "op_1" };
+    let sent: object[] = [];
+    let reconnects = 0;
+    const open = () => {
+      sent = [];
+      session.opened({
+        send: (data) => void sent.push(JSON.parse(data)),
+        reconnect: () => (reconnects += 1),
+        close: () => undefined,
+      });
+    };
+    open();
+    session.received(JSON.stringify(snapshot(1)));
+    const requested = { name: "ask", input: { n: 1 }, async: false, client: true };
+    receive({ seq: 2, type: "turn.started", turnId: "turn_1", data: { agentId: "a" } });
+    receive({ seq: 3, type: "tool.requested", ...ids, data: requested });
+    receive({ seq: 4, type: "turn.waiting", turnId: "turn_1", data: { reason: "client-tools" } });
+    expect(pendingCalls(session.getSnapshot())).toMatchObject([{ id: "op_1", name: "ask", input: { n: 1 } }]);
+    const frame = { v: 1, type: "tool.result", operationId: "op_1", result: "yes" };
+    session.submitToolResult("op_1", { result: "yes" });
+    expect(pendingCalls(session.getSnapshot()), "it is not to be run twice").toEqual([]);
+    expect(sent).toEqual([frame]);
+    session.closed({ final: false });
+    open();
+    expect(sent, "again").toEqual([frame]);
+    const refusal = { code: "TOO_LARGE", message: "Less.", ref: "op_1" };
+    receive({ type: "error", data: refusal });
+    expect(session.getSnapshot()).toMatchObject({
+      error: null,
+      results: [{ operationId: "op_1", status: "rejected", refusal: { code: "TOO_LARGE" } }],
+    });
+    session.closed({ final: false });
+    open();
+    expect(sent, "what was refused is not").toEqual([]);
+    session.submitToolResult("op_1", { error: { message: "Too long." } });
+    expect(sent).toEqual([
+      { v: 1, type: "tool.result", operationId: "op_1", error: { message: "Too long." } },
+    ]);
+    receive({ seq: 5, type: "tool.failed", ...ids, data: { error: { code: "EXECUTION_FAILED" } } });
+    expect(session.getSnapshot().results).toEqual([]);
+    session.closed({ final: false });
+    open();
+    expect([sent, reconnects]).toEqual([[], 0]);
+    session.closed({ final: true });
+  });
+
+  it("sends with a message the tools that the client runs, also when it is sent again", () => {
+    const session = new ConversationSession();
+    const tools = [{ name: "ask", description: "Asks.", inputSchema: { type: "object" } }];
+    const sent: object[] = [];
+    const transport = {
+      send: (data: string) => void sent.push(JSON.parse(data)),
+      reconnect: () => undefined,
+      close: () => undefined,
+    };
+    const id = session.send("Hello", { tools, toolChoice: "required" });
+    session.opened(transport);
+    session.opened(transport);
+    const frame = { v: 1, type: "turn.start", id, content: "Hello", tools, toolChoice: "required" };
+    expect(sent).toEqual([frame, frame]);
+    expect(clientFrameSchema.parse(sent[0])).toEqual(frame);
     session.closed({ final: true });
   });
 

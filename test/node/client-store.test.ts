@@ -100,7 +100,14 @@ describe("frames", () => {
           time,
           data: { agentId: "guide", content: "Hello!" },
         },
-        { v: 1, seq: 6, type: "turn.completed", turnId: "t1", time, data: { issues: { toolFailures: 1 } } },
+        {
+          v: 1,
+          seq: 6,
+          type: "turn.completed",
+          turnId: "t1",
+          time,
+          data: { issues: { toolFailures: 1 }, output: { n: 1 } },
+        },
       ],
       streaming,
     );
@@ -113,6 +120,7 @@ describe("frames", () => {
       status: "completed",
       completedAt: time,
       issues: { toolFailures: 1 },
+      output: { n: 1 },
     });
     expect(isAnswering(done)).toBe(false);
   });
@@ -446,6 +454,9 @@ describe("history", () => {
           memoryExtractionRunId: null,
           latencyMs: 5,
           usage: null,
+          cost: null,
+          calls: [],
+          output: { n: 6 },
           status: "failed",
           agentId: "guide",
           createdAt: time,
@@ -466,6 +477,7 @@ describe("history", () => {
       ],
     });
     expect(state.turns[0]).toMatchObject({
+      output: { n: 6 },
       status: "failed",
       error,
       items: [

@@ -1,8 +1,15 @@
 /** The core of a conversation as properties: random signals in random order, checked after every commit. */
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
-import type { ModelError, ModelReply } from "../../src/adapters/types.ts";
-import { effectsOf } from "../../src/agents/conversation/dispatch/effects.ts";
+import { describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import type {
+  ErrorCategory,
+  ModelError,
+  ModelReply,
+  OutputSpec,
+  ToolSpec,
+} from "../../src/adapters/types.ts";
+import { dueIn, effectsOf } from "../../src/agents/conversation/dispatch/effects.ts";
 import { framesOf } from "../../src/agents/conversation/frames.ts";
 import {
   MAX_ITEM_INDEX,
@@ -14,23 +21,29 @@ import {
   turnId,
 } from "../../src/agents/conversation/ids.ts";
 import {
+  HEARTBEAT_MS,
   MAX_ACTIVE_TURNS,
   MAX_CALLS_PER_REPLY,
+  MAX_NATIVE_LENGTH,
   MAX_RECOVERIES,
   NOTICES,
 } from "../../src/agents/conversation/limits.ts";
+import { baseContext, moveMessages } from "../../src/agents/conversation/planning/context.ts";
 import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
+import { checkOutputSchema } from "../../src/agents/conversation/planning/output-schema.ts";
 import { plan } from "../../src/agents/conversation/planning/plan.ts";
 import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
 import { beginTransition, reduce } from "../../src/agents/conversation/reducer.ts";
 import { SessionWindow } from "../../src/agents/conversation/session-window.ts";
-import type { Signal } from "../../src/agents/conversation/signals.ts";
+import type { AttemptFacts, Signal } from "../../src/agents/conversation/signals.ts";
 import {
   type ConversationRecord,
   type ConversationState,
   pendingOperations,
   type Turn,
+  waitsForClient,
 } from "../../src/agents/conversation/state.ts";
+import { packCall, unpackCall } from "../../src/agents/conversation/store/call-rows.ts";
 import { ConversationStore } from "../../src/agents/conversation/store/conversation-store.ts";
 import { turnEvents, turnFromEvents, turnSummary } from "../../src/agents/conversation/turn-events.ts";
 import { movesOf } from "../../src/agents/conversation/views.ts";
@@ -40,6 +53,7 @@ import type { ToolEffect } from "../../src/library/types.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
 import { agent, compaction, user as userEvent } from "../support/events.ts";
 
 const STEM = "01ARZ3NDEKTSV4RRFFQ";
@@ -75,32 +89,75 @@ function record(maxMovesPerTurn = 3, agentId = "tester"): ConversationRecord {
       },
       tools: [tool("pure", "pure"), tool("safe", "idempotent"), tool("once", "once")],
       modelProfile: { ...PIN, id: "default", definition: { provider: "offline", modelId: "offline-1" } },
+      fallbacks: [{ ...PIN, id: "second", definition: PRICED }],
     },
   };
 }
 
-const user = (content: string): Signal => ({
+const PRICED = { provider: "openai", modelId: "second", costPer1kInput: 0.1, costPer1kOutput: 0.7 } as const;
+const OUTPUT = {
+  name: "answer",
+  schema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
+};
+
+const user = (content: string, tools: ToolSpec[] = [], output?: OutputSpec): Signal => ({
   type: "conversation.user.message",
   caller: { type: "user", userId: "ada" },
-  data: { content },
+  data: {
+    content,
+    ...(output === undefined ? {} : { output }),
+    ...(tools.length === 0 ? {} : { tools, toolChoice: "required" as const }),
+  },
 });
+
+/** A tool that a message may bring: what the client runs. */
+const ASK: ToolSpec = {
+  name: "ask",
+  description: "Asks the user.",
+  inputSchema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
+};
+/** How long the client has, in steps of a script. */
+const CLIENT_STEPS = 12;
+
+/** What an attempt took, where a test does not care. */
+const FACTS: AttemptFacts = { startedAt: 1_500, finishedAt: 1_900 };
 
 /** A turn's events, told by what was said. */
 const said = (question: string, answer: string) => [userEvent(question), agent(answer)];
+
+const attemptFacts: fc.Arbitrary<AttemptFacts> = fc
+  .record(
+    {
+      startedAt: fc.nat(9_000),
+      finishedAt: fc.nat(9_000),
+      firstTextAt: fc.nat(9_000),
+      status: fc.constantFrom(200, 503),
+      requestId: fc.string({ maxLength: 8 }),
+      usage: fc.record({ inputTokens: fc.nat(9_999), outputTokens: fc.nat(9_999) }, { requiredKeys: [] }),
+      rateLimit: fc.constant({ isRateLimited: true, rawHeaders: { "retry-after": "1" } }),
+    },
+    { requiredKeys: ["startedAt", "finishedAt"] },
+  )
+  .map((facts) => ({ ...facts }));
 
 /** What happens next, chosen without knowing the state; the driver makes a signal of it where it can. */
 const step = fc.oneof(
   fc.record({
     kind: fc.constant("message" as const),
     content: fc.string({ minLength: 1, unit: "grapheme" }),
+    structured: fc.boolean(),
+    tools: fc.subarray([ASK]),
   }),
   fc.record({
     kind: fc.constant("reply" as const),
     pick: fc.nat(),
-    text: fc.string({ unit: "grapheme" }),
+    text: fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom('{"n": 1}', '{"n": "one"}')),
+    finishReason: fc.constantFrom("stop" as const, "stop" as const, "length" as const),
+    isNative: fc.boolean(),
+    facts: attemptFacts,
     calls: fc.array(
       fc.record({
-        name: fc.constantFrom("pure", "safe", "once", "unknown"),
+        name: fc.constantFrom("pure", "safe", "once", "ask", "unknown"),
         id: fc.constantFrom("call_0", "call_1", "x"),
         n: fc.option(fc.integer(), { nil: undefined }),
         broken: fc.boolean(),
@@ -113,6 +170,8 @@ const step = fc.oneof(
     pick: fc.nat(),
     retriable: fc.boolean(),
     streamed: fc.boolean(),
+    category: fc.constantFrom("transient" as const, "auth" as const, "safety" as const),
+    facts: attemptFacts,
   }),
   fc.record({
     kind: fc.constant("result" as const),
@@ -120,6 +179,13 @@ const step = fc.oneof(
     success: fc.boolean(),
     value: fc.jsonValue(),
   }),
+  fc.record({
+    kind: fc.constant("submit" as const),
+    pick: fc.nat(),
+    success: fc.boolean(),
+    value: fc.jsonValue(),
+  }),
+  fc.record({ kind: fc.constant("expire" as const) }),
   fc.record({ kind: fc.constant("stale" as const), pick: fc.nat() }),
   fc.record({ kind: fc.constant("recover" as const) }),
 );
@@ -132,10 +198,13 @@ function pickFrom<Item>(items: readonly Item[], pick: number): Item | undefined 
 function signalOf(state: ConversationState, next: Step): Signal | null {
   const turns = [...state.active.values()];
   const calling = turns.filter(({ call }) => call !== null);
-  const waiting = turns.flatMap((turn) => pendingOperations(turn).map(({ item }) => ({ turn, item })));
+  const pending = turns.flatMap((turn) =>
+    pendingOperations(turn).map((operation) => ({ turn, ...operation })),
+  );
+  const waiting = pending.filter(({ client }) => !client);
   switch (next.kind) {
     case "message":
-      return turns.length < 4 ? user(next.content) : null;
+      return turns.length < 4 ? user(next.content, next.tools, next.structured ? OUTPUT : undefined) : null;
     case "reply": {
       const turn = pickFrom(calling, next.pick);
       if (turn?.call == null) return null;
@@ -147,8 +216,9 @@ function signalOf(state: ConversationState, next: Step): Signal | null {
           arguments: n === undefined || broken ? {} : { n },
           ...(broken ? { invalidArguments: "{" } : {}),
         })),
-        finishReason: "stop",
-        usage: { inputTokens: 1, outputTokens: 2 },
+        finishReason: next.finishReason,
+        ...(next.facts.usage === undefined ? {} : { usage: next.facts.usage }),
+        ...(next.isNative ? { native: [{ type: "text" as const, length: next.text.length }] } : {}),
       };
       return {
         type: "conversation.llm.completed",
@@ -156,15 +226,16 @@ function signalOf(state: ConversationState, next: Step): Signal | null {
         item: turn.call.item,
         attempt: turn.call.attempt,
         reply,
+        facts: next.facts,
       };
     }
     case "failure": {
       const turn = pickFrom(calling, next.pick);
       if (turn?.call == null) return null;
-      const { retriable, streamed } = next;
-      const error: ModelError = { category: "transient", message: "down", retriable, provider: "offline" };
+      const { retriable, streamed, category, facts } = next;
+      const error: ModelError = { category, message: "down", retriable, provider: "offline" };
       const { item, attempt } = turn.call;
-      return { type: "conversation.llm.failed", turn: turn.n, item, attempt, error, streamed };
+      return { type: "conversation.llm.failed", turn: turn.n, item, attempt, error, facts, streamed };
     }
     case "result": {
       const target = pickFrom(waiting, next.pick);
@@ -177,6 +248,19 @@ function signalOf(state: ConversationState, next: Step): Signal | null {
       const result = { tool_call_id: id, ...outcome };
       return { type: "conversation.tool.completed", turn: target.turn.n, item: target.item, result };
     }
+    case "submit": {
+      const target = pickFrom(
+        pending.filter(({ client }) => client),
+        next.pick,
+      );
+      if (target === undefined) return null;
+      const outcome = next.success
+        ? { result: JSON.parse(JSON.stringify(next.value)) }
+        : { error: { message: "no" } };
+      return { type: "conversation.tool.submitted", turn: target.turn.n, item: target.item, outcome };
+    }
+    case "expire":
+      return { type: "conversation.cmd.expire" };
     case "stale": {
       const turn = (next.pick % 5) + 1;
       const result = { tool_call_id: "x", success: true, result: "late" };
@@ -210,7 +294,8 @@ class Driver {
 
   send(signal: Signal): void {
     this.now += 1_000;
-    const input = { now: this.now, stem: STEM, gate: allowAll };
+    const clientToolTimeoutMs = CLIENT_STEPS * 1_000;
+    const input = { now: this.now, stem: STEM, gate: allowAll, clientToolTimeoutMs };
     const decisions = plan(this.state, signal, input);
     expect(plan(this.state, signal, input), "PLAN-1").toEqual(decisions);
     const transition = reduce(beginTransition(this.state), decisions, this.now);
@@ -241,7 +326,7 @@ function store(): ConversationStore {
 describe("the core under random signals", () => {
   const steps = fc.array(step, { minLength: 1, maxLength: 60 });
 
-  test("A71 PLAN-1 EFFECT-1 TURN-1 every active turn waits for exactly one effect, and what is finished stays so", () => {
+  test("A71 PLAN-1 EFFECT-1 CLIENTTOOL-3 TURN-1 every active turn waits for exactly one effect or its client, and what is finished stays so", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = new Driver();
@@ -249,7 +334,12 @@ describe("the core under random signals", () => {
           const signal = signalOf(driver.state, next);
           if (signal !== null) driver.send(signal);
           const effects = effectsOf(driver.state);
-          expect(effects.map(({ turn }) => turn.n).sort()).toEqual([...driver.state.active.keys()].sort());
+          const active = [...driver.state.active.values()];
+          const working = active.filter((turn) => !waitsForClient(turn));
+          expect(effects.map(({ turn }) => turn.n).sort()).toEqual(working.map(({ n }) => n).sort());
+          const due = dueIn(driver.state, driver.now);
+          if (working.length === 0) expect(due === null).toBe(active.length === 0);
+          else expect(due).toBeLessThanOrEqual(HEARTBEAT_MS);
         }
         const ends = driver.finished.map(({ n }) => n);
         expect(new Set(ends).size, "TURN-1").toBe(ends.length);
@@ -456,7 +546,8 @@ describe("hostile names and sizes", () => {
     const turn = () => [...driver.state.active.values()][0];
     const reply = (value: ModelReply): Signal => {
       const { n = 0, call } = turn() ?? {};
-      return { type: "conversation.llm.completed", turn: n, item: call?.item ?? 0, attempt: 1, reply: value };
+      const address = { turn: n, item: call?.item ?? 0, attempt: 1 };
+      return { type: "conversation.llm.completed", ...address, reply: value, facts: FACTS };
     };
     if (results.length > 0) {
       const toolCalls = results.map((_, index) => ({
@@ -501,9 +592,14 @@ describe("hostile names and sizes", () => {
     for (let n = 0; n < 12; n++) {
       driver.send(user("z".repeat(1_000_000)));
       const [turn] = driver.state.active.values();
-      const error: ModelError = { category: "auth", message: "no", retriable: false, provider: "offline" };
+      const error: ModelError = {
+        category: "validation",
+        message: "no",
+        retriable: false,
+        provider: "offline",
+      };
       const address = { turn: turn?.n ?? 0, item: turn?.call?.item ?? 0, attempt: 1 };
-      driver.send({ type: "conversation.llm.failed", ...address, error, streamed: false });
+      driver.send({ type: "conversation.llm.failed", ...address, error, facts: FACTS, streamed: false });
     }
     const queries = new ConversationQueries(driver.store);
     const first = queries.turns({ limit: 200 });
@@ -532,6 +628,7 @@ describe("limits of a turn", () => {
     turn: turn.n,
     item: turn.call?.item ?? 0,
     attempt: turn.call?.attempt ?? 0,
+    facts: FACTS,
     reply: {
       text,
       toolCalls: calls.map(({ name, n }, index) => ({ id: `call_${index}`, name, arguments: { n } })),
@@ -625,6 +722,312 @@ describe("limits of a turn", () => {
     const { state } = driver;
     expect(() => driver.send(user("one more"))).toThrow(expect.objectContaining({ code: "TOO_MANY_TURNS" }));
     expect(driver.state).toBe(state);
+  });
+});
+
+describe("models, their failures and their answers", () => {
+  const active = (driver: Driver): Turn => {
+    const [turn] = driver.state.active.values();
+    if (turn === undefined) throw new Error("No turn is active.");
+    return turn;
+  };
+  const address = (driver: Driver) => {
+    const { n, call } = active(driver);
+    return { turn: n, item: call?.item ?? 0, attempt: call?.attempt ?? 0 };
+  };
+  const fail = (driver: Driver, category: ErrorCategory, facts = FACTS, streamed = false) =>
+    driver.send({
+      type: "conversation.llm.failed",
+      ...address(driver),
+      error: {
+        category,
+        message: "no",
+        retriable: ["transient", "timeout"].includes(category),
+        provider: "offline",
+      },
+      facts,
+      streamed,
+    });
+  const answer = (driver: Driver, reply: Partial<ModelReply>, facts = FACTS) =>
+    driver.send({
+      type: "conversation.llm.completed",
+      ...address(driver),
+      reply: { text: "", toolCalls: [], finishReason: "stop", ...reply },
+      facts,
+    });
+  const toolCalls = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({ id: `call_${index}`, name: "pure", arguments: { n: 1 } }));
+  const viewOf = (driver: Driver) => {
+    const { stem, n } = driver.finished.at(-1) ?? active(driver);
+    return new ConversationQueries(driver.store).turn(driver.state, turnId(stem, n));
+  };
+
+  test("FALLBACK-1 FALLBACK-3 after three attempts the next model has three of its own; the end names both", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    for (let attempt = 1; attempt <= 3; attempt++) {
+      expect(active(driver).call).toMatchObject({ attempt });
+      fail(driver, "transient", FACTS, attempt === 3);
+    }
+    expect(driver.live.at(-2)).toMatchObject({ type: "error", data: { code: "MODEL_FAILED" } });
+    expect(driver.live.at(-1)).toMatchObject({ type: "message.reset", data: { reason: "fallback" } });
+    for (let attempt = 4; attempt <= 6; attempt++) {
+      expect(active(driver).call).toMatchObject({ attempt, profile: 1, before: 3 });
+      expect(driver.store.load(), "as a crash would leave it").toEqual(driver.state);
+      driver.send({ type: "conversation.cmd.recover" });
+      fail(driver, "timeout");
+    }
+    const { error, calls } = viewOf(driver);
+    expect(error?.message).toBe(
+      "The model call failed (timeout): no; asked before: offline/offline-1 (transient)",
+    );
+    expect(calls.map(({ model, outcome }) => [model, outcome?.errorCategory, outcome?.attempts])).toEqual([
+      ["offline-1", "transient", 3],
+      ["second", "timeout", 3],
+    ]);
+  });
+
+  test.each(["auth", "quota", "not_found", "unknown"] as const)(
+    "FALLBACK-1 %s: another is asked at once",
+    (category) => {
+      const driver = new Driver();
+      driver.send(user("go"));
+      fail(driver, category);
+      expect(active(driver).call).toMatchObject({ attempt: 2, profile: 1, before: 1 });
+      fail(driver, category);
+      expect(driver.finished[0]?.error?.code).toBe("MODEL_FAILED");
+    },
+  );
+
+  test.each(["validation", "safety", "canceled"] as const)(
+    "FALLBACK-1 %s: no other would help",
+    (category) => {
+      const driver = new Driver();
+      driver.send(user("go"));
+      fail(driver, category);
+      expect(driver.finished[0]?.error?.message).toBe(`The model call failed (${category}): no`);
+    },
+  );
+
+  test("FALLBACK-2 the next cycle begins with the first model again", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    fail(driver, "auth");
+    answer(driver, { toolCalls: toolCalls(1) });
+    const [operation] = pendingOperations(active(driver));
+    const result = { tool_call_id: operation?.toolCallId ?? "", success: true, result: 1 };
+    driver.send({ type: "conversation.tool.completed", turn: 1, item: operation?.item ?? 0, result });
+    expect(active(driver).call).toMatchObject({ attempt: 1 });
+    expect(active(driver).call?.profile).toBeUndefined();
+  });
+
+  test("OUTPUT-2 an answer that was cut off, and one that was refused, say so at once", () => {
+    for (const [finishReason, message] of [
+      ["length", "was cut off"],
+      ["content_filter", "refused"],
+    ] as const) {
+      const driver = new Driver();
+      driver.send(user("go", [], OUTPUT));
+      answer(driver, { text: '{"n": ', finishReason });
+      const { error } = viewOf(driver);
+      expect(error).toMatchObject({ code: "OUTPUT_INVALID", retriable: true });
+      expect(error?.message).toContain(message);
+    }
+  });
+
+  test("OUTPUT-2 an empty answer is withdrawn too, and a repair has all of the model's attempts", () => {
+    const driver = new Driver();
+    driver.send(user("go", [], OUTPUT));
+    answer(driver, { text: " " });
+    expect(driver.live.at(-1)).toMatchObject({ type: "message.reset", data: { reason: "invalid_output" } });
+    fail(driver, "transient");
+    fail(driver, "transient");
+    answer(driver, { text: '{"n": 7}' });
+    expect(driver.live.find(({ type }) => type === "turn.completed")?.data).toEqual({ output: { n: 7 } });
+    expect(viewOf(driver)).toMatchObject({ output: { n: 7 } });
+  });
+
+  test("CALLS-2 CALLS-3 a failed attempt that was counted is paid for, and rounding hides nothing", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    const used = (inputTokens: number, outputTokens: number) => ({
+      ...FACTS,
+      usage: { inputTokens, outputTokens },
+    });
+    fail(driver, "auth", used(1_000, 1_000));
+    fail(driver, "transient", used(3, 0));
+    answer(driver, { text: "done" }, { ...used(4, 1), requestId: "req_1", status: 200, firstTextAt: 1_600 });
+    const view = viewOf(driver);
+    expect(view.cost).toBe(0.0014);
+    expect(view.usage).toEqual({ inputTokens: 1_007, outputTokens: 1_001 });
+    expect(view.calls[1]).toMatchObject({
+      cost: 0.0014,
+      requestId: "req_1",
+      usage: { inputTokens: 7, outputTokens: 1 },
+    });
+    expect(driver.state.usage).toEqual({
+      calls: 2,
+      inputTokens: 1_007,
+      cachedInputTokens: 0,
+      outputTokens: 1_001,
+      nanoDollars: 1_400_000,
+    });
+  });
+
+  test("CALLS-2 what was used by a reply that cannot be kept counts", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    const error = { code: "TOO_LARGE", message: "too large", retriable: false };
+    const facts = { ...FACTS, usage: { inputTokens: 5, outputTokens: 6 } };
+    driver.send({ type: "conversation.cmd.abandon", turn: 1, error, facts });
+    expect(driver.state.usage).toMatchObject({ calls: 1, inputTokens: 5, outputTokens: 6 });
+    expect(viewOf(driver).calls).toMatchObject([{ outcome: { ok: false, attempts: 1 } }]);
+  });
+
+  test("CALLS-1 a call in progress is shown, and ends with its turn", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    expect(viewOf(driver).calls).toMatchObject([{ provider: "offline", model: "offline-1" }]);
+    fail(driver, "transient");
+    const [open] = viewOf(driver).calls;
+    expect(viewOf(driver).calls).toHaveLength(1);
+    expect(open?.finishedAt).toBeUndefined();
+    const error = { code: "INTERNAL_ERROR", message: "no", retriable: false };
+    driver.send({ type: "conversation.cmd.abandon", turn: 1, error });
+    expect(viewOf(driver).calls).toMatchObject([{ id: open?.id, outcome: { attempts: 1, ok: false } }]);
+  });
+
+  test("CALLROW-1 a record comes back from its row as it was", () => {
+    const call = fc
+      .record(
+        {
+          item: fc.nat(),
+          profile: fc.nat(3),
+          startedAt: fc.nat(),
+          attempts: fc.nat(9),
+          finishedAt: fc.nat(),
+          firstTextAt: fc.nat(),
+          status: fc.nat(599),
+          requestId: fc.string(),
+          usage: fc.record(
+            { inputTokens: fc.nat(), reasoningTokens: fc.nat(), totalTokens: fc.nat() },
+            { requiredKeys: [] },
+          ),
+          rateLimit: fc.constant({ isRateLimited: true, rawHeaders: {} }),
+          category: fc.constantFrom("none" as const, "quota" as const),
+        },
+        { requiredKeys: ["item", "profile", "startedAt", "attempts", "category"] },
+      )
+      .map((record) => ({ ...record }));
+    fc.assert(
+      fc.property(call, fc.nat(), (record, base) => {
+        expect(unpackCall(JSON.parse(JSON.stringify(packCall(record, base))), base)).toEqual(record);
+      }),
+    );
+  });
+
+  test("NATIVE-2 a reply's own parts are kept with who gave them, unless the reply was changed or they are huge", () => {
+    const native = [{ type: "block" as const, value: { thought: "deep" } }];
+    const keptOf = (reply: Partial<ModelReply>, falls = false) => {
+      const driver = new Driver(1);
+      driver.send(user("go"));
+      if (falls) fail(driver, "auth");
+      answer(driver, { native, ...reply });
+      const turn = driver.finished[0] ?? active(driver);
+      return driver.store.turn(turn.n)?.replies[0]?.native;
+    };
+    expect(keptOf({ text: "Hi" })).toEqual({ provider: "offline", modelId: "offline-1", parts: native });
+    expect(keptOf({ text: "Hi" }, true)).toEqual({ provider: "openai", modelId: "second", parts: native });
+    expect(keptOf({ toolCalls: toolCalls(1) })).toMatchObject({ parts: native });
+    expect(keptOf({ text: "" }), "a notice in its place").toBeUndefined();
+    expect(keptOf({ toolCalls: toolCalls(MAX_CALLS_PER_REPLY + 1) }), "calls cut off").toBeUndefined();
+    const huge = [{ type: "block" as const, value: { text: "x".repeat(MAX_NATIVE_LENGTH) } }];
+    expect(keptOf({ text: "Hi", native: huge })).toBeUndefined();
+  });
+
+  test("NATIVE-1 the next turn's model is given what the last reply was made of", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    answer(driver, { text: "Hi", native: [{ type: "text", length: 2, extra: { signature: "s" } }] });
+    driver.send(user("and now?"));
+    const history = new SessionWindow(driver.store.events).messagesFor(
+      active(driver),
+      driver.state.record.chain,
+    );
+    const parts = [{ type: "text", length: 2, extra: { signature: "s" } }];
+    expect(history.at(-1)?.native).toEqual({ provider: "offline", modelId: "offline-1", parts });
+    expect(baseContext(driver.state.record, history, active(driver)).cache).toEqual({
+      key: "conv_test",
+      stableMessages: history.length,
+    });
+  });
+
+  test("CONTEXT-2 withdrawn answers stand where they were given, in every later request", () => {
+    const driver = new Driver(5);
+    driver.send(user("go", [], OUTPUT));
+    answer(driver, { text: "one" });
+    answer(driver, { toolCalls: toolCalls(1), text: "hm" });
+    const [operation] = pendingOperations(active(driver));
+    const before = moveMessages(active(driver)).slice(0, 3);
+    const result = { tool_call_id: operation?.toolCallId ?? "", success: true, result: 1 };
+    driver.send({ type: "conversation.tool.completed", turn: 1, item: operation?.item ?? 0, result });
+    answer(driver, { text: "two" });
+    const messages = moveMessages(active(driver));
+    expect(messages.slice(0, 3)).toEqual(before);
+    expect(messages.map(({ role, content }) => (role === "system" ? role : content))).toEqual([
+      "one",
+      "system",
+      "hm",
+      "1",
+      "two",
+      "system",
+    ]);
+    expect(messages.at(-1)?.content).toContain("the answer is not JSON");
+  });
+});
+
+describe("OUTPUT-4 a schema that cannot be used is refused with its place", () => {
+  const deep = (levels: number): JsonObject => (levels === 0 ? {} : { not: deep(levels - 1) });
+  test.each<[path: string, schema: JsonObject]>([
+    ["/type", {}],
+    ["/type", { type: "string" }],
+    ["/required", { type: "object", required: "n" }],
+    ["/properties/a~1b/type", { type: "object", properties: { "a/b": { type: "text" } } }],
+    ["/properties/a/pattern", { type: "object", properties: { a: { pattern: "(" } } }],
+    ["/patternProperties/[", { type: "object", patternProperties: { "[": {} } }],
+    ["/properties/a/items", { type: "object", properties: { a: { items: [{}] } } }],
+    ["/properties/a/$ref", { type: "object", properties: { a: { $ref: "#/$defs/b" } } }],
+    ["/properties/a/$ref", { type: "object", properties: { a: { $ref: "https://example.com/s" } } }],
+    ["/allOf/0", { type: "object", allOf: [7] }],
+    ["/properties/a/enum", { type: "object", properties: { a: { enum: [] } } }],
+    ["", { type: "object", description: "x".repeat(64 * 1024) }],
+    ["", { type: "object", ...deep(70) }],
+    ["", { type: "object", allOf: [{ $ref: "#" }] }],
+  ])("%s", (path, schema) => {
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    expect(() => checkOutputSchema({ name: "x", schema })).toThrow(
+      expect.objectContaining({
+        code: "INVALID_INPUT",
+        options: { errors: [{ path: `/output/schema${path}`, message: expect.any(String) }] },
+      }),
+    );
+    quiet.mockRestore();
+  });
+
+  test("and what people write is taken", () => {
+    const schema = z.toJSONSchema(
+      z.object({
+        pattern: z.string().regex(/^[a-z]+$/),
+        required: z.array(z.union([z.int().min(0), z.null()])),
+        const: z.literal("x"),
+        more: z.record(z.string(), z.boolean()).optional(),
+      }),
+    );
+    checkOutputSchema({ name: "x", schema: JSON.parse(JSON.stringify(schema)) });
+    checkOutputSchema({
+      name: "tree",
+      schema: { type: "object", properties: { kids: { type: "array", items: { $ref: "#" } } } },
+    });
   });
 });
 

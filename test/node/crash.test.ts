@@ -5,8 +5,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
-import type { ToolEffect } from "../../src/library/types.ts";
-import { callPayloads, repliesSoFar, textPayloads } from "../support/chat-replies.ts";
+import type { ToolEffect, VersionChain } from "../../src/library/types.ts";
+import { callPayloads, failingPayloads, repliesSoFar, textPayloads } from "../support/chat-replies.ts";
 import { runWorld, type World, type WorldOptions } from "../support/crash-world.ts";
 import { Crossings } from "../support/crossings.ts";
 
@@ -36,7 +36,23 @@ interface Scenario {
   /** The tools of each round. */
   rounds: [name: string, input: object][][];
   messages: string[];
+  /** The first model breaks off in the middle of every reply; another one answers. */
+  fallback?: true;
+  /** The answers that the model tries, one after the other. */
+  tries?: string[];
 }
+
+/** What the client runs itself. */
+const CLIENT = {
+  tools: [
+    {
+      name: "ask",
+      description: "Asks the user.",
+      inputSchema: { type: "object", properties: { n: { type: "number" } } },
+    },
+  ],
+  run: (name: string, input: unknown) => JSON.parse(JSON.stringify({ name, input })),
+};
 
 const SCENARIOS: Scenario[] = [
   { title: "text only, two turns", rounds: [], messages: ["Hello", "And again"] },
@@ -65,7 +81,50 @@ const SCENARIOS: Scenario[] = [
     rounds: [[["look_up", { n: 1 }]], [["charge", { n: 2 }]]],
     messages: ["Go"],
   },
+  {
+    title: "FALLBACK-2 a model that breaks off in both calls, and the one that takes over",
+    rounds: [[["save", { n: 1 }]]],
+    messages: ["Go"],
+    fallback: true,
+  },
+  {
+    title: "OUTPUT-2 an answer that is withdrawn twice before it fits",
+    rounds: [],
+    messages: ["Go"],
+    tries: ["Not JSON", '{"n": "one"}', '{"n": 1}'],
+  },
+  {
+    title: "two tools of the client",
+    rounds: [
+      [
+        ["ask", { n: 1 }],
+        ["ask", { n: 2 }],
+      ],
+    ],
+    messages: ["Go"],
+  },
+  {
+    title: "a client's, a pure and a once tool in one reply",
+    rounds: [
+      [
+        ["ask", { n: 1 }],
+        ["look_up", { n: 2 }],
+        ["charge", { n: 3 }],
+      ],
+    ],
+    messages: ["Go"],
+  },
 ];
+
+const OUTPUT = { name: "answer", schema: { type: "object", properties: { n: { type: "number" } } } };
+
+function withFallback(chain: VersionChain): VersionChain {
+  const { definition } = chain.modelProfile;
+  return {
+    ...chain,
+    fallbacks: [{ id: "second", version: 1, hash: "h", definition: { ...definition, modelId: "second" } }],
+  };
+}
 
 function options(scenario: Scenario, runs: Runs): WorldOptions {
   return {
@@ -75,7 +134,13 @@ function options(scenario: Scenario, runs: Runs): WorldOptions {
       tools: { toolIds: ["lib/look_up", "lib/save", "lib/charge"].map((id) => id.replace("_", "-")) },
     },
     messages: scenario.messages,
+    ...(scenario.fallback ? { spoil: withFallback } : {}),
+    ...(scenario.tries === undefined ? {} : { output: OUTPUT }),
+    client: CLIENT,
     provider(body) {
+      if (scenario.fallback && body.model !== "second") return failingPayloads("Half of ", "invalid_api_key");
+      if (scenario.tries !== undefined)
+        return textPayloads(scenario.tries[repliesSoFar(body)] ?? "None left");
       const round = repliesSoFar(body);
       const calls = scenario.rounds[round];
       if (calls !== undefined) return callPayloads(`Round ${round + 1}. `, calls);
@@ -92,10 +157,12 @@ function options(scenario: Scenario, runs: Runs): WorldOptions {
 /** What a user sees, ids and times aside. */
 function transcript({ turns, client }: World) {
   return {
-    turns: turns.map(({ status, input, moves, issues }) => ({
+    turns: turns.map(({ status, input, output, moves, issues, calls }) => ({
       status,
       input,
+      output,
       issues,
+      calls: calls.map(({ model, outcome }) => [model, outcome?.errorCategory, outcome?.attempts]),
       moves: moves.map(({ sequence, reasoning, toolCall, toolResult }) => ({
         sequence,
         reasoning,

@@ -116,13 +116,13 @@ describe("offline", () => {
 
   test("paces a slow answer by the clock, and can be canceled in a pause", async () => {
     const slept: number[] = [];
-    const counting: GatewayPorts["clock"] = { now: clock.now, sleep: async (ms) => void slept.push(ms) };
+    const counting: GatewayPorts["clock"] = { ...clock, sleep: async (ms) => void slept.push(ms) };
     await deltasOf({ ...offline("!slow 5 200"), ports: { clock: counting } });
     expect(slept).toEqual([200, 200, 200, 200, 200]);
 
     const controller = new AbortController();
     const stuck: GatewayPorts["clock"] = {
-      now: clock.now,
+      ...clock,
       sleep: (_ms, signal) =>
         new Promise((_resolve, reject) => {
           signal?.addEventListener("abort", () => reject(signal.reason));

@@ -154,14 +154,12 @@ describe("failures are one error delta", () => {
     });
   });
 
-  test.each<ProviderId>(["anthropic", "gemini"])(
-    "GATE-1 the provider %s is not built in",
-    async (provider) => {
-      const error = await errorOf({ profile: { provider } });
-      expect(error).toMatchObject({ category: "validation", provider });
-      expect(error.message).toContain(provider);
-    },
-  );
+  test("GATE-1 a provider that is not built in", async () => {
+    // SAFETY: stands for a profile that another release stored.
+    const error = await errorOf({ profile: { provider: "nobody" as ProviderId } });
+    expect(error).toMatchObject({ category: "validation", provider: "nobody" });
+    expect(error.message).toContain("nobody");
+  });
 
   test("GATE-1 a defect of what is given to the gateway is logged and not told", async () => {
     const log = vi.spyOn(console, "error").mockImplementation(() => undefined);

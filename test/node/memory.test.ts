@@ -104,6 +104,31 @@ describe("what holds for any event", () => {
     );
   });
 
+  it("EVENT-3 a reply's native form goes with it, and what only looks like one stays metadata", () => {
+    const origin = { id: "e", createdAt: 1 };
+    const native = {
+      provider: "anthropic",
+      modelId: "m",
+      parts: [
+        { type: "block" as const, value: { thinking: "…", signature: "s" } },
+        { type: "text" as const, length: 2 },
+        { type: "tool-call" as const, index: 0, extra: { id: "x" } },
+      ],
+    };
+    for (const toolCalls of [[], [{ id: "c", name: "t", arguments: {} }]]) {
+      const calls = toolCalls.length === 0 ? {} : { toolCalls };
+      const message: ContextMessage = { role: "assistant", content: "Hi", name: "Ada", native, ...calls };
+      const event = messageToEvent("s", message, origin);
+      expect(event.metadata).toEqual({ name: "Ada", native });
+      expect(eventToMessage(hydrateEvent(dehydrateEvent(event)))).toEqual(message);
+    }
+    for (const other of ["yes", { ...native, parts: [{ type: "text", length: -1 }] }, { parts: [] }]) {
+      const event = { ...origin, sessionId: "s", seq: 0, content: "Hi", metadata: { native: other } };
+      const message = eventToMessage({ ...event, action: EventAction.AGENT_MESSAGE });
+      expect(message).toEqual({ role: "assistant", content: "Hi", metadata: { native: other } });
+    }
+  });
+
   it("EVENTS-1 EVENTS-2 what is appended in any batches is loaded in order, exactly", () => {
     const batches = fc.array(fc.array(anyEvent(facts), { maxLength: 8 }), { maxLength: 5 });
     fc.assert(

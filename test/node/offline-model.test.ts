@@ -1,4 +1,5 @@
 /** The offline model answers by the rules of `docs/offline-model.md`; titles carry their numbers. */
+import { type Schema, Validator } from "@cfworker/json-schema";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { offlineModel } from "../../src/adapters/offline/model.ts";
@@ -6,13 +7,15 @@ import { offlineFormat } from "../../src/adapters/offline.ts";
 import { ReplyAccumulator } from "../../src/adapters/reply.ts";
 import type { ModelContext, ModelDelta, ModelProfile, ModelReply } from "../../src/adapters/types.ts";
 import type { ContextMessage } from "../../src/memory/types.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
 
 const PROFILE: ModelProfile = { provider: "offline", modelId: "offline-1" };
 const DEMO_TOOLS = ["calculator", "dates", "search_docs", "notes"];
 
 interface Given {
   tools?: string[];
-  toolChoice?: "auto" | "none";
+  toolChoice?: ModelContext["toolChoice"];
+  output?: ModelContext["output"];
   systemInstructions?: string[];
   profile?: Partial<ModelProfile>;
 }
@@ -20,7 +23,14 @@ interface Given {
 function contextOf(messages: ContextMessage[], given: Given): ModelContext {
   const { tools = DEMO_TOOLS, toolChoice = "auto", systemInstructions = ["Be brief."] } = given;
   const specs = tools.map((name) => ({ name, description: name, inputSchema: { type: "object" } }));
-  return { systemInstructions, messages, tools: specs, toolChoice };
+  const { output } = given;
+  return {
+    systemInstructions,
+    messages,
+    tools: specs,
+    toolChoice,
+    ...(output === undefined ? {} : { output }),
+  };
 }
 
 async function deltasOf(
@@ -390,4 +400,92 @@ test("a request of another shape is refused as a validation error", async () => 
   expect([...deltas, ...decoder.end()]).toMatchObject([
     { type: "error", error: { category: "validation", retriable: false, provider: "offline" } },
   ]);
+});
+
+describe("answers as data", () => {
+  /** Schemas of everything that the page names. */
+  const schema: fc.Arbitrary<JsonObject> = fc.letrec<{ any: JsonObject; object: JsonObject }>((tie) => ({
+    object: fc
+      .tuple(fc.dictionary(fc.string(), tie("any"), { maxKeys: 3, noNullPrototype: true }), fc.boolean())
+      .map(([properties, isStrict]) => ({
+        type: "object",
+        properties,
+        ...(isStrict ? { required: Object.keys(properties), additionalProperties: false } : {}),
+      })),
+    any: fc.oneof(
+      { depthSize: "small", withCrossShrink: true },
+      fc.constantFrom<JsonObject>(
+        { type: "boolean" },
+        { type: "null" },
+        { type: ["string", "null"] },
+        { const: { a: [1] } },
+        { enum: ["red", "green"] },
+        { type: "string", format: "date-time" },
+        { type: "string", format: "uuid" },
+        { type: "integer", exclusiveMinimum: 3, maximum: 9 },
+        { type: "integer", exclusiveMaximum: -2 },
+        { type: "number", minimum: 0.25, exclusiveMaximum: 0.5 },
+        { type: "number", minimum: 11, multipleOf: 5 },
+        { type: "array", items: { type: "integer" }, minItems: 3, uniqueItems: true },
+        { type: "array", prefixItems: [{ type: "string" }, { type: "number" }] },
+      ),
+      fc
+        .record({ least: fc.nat(30), more: fc.nat(30) })
+        .map(({ least, more }) => ({ type: "string", minLength: least, maxLength: least + more })),
+      tie("object"),
+      tie("any").map((items) => ({ type: "array", items, minItems: 2, maxItems: 2 })),
+      fc.tuple(tie("any"), tie("any")).map((anyOf) => ({ anyOf })),
+      tie("object").map((part) => ({ allOf: [part, { type: "object" }] })),
+    ),
+  })).object;
+
+  test("OFFLINE-4 OFFLINE-1 a value fits its schema, and is the same every time", async () => {
+    await fc.assert(
+      fc.asyncProperty(schema, async (given) => {
+        const output = { name: "answer", schema: given };
+        const { text, finishReason } = await ask("Hello", { output });
+        const { errors } = new Validator(structuredClone(given) as Schema, "2020-12", false).validate(
+          JSON.parse(text),
+        );
+        expect(errors).toEqual([]);
+        expect(finishReason).toBe("stop");
+        expect((await ask("Hello", { output })).text).toBe(text);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test("a schema that refers to itself has an end", async () => {
+    const node = { type: "object", properties: { kids: { type: "array", items: { $ref: "#/$defs/node" } } } };
+    const given = {
+      type: "object",
+      $defs: { node },
+      properties: { tree: { $ref: "#/$defs/node" } },
+      required: ["tree"],
+    };
+    const { text } = await ask("Hello", { output: { name: "tree", schema: given } });
+    expect(new Validator(structuredClone(given) as Schema, "2020-12").validate(JSON.parse(text)).valid).toBe(
+      true,
+    );
+  });
+
+  test("commands are done to the letter, and tools are called before", async () => {
+    const output = { name: "answer", schema: { type: "object" } };
+    expect((await ask("!say no data", { output })).text).toBe("no data");
+    const first = await ask("What is 12*(3+4)?", { output });
+    expect(first.toolCalls).toMatchObject([{ name: "calculator" }]);
+    const messages = answered([user("What is 12*(3+4)?")], first, [{ result: 84 }]);
+    expect((await replyTo(messages, { output })).text).toBe("{}");
+  });
+
+  test("a tool that must be called is called: the first, or the one that is named", async () => {
+    expect((await ask("Hello", { toolChoice: "required" })).toolCalls).toMatchObject([
+      { name: "calculator" },
+    ]);
+    const named = await ask("Hello", { toolChoice: { name: "notes" } });
+    expect(named.toolCalls).toMatchObject([{ name: "notes", arguments: {} }]);
+    expect((await ask("!tool dates {}", { toolChoice: "required" })).toolCalls).toMatchObject([
+      { name: "dates" },
+    ]);
+  });
 });

@@ -3,12 +3,11 @@ import { Validator as SchemaValidator } from "@cfworker/json-schema";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createRoutes } from "../../src/http/app.ts";
-import { type ApiDocument, apiDocument, pathTemplate } from "../../src/http/openapi/document.ts";
+import { type ApiDocument, apiDocument, errorStatus, pathTemplate } from "../../src/http/openapi/document.ts";
 import { exampleOf, type Schema } from "../../src/http/openapi/example.ts";
 import { TAGS } from "../../src/http/openapi/operation.ts";
 import { OPERATIONS } from "../../src/http/openapi/operations.ts";
 import { docsPage } from "../../src/http/openapi/page.ts";
-import { PROBLEM_STATUS } from "../../src/http/problem.ts";
 
 const document = apiDocument(OPERATIONS);
 
@@ -39,6 +38,7 @@ describe("the OpenAPI document", () => {
       directory: unused,
       deadLetters: unused,
       attachments: unused,
+      libraries: unused,
       seed: unused,
     });
     const routed = new Set(
@@ -80,7 +80,7 @@ describe("the OpenAPI document", () => {
   });
 
   it("lists every error of a route that needs a principal", () => {
-    for (const { id, method, path, open, errors = [] } of OPERATIONS) {
+    for (const { id, method, path, open, errorFormat, errors = [] } of OPERATIONS) {
       const responses = served.paths?.[pathTemplate(path)]?.[method]?.responses ?? {};
       const expected = new Set<string>(
         [
@@ -88,7 +88,7 @@ describe("the OpenAPI document", () => {
           ...(open === true
             ? (["UNAVAILABLE"] as const)
             : (["UNAUTHENTICATED", "RATE_LIMITED", "INTERNAL_ERROR", "UNAVAILABLE"] as const)),
-        ].map((code) => `${PROBLEM_STATUS[code]}`),
+        ].map((code) => `${errorStatus({ errorFormat }, code)}`),
       );
       const failures = Object.keys(responses).filter((status) => Number(status) >= 400);
       expect(failures.toSorted(), id).toEqual([...expected].toSorted());

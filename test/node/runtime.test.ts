@@ -1,13 +1,24 @@
 /** A conversation whose surroundings misbehave: gateways that an application brought along. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
+import { createModelGateway } from "../../src/adapters/gateway.ts";
+import { adapterFor } from "../../src/adapters/lookup.ts";
 import type { ModelDelta, ModelGateway } from "../../src/adapters/types.ts";
 import { MAX_CALLS_PER_REPLY } from "../../src/agents/conversation/limits.ts";
-import type { Gate } from "../../src/agents/conversation/planning/gate.ts";
+import { allowAll, type Gate } from "../../src/agents/conversation/planning/gate.ts";
+import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
+import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
+import { localExecutor } from "../../src/agents/executor/client.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { CodeRegistry } from "../../src/library/registry.ts";
+import { resolveChain } from "../../src/library/resolve.ts";
+import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { systemClock, systemIds } from "../../src/ports/workers/system.ts";
 import { callPayloads, repliesSoFar, textPayloads } from "../support/chat-replies.ts";
 import { runWorld } from "../support/crash-world.ts";
 import { Crossings } from "../support/crossings.ts";
+import { errorReply, startOpenAIServer } from "../support/openai-server.ts";
 
 const errors = vi.spyOn(console, "error");
 
@@ -69,6 +80,78 @@ test("A43 a gateway that never answers and ignores its abort holds up no turn: t
   expect(turns[0]).toMatchObject({ status: "failed", error: { code: "MODEL_FAILED", retriable: true } });
   expect(turns[0]?.error?.message).toContain("timeout");
   expect(turns[0]?.latencyMs).toBe(3 * 120_000 + 500 + 1_000);
+});
+
+test("FALLBACK-1 CALLS-1 over HTTP: where one server refuses the key, the other one answers, with its own words", async () => {
+  await using refusing = await startOpenAIServer({
+    script: () => errorReply(401, { message: "No such key." }),
+  });
+  await using answering = await startOpenAIServer({
+    script: ({ number }) => ({
+      kind: "stream",
+      steps: [
+        { text: `Answer ${number + 1}.` },
+        { usage: { prompt_tokens: 10, completion_tokens: 4, total_tokens: 14 } },
+        { finish: "stop" },
+      ],
+    }),
+  });
+  const profile = (baseUrl: string) =>
+    ({ provider: "openai", modelId: "m", baseUrl, costPer1kInput: 1 }) as const;
+  const persona = { identity: { systemPrompt: "Test." } };
+  const chain = await resolveChain(new CodeRegistry([]), persona, profile(refusing.baseUrl));
+  const database = new NodeSqlDatabase();
+  const ended = new Map<string, () => void>();
+  const runtime = new ConversationRuntime({
+    database,
+    keyValue: new NodeKeyValue(database),
+    clock: systemClock,
+    ids: systemIds,
+    gateway: createModelGateway({ secret: () => undefined, fetch, clock: systemClock }),
+    adapters: adapterFor,
+    executor: localExecutor(new CodeRegistry([]), systemClock),
+    gate: allowAll,
+    window: { open: async () => undefined },
+    publish: (frames) => {
+      for (const { type } of frames) ended.get(type)?.();
+    },
+  });
+  const second = { id: "second", version: 1, hash: "h", definition: profile(answering.baseUrl) };
+  runtime.create({
+    id: "conv_test",
+    tenant: "test",
+    title: null,
+    agentId: "tester",
+    projectId: "default",
+    participants: [],
+    chain: { ...chain, fallbacks: [second] },
+    createdAt: 1,
+  });
+  const queries = new ConversationQueries(runtime.store);
+  for (const answer of ["Answer 1.", "Answer 2."]) {
+    const end = new Promise<void>((resolve) => ended.set("turn.completed", resolve));
+    const caller = { type: "user", userId: "ada" } as const;
+    const { turnId } = await runtime.accept({
+      type: "conversation.user.message",
+      caller,
+      data: { content: "Hi" },
+    });
+    await end;
+    const turn = queries.turn(runtime.state, turnId);
+    expect(turn.moves.map(({ reasoning }) => reasoning)).toEqual([answer]);
+    expect(
+      turn.calls.map(({ outcome, usage }) => [
+        outcome?.errorCategory,
+        outcome?.attempts,
+        outcome?.status,
+        usage,
+      ]),
+    ).toEqual([
+      ["auth", 1, 401, undefined],
+      ["none", 1, 200, { inputTokens: 10, outputTokens: 4, totalTokens: 14 }],
+    ]);
+  }
+  expect(refusing.requests, "each turn begins with the first").toHaveLength(2);
 });
 
 describe("what a model may ask for", () => {

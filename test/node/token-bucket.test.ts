@@ -140,7 +140,9 @@ test("G6 limits that an application does not give are the documented ones", () =
   const documented = {
     requests: { perMinute: 1200, burst: 600 },
     turns: { perMinute: 600, burst: 200 },
+    clientToolMs: 600_000,
     bodyBytes: 2 * 1024 * 1024,
+    attachmentBytes: 8 * 1024 * 1024,
   };
   expect(completeLimits()).toEqual(documented);
   expect(completeLimits(documented)).toEqual(documented);

@@ -56,6 +56,28 @@ describe("counting", () => {
     );
   });
 
+  it("TOKEN-1 what a provider wants back counts beside text and calls, and media at a flat estimate", () => {
+    const spoken = { role: "assistant", content: "hello" } as const;
+    const value = { thinking: "x".repeat(500) };
+    const native = {
+      provider: "p",
+      modelId: "m",
+      parts: [
+        { type: "block" as const, value },
+        { type: "text" as const, length: 5 },
+      ],
+    };
+    expect(messageTokens({ ...spoken, native }, characters) - messageTokens(spoken, characters)).toBe(
+      JSON.stringify(value).length,
+    );
+    const parts = [
+      { type: "text" as const, text: "hello" },
+      { type: "image" as const, source: { url: "https://example.com/a.png" } },
+      { type: "file" as const, source: { url: "https://example.com/a.pdf" } },
+    ];
+    expect(messageTokens({ ...spoken, parts }) - messageTokens(spoken)).toBe(5_600);
+  });
+
   it("TOKEN-2 a long text is estimated from samples: close to counting it whole, and soon done", () => {
     const paragraph = (n: number) =>
       `Paragraph ${n}: the quick brown fox jumps over ${n * 7} lazy dogs, again and again.\n`;

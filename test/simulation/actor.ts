@@ -19,7 +19,6 @@ import { Crash, InjectedError } from "./faults.ts";
 import { type ActorSurroundings, Life, type LifeHost } from "./life.ts";
 
 export const TENANT = "sim";
-const HEARTBEAT_MS = 10_000;
 /** The platform calls a wake-up again that did not get through. */
 const ALARM_RETRY_MS = 2_000;
 
@@ -140,9 +139,12 @@ export class Actor implements LifeHost {
     return this.database.all("SELECT due FROM _alarm").length > 0;
   }
 
-  arm(): void {
-    const due = this.surroundings.clock.now() + HEARTBEAT_MS;
-    this.database.run("INSERT OR IGNORE INTO _alarm (id, due) VALUES (1, ?)", due);
+  arm(milliseconds: number): void {
+    const due = this.surroundings.clock.now() + milliseconds;
+    this.database.run(
+      "INSERT INTO _alarm (id, due) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET due = min(due, excluded.due)",
+      due,
+    );
   }
 
   #evict(life: Life): void {
@@ -211,7 +213,8 @@ export class Actor implements LifeHost {
         life.die();
         return;
       }
-      if (life.runtime.busy) this.#setAlarm(clock.now() + HEARTBEAT_MS);
+      const { dueIn } = life.runtime;
+      if (dueIn !== null) this.#setAlarm(clock.now() + dueIn);
       else this.database.run("DELETE FROM _alarm");
     };
     try {

@@ -28,7 +28,7 @@ export interface Variant {
   keyValue?(keyValue: KeyValue): KeyValue;
   executor?(executor: TaskExecutor): TaskExecutor;
   /** Gets what would arm the wake-up. */
-  window?(open: () => void): () => void;
+  window?(open: (milliseconds: number) => void): (milliseconds: number) => void;
   publish?(publish: Publish): Publish;
 }
 type Publish = ConstructorParameters<typeof ConversationRuntime>[0]["publish"];
@@ -52,7 +52,7 @@ export interface LifeHost {
   readonly keyValue: KeyValue;
   connections(): Iterable<Connection<ConnectionMemory>>;
   /** Sets the wake-up, in the transaction that is open. */
-  arm(): void;
+  arm(milliseconds: number): void;
   onDeath(): void;
 }
 
@@ -107,7 +107,7 @@ export class Life implements Caller {
     const publish: Publish = (frames) => this.cross("publish", () => subscribers.publish(frames));
     const database = this.#database();
     const keyValue = this.#keyValue();
-    const open = () => this.cross("window.open", () => this.actor.arm());
+    const open = (milliseconds: number) => this.cross("window.open", () => this.actor.arm(milliseconds));
     const arm = variant.window?.(open) ?? open;
     const tools = executor(this);
     return {
@@ -119,7 +119,7 @@ export class Life implements Caller {
       adapters: adapterFor,
       executor: variant.executor?.(tools) ?? tools,
       gate: allowAll,
-      window: { open: async () => arm() },
+      window: { open: async (milliseconds) => arm(milliseconds) },
       publish: variant.publish?.(publish) ?? publish,
     };
   }
@@ -186,6 +186,9 @@ export class Life implements Caller {
           caller: { type: "user", userId },
           data,
         }),
+      submitResult: async (_principal, { v: _v, type: _type, ...result }) => {
+        await runtime.submit([result]);
+      },
     };
   }
 }

@@ -2,6 +2,7 @@
 
 /** The part of a request that scripts look at. */
 export interface ChatRequestBody {
+  model?: string;
   messages: { role: string; content: string | null }[];
   tools?: unknown[];
 }
@@ -15,6 +16,11 @@ const chunk = (delta: object, finish: string | null = null) =>
 /** Text, streamed word by word. */
 export function textPayloads(text: string): string[] {
   return [...text.split(/(?<= )/).map((content) => chunk({ content })), chunk({}, "stop"), "[DONE]"];
+}
+
+/** Some text, and then the provider's own failure in the stream. */
+export function failingPayloads(text: string, code: string): string[] {
+  return [chunk({ content: text }), JSON.stringify({ error: { message: "No.", code } })];
 }
 
 /** Tool calls in one message, after some text. */

@@ -7,13 +7,14 @@
  */
 import { createModelGateway } from "../../src/adapters/gateway.ts";
 import { adapterFor } from "../../src/adapters/lookup.ts";
-import type { ModelGateway } from "../../src/adapters/types.ts";
+import type { ModelGateway, OutputSpec, ToolSpec } from "../../src/adapters/types.ts";
 import type { TurnView } from "../../src/agents/conversation/api.ts";
 import { allowAll, type Gate } from "../../src/agents/conversation/planning/gate.ts";
 import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
 import type { Frame } from "../../src/client/protocol.ts";
+import { pendingCalls } from "../../src/client/results.ts";
 import { type ConversationState as ClientState, initialState } from "../../src/client/state.ts";
 import { applyFrame } from "../../src/client/store.ts";
 import type { Library } from "../../src/library/define.ts";
@@ -24,6 +25,7 @@ import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import type { Json } from "../../src/shared/json.ts";
 import { type Provider, scriptedFetch } from "./chat-replies.ts";
 import { type Crossings, crossExecutor, crossGateway, crossKeyValue, crossSql, Fault } from "./crossings.ts";
 
@@ -36,8 +38,12 @@ export interface WorldOptions {
   spoil?: (chain: VersionChain) => VersionChain;
   /** In place of the gateway that speaks to `provider`. */
   gateway?: ModelGateway;
+  /** What the answers must be. */
+  output?: OutputSpec;
   /** The user's messages, sent one after the other, each when the turn before is over. */
   messages: string[];
+  /** Tools that each message brings, and what the client answers: what it does each time a call is shown to it. */
+  client?: { tools: ToolSpec[]; run: (name: string, input: unknown) => Json };
 }
 
 /** Everything that outlives the actor. */
@@ -127,6 +133,20 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
     for (const frame of runtime.partialFrames()) client = applyFrame(client, frame);
   }
 
+  /** The client gives results of what it is shown, as often as it is shown. */
+  async function answer(): Promise<void> {
+    const results = pendingCalls(client).map(({ id, name, input }) => ({
+      operationId: id,
+      result: options.client?.run(name, input) ?? null,
+    }));
+    if (results.length === 0) return;
+    try {
+      await life.runtime.submit(results);
+    } catch (error) {
+      if (!(error instanceof Fault || crossings.isCrash(error))) throw error;
+    }
+  }
+
   let life = begin();
   life.runtime.create({
     id: "conv_test",
@@ -147,7 +167,11 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
           type: "conversation.user.message",
           id: `key-${index}`,
           caller: USER,
-          data: { content },
+          data: {
+            content,
+            ...(options.output === undefined ? {} : { output: options.output }),
+            ...(options.client === undefined ? {} : { tools: options.client.tools }),
+          },
         } as const;
         await life.runtime.accept(signal);
         acknowledged = true;
@@ -161,6 +185,8 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
       if (step > MAX_STEPS) throw new Error("The conversation is stuck.");
       if (crossings.crashed) life = await rebirth();
       await breathe();
+      if (crossings.crashed) continue;
+      await answer();
       if (crossings.crashed) continue;
       if (!life.runtime.busy) break;
       if (step % 20 === 19 && !(await clock.runNext())) life.runtime.reconcile();

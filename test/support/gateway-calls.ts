@@ -1,6 +1,6 @@
 /** Calls of the gateway as tests make them. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { createModelGateway, type GatewayPorts, secretsOf } from "../../src/adapters/index.ts";
+import { createModelGateway, type GatewayPorts, secretsOf, trustedHosts } from "../../src/adapters/index.ts";
 import type { ModelDelta, ModelError, ModelProfile } from "../../src/adapters/types.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 
@@ -9,11 +9,15 @@ export const KEY = "test-key-0123456789abcdef";
 /** What the clock shows. */
 export const NOW = Date.UTC(2026, 0, 1);
 
-/** Stands still, but really sleeps. */
+/** Stands still, but really sleeps and times. */
 export const clock: GatewayPorts["clock"] = {
   now: () => NOW,
   sleep: async (milliseconds, signal) => {
     await sleep(milliseconds, undefined, signal === undefined ? {} : { signal });
+  },
+  timer(milliseconds, callback) {
+    const timer = setTimeout(callback, milliseconds);
+    return () => clearTimeout(timer);
   },
 };
 
@@ -26,19 +30,25 @@ export interface Call {
 
 const CONTEXT = { tenant: "t", projectId: "p", agentId: "a", conversationId: "c", turnId: "u" };
 
-/** One call; by default of `openai` with a key. */
+/** One call; by default of `openai` with a key, and every server that a test names may get it. */
 export function stream(call: Call): AsyncIterable<ModelDelta> {
   const profile: ModelProfile = { provider: "openai", modelId: "gpt-test", ...call.profile };
   const body = call.body ?? { model: profile.modelId, messages: [], stream: true };
   const secret = secretsOf({ OPENAI_API_KEY: KEY });
-  const gateway = createModelGateway({ secret, fetch, clock, ...call.ports });
+  const trusted = trustedHosts({ profiles: [profile] });
+  const gateway = createModelGateway({ secret, fetch, clock, trustedHosts: trusted, ...call.ports });
   return gateway.stream({ profile, body, context: CONTEXT }, call.signal ?? new AbortController().signal);
 }
 
-export async function deltasOf(call: Call): Promise<ModelDelta[]> {
-  const deltas: ModelDelta[] = [];
-  for await (const delta of stream(call)) deltas.push(delta);
-  return deltas;
+export function deltasOf(call: Call): Promise<ModelDelta[]> {
+  return allOf(stream(call));
+}
+
+/** Everything that comes. */
+export async function allOf<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const all: Item[] = [];
+  for await (const item of items) all.push(item);
+  return all;
 }
 
 /** The one error of a call. Throws if there is none, if anything follows it, or if it shows the key. */

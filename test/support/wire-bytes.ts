@@ -55,8 +55,8 @@ export async function decodeBytes(
 ): Promise<ModelDelta[]> {
   const decoder = adapterFor(provider).decoder();
   const deltas: ModelDelta[] = [];
-  for await (const data of eventData(streamOf(chunks), new AbortController().signal)) {
-    deltas.push(...decoder.push(data));
+  for await (const batch of eventData(streamOf(chunks), new AbortController().signal)) {
+    for (const data of batch) deltas.push(...decoder.push(data));
   }
   return [...deltas, ...decoder.end()];
 }

@@ -7,6 +7,7 @@ import { getAgentByName } from "agents";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import type { AgentApi } from "../../src/agents/agent/api.ts";
+import { NO_USAGE } from "../../src/agents/conversation/calls.ts";
 import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
 import { plan } from "../../src/agents/conversation/planning/plan.ts";
 import { beginTransition, reduce } from "../../src/agents/conversation/reducer.ts";
@@ -17,15 +18,19 @@ import { resolveChain } from "../../src/library/resolve.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 import type { RecordedBody, StepScript } from "../support/provider-script.ts";
 import { testLibrary } from "./library.ts";
+import { Play } from "./provider.ts";
 import { checkInvariants, createAgent, createConversation, partialText } from "./world.ts";
 
 /** An agent with every tool of the test library, and the same with two moves per turn. */
 let handy: string;
 let brief: string;
+/** An agent whose model has prices. */
+let priced: string;
 
 beforeAll(async () => {
   handy = await createAgent("test/handy");
   brief = await createAgent("test/brief");
+  priced = await createAgent("test/priced");
 });
 
 afterEach(checkInvariants);
@@ -363,10 +368,64 @@ describe("what a turn records", () => {
       completedAt: expect.stringMatching(/^\d{4}-.*Z$/),
       latencyMs: Date.parse(turn.completedAt ?? "") - Date.parse(turn.createdAt),
       usage: null,
+      cost: null,
+      calls: [
+        expect.objectContaining({
+          provider: "openai",
+          model: "scripted",
+          correlationId: `${conversation.id}:${turnId}`,
+          parentCorrelationId: `${conversation.id}:${first.turnId}`,
+          outcome: expect.objectContaining({ ok: true, attempts: 1, errorCategory: "none" }),
+        }),
+      ],
       moves: [expect.objectContaining({ sequence: 1, reasoning: "Again." })],
     });
     expect(turn.latencyMs).toBeGreaterThanOrEqual(0);
     expect((await conversation.turn(first.turnId)).usage).toEqual({ inputTokens: 11, outputTokens: 3 });
+  });
+
+  test("CALLS-1 CALLS-2 CALLS-3 each call once with its attempts, its tokens and its cost; the sums are exact", async () => {
+    const conversation = await createConversation(priced);
+    const counted = (prompt_tokens: number, completion_tokens: number) => ({
+      usage: { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens },
+    });
+    const { turnId } = await conversation.play({
+      replies: [
+        {
+          attempts: [
+            [{ text: "Half " }, counted(100, 10), { cut: true }],
+            [...say("Whole."), counted(100, 20)],
+          ],
+        },
+      ],
+    });
+    const turn = await conversation.ended(turnId);
+    expect(turn.calls).toEqual([
+      expect.objectContaining({
+        id: expect.stringMatching(/^call_/),
+        conversationId: conversation.id,
+        turnId,
+        operation: "chat",
+        usage: { inputTokens: 200, outputTokens: 30, totalTokens: 230 },
+        cost: 0.048,
+        outcome: expect.objectContaining({ ok: true, attempts: 2 }),
+        responseMetadata: { firstTextAt: expect.stringMatching(/Z$/) },
+      }),
+    ]);
+    expect(turn).not.toHaveProperty("calls.0.parentCorrelationId");
+    expect(turn).toMatchObject({ usage: { inputTokens: 200, outputTokens: 30 }, cost: 0.048 });
+    const failed = await conversation.play({ replies: [{ status: 401, message: "No." }] });
+    expect(await conversation.ended(failed.turnId)).toMatchObject({
+      usage: null,
+      cost: null,
+      calls: [{ outcome: { ok: false, attempts: 1, errorCategory: "auth", status: 401 } }],
+    });
+    const again = await conversation.play({ replies: [[...say("Once more."), counted(7, 1)]] });
+    expect(await conversation.ended(again.turnId)).toMatchObject({ cost: 0.00165 });
+    const totals = { calls: 3, inputTokens: 207, cachedInputTokens: 0, outputTokens: 31, cost: 0.04965 };
+    expect((await conversation.view()).usage).toEqual(totals);
+    await conversation.evict();
+    expect((await conversation.view()).usage, "as stored").toEqual(totals);
   });
 
   test("A29 a turn has one user message, and one agent message or, where it failed, none", async () => {
@@ -381,6 +440,111 @@ describe("what a turn records", () => {
       [answered.turnId, "agent"],
       [failed.turnId, "user"],
     ]);
+  });
+});
+
+test("FALLBACK-1 FALLBACK-2 the models that a profile names answer where it cannot, each turn anew", async () => {
+  const conversation = await createConversation(await createAgent("test/backed"));
+  const client = await conversation.connect();
+  for (const text of ["Here I am.", "Again."]) {
+    const { play, turnId } = await conversation.play({
+      replies: [{ attempts: [{ status: 401, message: "No." }, say(text)] }],
+    });
+    expect(await conversation.ended(turnId)).toMatchObject({
+      status: "completed",
+      calls: [
+        { model: "failing", outcome: { errorCategory: "auth", attempts: 1 } },
+        { model: "scripted", outcome: { ok: true, attempts: 1 } },
+      ],
+    });
+    expect((await play.requests(2)).map(({ body }) => body.model)).toEqual(["failing", "scripted"]);
+    expect((await conversation.messages()).at(-1)?.content).toBe(text);
+  }
+  expect(client.framesOf("error").map(({ data }) => data.code)).toEqual(["MODEL_FAILED", "MODEL_FAILED"]);
+});
+
+describe("G11 data as an answer", () => {
+  const output = {
+    name: "sum",
+    schema: { type: "object", properties: { n: { type: "integer" } }, required: ["n"] },
+  };
+
+  test("G11 OUTPUT-1 OUTPUT-3 what fits the schema comes parsed: in the frame, the turn, and to who comes later", async () => {
+    const conversation = await createConversation(handy);
+    const client = await conversation.connect();
+    const { turnId } = await conversation.play(
+      { replies: [[{ call: "double", input: { n: 21 } }], say('{"n": 42}')] },
+      { output },
+    );
+    expect(await conversation.ended(turnId)).toMatchObject({ status: "completed", output: { n: 42 } });
+    expect((await client.frame("turn.completed")).data).toEqual({ output: { n: 42 } });
+    expect((await conversation.messages()).at(-1)?.content).toBe('{"n": 42}');
+    const later = await conversation.connect();
+    const [shown] = (await later.frame("snapshot")).data.turns;
+    expect(shown?.output).toEqual({ n: 42 });
+    expect(later.state.turns[0]).toMatchObject({ output: { n: 42 } });
+  });
+
+  test("G11 OUTPUT-2 what does not fit is withdrawn, and the model is told why, with its tools at hand", async () => {
+    const conversation = await createConversation(handy);
+    const client = await conversation.connect();
+    const { play, turnId } = await conversation.play(
+      {
+        replies: [
+          say("Forty-two."),
+          [{ call: "double", input: { n: 21 } }],
+          say('{"n": "42"}'),
+          say('{"n": 42}'),
+        ],
+      },
+      { output },
+    );
+    expect(await conversation.ended(turnId)).toMatchObject({ status: "completed", output: { n: 42 } });
+    const requests = await play.requests(4);
+    expect(requests.map(({ body }) => movesIn(body).map(({ role }) => role))).toEqual([
+      [],
+      ["assistant", "system"],
+      ["assistant", "system", "assistant", "tool"],
+      ["assistant", "system", "assistant", "tool", "assistant", "system"],
+    ]);
+    expect(movesIn(requests[3]?.body ?? { model: "", messages: [] }).at(-1)?.content).toContain("/n: ");
+    const resets = client.framesOf("message.reset").map(({ data }) => data);
+    expect(resets).toEqual([{ reason: "invalid_output" }, { reason: "invalid_output" }]);
+    expect((await conversation.messages()).map(({ content }) => content).slice(1)).toEqual(['{"n": 42}']);
+  });
+
+  test("G11 OUTPUT-2 after three answers that do not fit, the turn fails with what is wrong", async () => {
+    const conversation = await createConversation(handy);
+    const { play, turnId } = await conversation.play({ replies: [say('{"n": 1.5}')] }, { output });
+    expect(await conversation.ended(turnId)).toMatchObject({
+      status: "failed",
+      error: {
+        code: "OUTPUT_INVALID",
+        retriable: true,
+        message: expect.stringContaining("after 3 tries: /n: "),
+      },
+      agentMessageIds: [],
+    });
+    expect(await play.requests()).toHaveLength(3);
+  });
+
+  test("G11 OUTPUT-4 over a socket too: a schema that is none is refused, and a key holds for one schema", async () => {
+    const conversation = await createConversation(handy);
+    const client = await conversation.connect();
+    const play = new Play({ replies: [say('{"n": 1}')] });
+    const start = { type: "turn.start" as const, id: "structured", content: play.content };
+    client.send({ ...start, output: { name: "x", schema: { type: "object", required: "n" } } });
+    expect((await client.frame("error")).data).toMatchObject({ code: "INVALID_INPUT", ref: "structured" });
+    client.send({ ...start, output });
+    expect((await client.frame("turn.completed")).data).toEqual({ output: { n: 1 } });
+    const body = { content: play.content, idempotencyKey: "structured" };
+    expect(await conversation.refused(body)).toEqual({ status: 409, code: "IDEMPOTENCY_CONFLICT" });
+    expect(await conversation.say(play.content, { idempotencyKey: "structured", output })).toMatchObject({
+      turnId: client.state.turns[0]?.id,
+    });
+    for (const schema of [{}, { type: "array" }, { type: "object", properties: { a: { pattern: "(" } } }]) {
+      expect(await conversation.refused({ content: "x", output: { schema } })).toMatchObject({ status: 422 });
+    }
   });
 });
 
@@ -400,7 +564,14 @@ describe("the core", () => {
     const participants = [{ type: "user" as const, id: "ada" }];
     const where = { id: "conv_a71", tenant: "test", agentId: "handy", projectId: "default" };
     const record = { ...where, title: null, participants, chain, createdAt: 1 };
-    const start: ConversationState = { record, seq: 1, turns: 0, sessions: {}, active: new Map() };
+    const start: ConversationState = {
+      record,
+      seq: 1,
+      turns: 0,
+      sessions: {},
+      usage: NO_USAGE,
+      active: new Map(),
+    };
     const reply = { text: "Now. ", finishReason: "tool_calls" as const };
     const call = (name: string, id: string) => ({ id, name, arguments: { key: "k" } });
     const error = {
@@ -410,15 +581,17 @@ describe("the core", () => {
       provider: "openai" as const,
     };
     const result = { tool_call_id: "a", success: true, result: 1 };
+    const facts = { startedAt: 2, finishedAt: 3 };
     const signals: Signal[] = [
       { type: "conversation.user.message", caller: { type: "user", userId: "ada" }, data: { content: "Go" } },
-      { type: "conversation.llm.failed", turn: 1, item: 1, attempt: 1, error, streamed: true },
+      { type: "conversation.llm.failed", turn: 1, item: 1, attempt: 1, error, facts, streamed: true },
       { type: "conversation.cmd.recover" },
       {
         type: "conversation.llm.completed",
         turn: 1,
         item: 1,
         attempt: 2,
+        facts,
         reply: { ...reply, toolCalls: [call("save", "a"), call("charge", "b"), call("teleport", "c")] },
       },
       { type: "conversation.tool.completed", turn: 1, item: 2, result },
@@ -428,6 +601,7 @@ describe("the core", () => {
         turn: 1,
         item: 5,
         attempt: 1,
+        facts,
         reply: { text: "Done.", finishReason: "stop", toolCalls: [] },
       },
     ];
@@ -441,12 +615,12 @@ describe("the core", () => {
     }, start);
     expect(decided).toEqual([
       ["START_TURN", "CALL_LLM"],
-      ["RETRY_LLM"],
+      ["RECORD_ATTEMPT", "RETRY_LLM"],
       ["RESUME_TURN"],
-      ["RECORD_MOVE", "DISPATCH_TASK", "DISPATCH_TASK", "DISPATCH_TASK"],
+      ["RECORD_ATTEMPT", "RECORD_MOVE", "DISPATCH_TASK", "DISPATCH_TASK", "DISPATCH_TASK"],
       ["RESUME_FROM_TOOL"],
       ["RESUME_TURN", "RESUME_FROM_TOOL", "CALL_LLM"],
-      ["APPEND_MESSAGE", "COMPLETE_TURN"],
+      ["RECORD_ATTEMPT", "APPEND_MESSAGE", "COMPLETE_TURN"],
     ]);
   });
 });

@@ -3,19 +3,24 @@
  * application's own doors.
  */
 import { runInDurableObject } from "cloudflare:test";
-import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { env } from "cloudflare:workers";
+import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { MAX_ACTIVE_TURNS } from "../../src/agents/conversation/limits.ts";
+import { pendingCalls } from "../../src/client/results.ts";
+import { durableActors } from "../../src/ports/workers/actor-directory.ts";
+import { systemIds } from "../../src/ports/workers/system.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import type { StepScript } from "../support/provider-script.ts";
 import { Play } from "./provider.ts";
 import {
   checkInvariants,
+  crash,
   createAgent,
   createConversation,
   partialText,
   request,
   seqsOf,
-  type TestConversation,
+  TestConversation,
 } from "./world.ts";
 
 let handy: string;
@@ -619,4 +624,223 @@ test("Numbers of a long conversation ascend strictly on every kind of stream", a
   while (stream.frames.at(-1)?.seq !== client.position) await stream.next();
   await stream.cancel();
   expect(seqsOf(stream.frames)).toEqual(seqsOf(client.frames));
+});
+
+describe("tools that the client runs", () => {
+  const ASK = {
+    name: "ask",
+    description: "Asks the user.",
+    inputSchema: { type: "object", properties: { question: { type: "string" } }, required: ["question"] },
+  };
+  const asks = (...questions: string[]): StepScript[] =>
+    questions.map((question) => ({ call: "ask", input: { question } }));
+  const answered = say("Thank you.");
+
+  /** When the platform wakes the actor, in milliseconds since the epoch. */
+  const alarmOf = (conversation: TestConversation) =>
+    runInDurableObject(conversation.stub, (_instance, { storage }) => storage.getAlarm());
+
+  /** A turn that waits for its client. */
+  async function waiting(...replies: StepScript[][]) {
+    const conversation = await open();
+    const client = await conversation.connect();
+    await client.frame("snapshot");
+    const started = await conversation.play({ replies: [...replies, answered] }, { tools: [ASK] });
+    await client.frame("turn.waiting");
+    const operations = pendingCalls(client.state).map(({ id }) => id);
+    return { conversation, client, operations, ...started };
+  }
+
+  test("CLIENTTOOL-1 CLIENTTOOL-3 over a WebSocket: offered with a message, answered after an eviction, on the same socket", async () => {
+    const conversation = await open();
+    const client = await conversation.connect();
+    const play = new Play({ replies: [asks("Tea?"), answered] });
+    client.send({ type: "turn.start", id: "k", content: play.content, tools: [ASK], toolChoice: "required" });
+    const requested = await client.frame("tool.requested");
+    expect(requested.data).toEqual({ name: "ask", input: { question: "Tea?" }, async: false, client: true });
+    const { operationId = "", turnId = "" } = requested;
+    expect((await client.frame("turn.waiting")).data).toEqual({ reason: "client-tools" });
+    await conversation.evict();
+    client.send({ type: "tool.result", operationId, result: { answer: "Yes" } });
+    expect((await client.frame("tool.completed")).data).toEqual({ result: { answer: "Yes" } });
+    await client.frame("turn.finalized");
+    const { status, moves } = await conversation.turn(turnId);
+    expect(status).toBe("completed");
+    expect(moves[0]).toMatchObject({ toolCall: { client: true }, toolResult: { result: { answer: "Yes" } } });
+    const requests = await play.requests();
+    expect(requests.map(({ body }) => body.tool_choice)).toEqual(["required", "auto"]);
+    expect(requests.every(({ body }) => body.tools?.at(-1)?.function.name === "ask")).toBe(true);
+    client.send({ type: "tool.result", operationId, result: { answer: "Yes" } });
+    client.send({ type: "tool.result", operationId, result: { answer: "No" } });
+    expect((await client.frame("error")).data).toMatchObject({ code: "CONFLICT", ref: operationId });
+    await client.settled();
+    expect(client.framesOf("error")).toHaveLength(1);
+    expect(client.framesOf("tool.completed")).toHaveLength(1);
+  });
+
+  test("CLIENTTOOL-3 a crash loses nothing: who comes anew finds the call in the snapshot, and answers it by HTTP", async () => {
+    const { conversation, turnId, play, operations } = await waiting(asks("Tea?"));
+    await crash();
+    const back = await conversation.connect();
+    const { data } = await back.frame("snapshot");
+    expect(data.operations).toMatchObject([{ id: operations[0], client: true, state: "running" }]);
+    const [operationId = ""] = pendingCalls(back.state).map(({ id }) => id);
+    expect(await conversation.result(operationId, { result: null })).toEqual([200, { operationId, turnId }]);
+    await back.frame("turn.finalized");
+    expect(await conversation.result(operationId, { result: null })).toEqual([200, { operationId, turnId }]);
+    expect(await conversation.result(operationId, { result: 1 })).toMatchObject([409, { code: "CONFLICT" }]);
+    expect((await conversation.turn(turnId)).moves[0]?.toolResult).toEqual({ success: true, result: null });
+    expect(await play.requests()).toHaveLength(2);
+    expect((await conversation.journal()).map(({ type }) => type)).not.toContain("turn.resumed");
+  });
+
+  test("A15 a mixed reply: the agent's tools run at once, and the next call waits for all", async () => {
+    const reply = [...asks("Tea?"), { call: "double", input: { n: 4 } }, ...asks("Milk?")];
+    const { conversation, client, turnId, play, operations } = await waiting(reply);
+    const [tea = "", milk = ""] = operations;
+    expect(client.framesOf("tool.completed").map(({ data }) => data.result)).toEqual([{ doubled: 8 }]);
+    client.send({
+      type: "tool.result",
+      operationId: milk,
+      error: { message: "None left.", retriable: false },
+    });
+    await client.frame("tool.failed");
+    expect(await play.requests()).toHaveLength(1);
+    expect(client.framesOf("turn.waiting")).toHaveLength(1);
+    await conversation.result(tea, { result: "Yes" });
+    await client.frame("turn.finalized");
+    const results = (await play.requests())[1]?.body.messages.filter(({ role }) => role === "tool");
+    expect(results?.map(({ content }) => content)).toEqual([
+      '"Yes"',
+      '{"doubled":8}',
+      '{"code":"EXECUTION_FAILED","message":"None left.","retriable":false}',
+    ]);
+    expect((await conversation.turn(turnId)).issues).toEqual({ toolFailures: 1 });
+  });
+
+  test("CLIENTTOOL-1 CLIENTTOOL-3 a client that is gone: no heartbeat meanwhile, then the wake-up alone tells the model", async () => {
+    onTestFinished(() => void vi.useRealTimers());
+    const { conversation, client, turnId, play, operations } = await waiting(asks("Tea?"));
+    client.close();
+    const asked = Date.parse((await conversation.turn(turnId)).moves[0]?.createdAt ?? "");
+    vi.useFakeTimers({ toFake: ["Date"], now: asked + 11_000 });
+    expect(await conversation.wake(), "the last heartbeat").toBe(true);
+    const alarm = (await alarmOf(conversation)) ?? 0;
+    expect(alarm - asked).toBeGreaterThanOrEqual(600_000);
+    expect(alarm - asked).toBeLessThan(605_000);
+    await crash();
+    vi.setSystemTime(alarm);
+    expect(await conversation.wake()).toBe(true);
+    expect((await conversation.ended(turnId)).moves[0]?.toolResult?.error?.code).toBe("TIMEOUT");
+    expect((await play.requests())[1]?.body.messages.at(-1)?.content).toContain("no result");
+    const late = await conversation.result(operations[0] ?? "", { result: "Yes" });
+    expect(late).toMatchObject([409, { code: "CONFLICT", detail: expect.stringContaining("too late") }]);
+  });
+
+  test("CONN-2 frames and bodies that are no result change nothing, and are told so by name", async () => {
+    const { conversation, client, operations } = await waiting(asks("Tea?"));
+    const [operationId = ""] = operations;
+    const before = await conversation.journal();
+    const bad: [frame: object, code: string][] = [
+      [{ operationId }, "INVALID_SIGNAL"],
+      [{ operationId, result: 1, error: { message: "x" } }, "INVALID_SIGNAL"],
+      [{ operationId, error: "x" }, "INVALID_SIGNAL"],
+      [{ operationId, error: { message: "x", code: "MINE" } }, "INVALID_SIGNAL"],
+      [{ operationId, result: 1, turnId: "x" }, "INVALID_SIGNAL"],
+      [{ operationId, result: "\ud800" }, "INVALID_INPUT"],
+      [{ operationId, result: "x".repeat(1024 * 1024) }, "TOO_LARGE"],
+      [{ operationId: "op_1", result: 1 }, "NOT_FOUND"],
+      [{ operationId: operationId.replace("op_", "turn_"), result: 1 }, "NOT_FOUND"],
+    ];
+    for (const [index, [frame, code]] of bad.entries()) {
+      client.sendText(JSON.stringify({ type: "tool.result", ...frame }));
+      const { data } = await client.frame("error", () => true, index + 1);
+      expect(data).toMatchObject({ code, ref: Reflect.get(frame, "operationId") });
+    }
+    client.sendText(JSON.stringify({ type: "tool.result", operationId: 1, result: 1 }));
+    expect((await client.frame("error", () => true, bad.length + 1)).data.ref).toBeUndefined();
+    expect(await conversation.result(operationId, {})).toMatchObject([422, { code: "INVALID_INPUT" }]);
+    const absent = `op_${"0".repeat(26)}`;
+    for (const id of ["op_1", "x", absent])
+      expect(await conversation.result(id, { result: 1 })).toMatchObject([404, { code: "NOT_FOUND" }]);
+    expect(await conversation.journal()).toEqual(before);
+    client.send({ type: "tool.result", operationId, result: 1 });
+    await client.frame("turn.finalized");
+  });
+
+  test("a message whose tools are refused starts nothing: 422 over HTTP, an error over a WebSocket", async () => {
+    const conversation = await open();
+    const client = await conversation.connect();
+    const double = { ...ASK, name: "double" };
+    const invalid = { status: 422, code: "INVALID_INPUT" };
+    for (const more of [
+      { tools: [double] },
+      { tools: [ASK, ASK] },
+      { toolChoice: { name: "ask" } },
+      { tools: {} },
+    ])
+      expect(await conversation.refused({ content: "Hi", ...more })).toEqual(invalid);
+    client.send({ type: "turn.start", id: "k", content: "Hi", tools: [double] });
+    expect((await client.frame("error")).data).toMatchObject({ code: "INVALID_INPUT", ref: "k" });
+    expect(await conversation.messages()).toEqual([]);
+  });
+});
+
+describe("a conversation that goes on from elsewhere", () => {
+  const create = (input: object) =>
+    request("/api/conversations", { method: "POST", body: JSON.stringify({ agentId: handy, ...input }) });
+
+  test("SEED-1 its model sees what was said, and its transcript does not show it", async () => {
+    const history = [
+      { role: "user", content: "My name is Ada." },
+      { role: "assistant", content: "Hello Ada." },
+    ];
+    const answer = await create({ history });
+    expect(answer.status).toBe(201);
+    const conversation = new TestConversation((await answer.json<{ id: string }>()).id);
+    const { play, turnId } = await conversation.play({ replies: [say("Ada.")] });
+    await conversation.ended(turnId);
+    const [first] = await play.requests();
+    expect(first?.body.messages.slice(1, -1)).toMatchObject(history);
+    expect(await conversation.messages()).toHaveLength(2);
+  });
+
+  test("SEED-2 one that makes no sense is refused with the place, and nothing is created", async () => {
+    const answer = await create({ history: [{ role: "tool", content: "42", toolCallId: "a" }] });
+    expect(answer.status).toBe(422);
+    expect(await answer.json()).toMatchObject({
+      code: "INVALID_INPUT",
+      errors: [{ path: "/history/0/toolCallId" }],
+    });
+    expect((await create({ listed: false })).status, "not over HTTP").toBe(422);
+    expect((await create({ history: [{ role: "user", content: "x".repeat(1024 * 1024) }] })).status).toBe(
+      413,
+    );
+  });
+
+  test("one that is not listed is found by its id, and in no list", async () => {
+    const principal: Principal = { subject: "ada", tenant: "unlisted", roles: ["admin"] };
+    const get = async (path: string) => (await request(path, {}, principal)).json<Record<string, object[]>>();
+    const made = await request(
+      "/api/agents",
+      { method: "POST", body: '{"persona":"test/plain"}' },
+      principal,
+    );
+    const { id: agentId } = await made.json<{ id: string }>();
+    const actors = durableActors(env);
+    const [hidden, shown] = [`conv_${systemIds.ulid()}`, `conv_${systemIds.ulid()}`];
+    for (const [id, listed] of [
+      [hidden, false],
+      [shown, true],
+    ] as const) {
+      const actor = await actors.conversation("unlisted", id);
+      expect(await actor.create(principal, { id, agentId, listed })).toMatchObject({ ok: true });
+    }
+    const agent = await actors.agent("unlisted", agentId);
+    await expect.poll(async () => JSON.stringify(await agent.conversations())).toContain(shown);
+    expect(JSON.stringify(await agent.conversations())).not.toContain(hidden);
+    const { conversations } = await get("/api/conversations");
+    expect(conversations?.map((listed) => Reflect.get(listed, "id"))).toEqual([shown]);
+    expect(await get(`/api/conversations/${hidden}`)).toMatchObject({ id: hidden });
+  });
 });

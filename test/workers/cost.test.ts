@@ -8,9 +8,11 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { createModelGateway } from "../../src/adapters/gateway.ts";
 import { adapterFor } from "../../src/adapters/lookup.ts";
+import type { ToolSpec } from "../../src/adapters/types.ts";
 import { CONVERSATION_OPENED } from "../../src/agents/agent/envelopes.ts";
 import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
+import { seedEvents } from "../../src/agents/conversation/seed-history.ts";
 import { turnEvents } from "../../src/agents/conversation/turn-events.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
 import { Mailbox } from "../../src/agents/mailbox/mailbox.ts";
@@ -19,6 +21,7 @@ import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import type { VersionChain } from "../../src/library/types.ts";
+import type { ContextMessage, SessionEvent } from "../../src/memory/types.ts";
 import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/workers/system.ts";
@@ -66,8 +69,8 @@ class CountedConversation {
     this.runtime = this.#open();
   }
 
-  /** What creating the conversation costs; with `beside` in the same transaction. */
-  create(beside?: () => void): Cost {
+  /** What creating the conversation costs; with `beside` in the same transaction, and what was said before. */
+  create(beside?: () => void, history?: readonly SessionEvent[]): Cost {
     return this.#costOf(() => {
       expect(this.runtime.exists).toBe(false);
       this.runtime.create(
@@ -82,6 +85,7 @@ class CountedConversation {
           createdAt: systemClock.now(),
         },
         beside,
+        history,
       );
     });
   }
@@ -108,7 +112,7 @@ class CountedConversation {
   }
 
   /** Runs a turn to its end; what it cost. */
-  async turn(content: string): Promise<Cost> {
+  async turn(content: string, tools?: ToolSpec[]): Promise<Cost> {
     const end = new Promise<void>((resolve) => {
       this.#ended = resolve;
     });
@@ -117,7 +121,7 @@ class CountedConversation {
       type: "conversation.user.message",
       id: crypto.randomUUID(),
       caller: { type: "user", userId: "ada" },
-      data: { content },
+      data: { content, ...(tools === undefined ? {} : { tools }) },
     });
     await end;
     const { cost } = this.counter;
@@ -221,6 +225,43 @@ describe("H5 constant cost", () => {
     );
     expect(cost.statements).toBeLessThanOrEqual(11);
     expect(cost.rowsWritten).toBe(9);
+  });
+
+  test("H5 SEED-1 a seeded history costs a row an event, and one statement for all of them", async () => {
+    const messages = Array.from({ length: 100 }, (): ContextMessage => ({ role: "user", content: "Hi." }));
+    const origin = { sessionId: "assistant", userId: "ada", now: systemClock.now(), ids: systemIds };
+    const { plain, seeded } = await inFreshConversation(async (first) => {
+      const cost = first.create();
+      const other = (conversation: CountedConversation) =>
+        Promise.resolve(conversation.create(undefined, seedEvents(messages, origin)));
+      return { plain: cost, seeded: await inFreshConversation(other) };
+    });
+    expect(seeded.rowsWritten).toBe(plain.rowsWritten + messages.length);
+    expect(seeded.statements).toBe(plain.statements + 1);
+  });
+
+  test("H5 CLIENTTOOL-1 tools that a message brings cost nothing until they are called", async () => {
+    const tools = [{ name: "ask", description: "Asks.", inputSchema: { type: "object" } }];
+    const cost = await inFreshConversation(async (conversation) => {
+      conversation.create();
+      await conversation.turn("warm up");
+      return conversation.turn("hello", tools);
+    });
+    expect(cost).toEqual({ statements: 7, rowsWritten: 7, rowsRead: 6 });
+  });
+
+  test("H5 a chat completion: a conversation in no list with four messages of history, and its turn", async () => {
+    const cost = await inFreshConversation(async (conversation) => {
+      const said = ["user", "assistant", "user", "assistant"] as const;
+      const options = { sessionId: "assistant", userId: "ada", now: systemClock.now(), ids: systemIds };
+      const history = seedEvents(
+        said.map((role) => ({ role, content: "x".repeat(200) })),
+        options,
+      );
+      return { created: conversation.create(undefined, history), turn: await conversation.turn("hello") };
+    });
+    expect([cost.created.rowsWritten, cost.turn.rowsWritten]).toEqual([12, 7]);
+    expect(cost.created.statements + cost.turn.statements).toBeLessThanOrEqual(20);
   });
 
   test("H5 a plain turn in an open conversation: at most 8 statements and 8 rows", async () => {

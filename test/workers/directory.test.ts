@@ -93,7 +93,7 @@ describe("lists", () => {
     expect((await get(`/api/conversations/${first}`, boss)).status).toBe(200);
     expectProblem(await get(`/api/conversations/${first}`, mel), 404, "NOT_FOUND");
     const [summary] = (await get("/api/conversations?limit=1", boss)).body.conversations;
-    const { status, gate, ...view } = (await get(`/api/conversations/${first}`, boss)).body;
+    const { status, gate, usage, ...view } = (await get(`/api/conversations/${first}`, boss)).body;
     expect(summary).toEqual(view);
   });
 });
@@ -249,7 +249,10 @@ describe("rows", () => {
     await migrate(database);
     const names = MIGRATIONS.map(({ name }) => name);
     expect((await applied()).results.map(({ name }) => name)).toEqual(names.toSorted());
-    const tables = ["agents", "conversations", "conversation_users", "dead_letters", "dramatis_migrations"];
+    const tables = [
+      ...["agents", "conversations", "conversation_users", "dead_letters"],
+      ...["libraries", "definitions", "usage", "dramatis_migrations"],
+    ];
     await database.batch(tables.map((table) => database.prepare(`DROP TABLE ${table}`)));
     // A reference to the database is what an isolate remembers, so each of these stands for one.
     await Promise.all(Array.from({ length: 8 }, () => migrate(metered().database)));

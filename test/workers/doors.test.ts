@@ -347,8 +347,8 @@ describe("protocol versions", () => {
       expect(client.framesOf("error").map(({ data }) => [data.ref, data.code, data.message])).toEqual([
         ["a", "UNSUPPORTED", expect.stringContaining('"v": 1')],
         ["b", "UNSUPPORTED", expect.stringContaining('"v": 1')],
-        ["c", "INVALID_SIGNAL", expect.stringContaining("turn.start, ping")],
-        ["d", "INVALID_SIGNAL", expect.stringContaining("turn.start, ping")],
+        ["c", "INVALID_SIGNAL", expect.stringContaining("turn.start, tool.result, ping")],
+        ["d", "INVALID_SIGNAL", expect.stringContaining("turn.start, tool.result, ping")],
       ]);
       client.close();
     },

@@ -2,11 +2,20 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { z } from "zod";
-import { pathTemplate } from "../../src/http/openapi/document.ts";
+import { errorStatus, pathTemplate } from "../../src/http/openapi/document.ts";
 import { OPERATIONS } from "../../src/http/openapi/operations.ts";
-import { PROBLEM_STATUS } from "../../src/http/problem.ts";
+import { openAiErrorDocument } from "../../src/http/openapi/views.ts";
 import { FIXED_BODIES, hostileBodies, spoiled } from "../support/hostile-json.ts";
-import { ADMIN, createAgent, createConversation, get, problemSchema, send } from "./http-client.ts";
+import {
+  ADMIN,
+  createAgent,
+  createConversation,
+  get,
+  persona,
+  post,
+  problemSchema,
+  send,
+} from "./http-client.ts";
 
 const principal = { ...ADMIN, tenant: "hostile" };
 
@@ -15,6 +24,9 @@ let conversation: string;
 
 beforeAll(async () => {
   agent = await createAgent("target", principal);
+  expect((await post("/api/libraries/target/personas", { id: "target", ...persona }, principal)).status).toBe(
+    201,
+  );
   conversation = await createConversation(agent, principal);
 });
 
@@ -25,6 +37,8 @@ async function state(): Promise<string> {
       "/api/agents?limit=200",
       `/api/agents/${agent}`,
       "/api/conversations?limit=200",
+      "/api/libraries?limit=200",
+      ...["personas", "tools", "model-profiles"].map((kind) => `/api/libraries/target/${kind}?limit=200`),
       `/api/conversations/${conversation}/journal?limit=200`,
     ].map((path) => get(path, principal)),
   );
@@ -40,15 +54,25 @@ function isDocumented(schema: z.ZodType, bytes: Uint8Array): boolean {
   }
 }
 
+/** The code of an error, in either shape. */
+function codeIn(body: unknown, format: "openai" | undefined): string {
+  if (format === undefined) return problemSchema.parse(body).code;
+  const { code } = openAiErrorDocument.parse(body).error;
+  return code === "model_not_found" ? "NOT_FOUND" : code.toUpperCase();
+}
+
 describe.each(
   OPERATIONS.flatMap((operation) =>
     operation.body === undefined ? [] : [{ ...operation, body: operation.body }],
   ),
-)("BODY-2 a hostile body to $method $path", ({ method, path, body: schema, errors = [] }) => {
-  const statuses = new Set<number>(errors.map((code) => PROBLEM_STATUS[code]));
+)("BODY-2 a hostile body to $method $path", ({ method, path, body: schema, errors = [], errorFormat }) => {
+  const statuses = new Set<number>(errors.map((code) => errorStatus({ errorFormat }, code)));
 
   async function check(bytes: Uint8Array): Promise<void> {
-    const target = path.replace(":id", path.startsWith("/api/agents") ? agent : conversation);
+    const target = path
+      .replace(":library", "target")
+      .replace(":id", path.startsWith("/api/agents") ? agent : conversation)
+      .replace(":operationId", "op_01JD0000000000000000000000");
     expect(target, "the path has parameters that this test does not know").not.toContain(":");
     const response = await send(target, { method: method.toUpperCase(), body: bytes }, principal);
     const text = await response.text();
@@ -56,7 +80,7 @@ describe.each(
       expect(isDocumented(schema, bytes), `accepted: ${text}`).toBe(true);
       return;
     }
-    const { code } = problemSchema.parse(JSON.parse(text));
+    const code = codeIn(JSON.parse(text), errorFormat);
     expect(errors, pathTemplate(path)).toContain(code);
     expect(statuses).toContain(response.status);
   }

@@ -19,6 +19,7 @@ interface Body {
   createdAt: string;
   status: unknown;
   gate: unknown;
+  usage: unknown;
   turnId: string;
   messageId: string;
   code: string;
@@ -28,6 +29,13 @@ interface Body {
   turns: { id: string }[];
   messages: { role: string; content: unknown }[];
   entries: unknown[];
+  library: string;
+  version: number;
+  hash: string;
+  definition: unknown;
+  owner: string | null;
+  detail: string;
+  libraries: { id: string }[];
   nextCursor?: string;
 }
 

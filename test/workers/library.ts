@@ -95,6 +95,19 @@ const systemPrompt = "You are a test.";
 export const testLibrary = defineLibrary("test", {
   modelProfiles: [
     defineModelProfile("scripted", { provider: "openai", modelId: "scripted", baseUrl: env.PROVIDER_URL }),
+    defineModelProfile("priced", {
+      provider: "openai",
+      modelId: "scripted",
+      baseUrl: env.PROVIDER_URL,
+      costPer1kInput: 0.15,
+      costPer1kOutput: 0.6,
+    }),
+    defineModelProfile("failing", {
+      provider: "openai",
+      modelId: "failing",
+      baseUrl: env.PROVIDER_URL,
+      fallbacks: ["test/scripted"],
+    }),
     defineModelProfile("hasty", {
       provider: "openai",
       modelId: "scripted",
@@ -109,6 +122,8 @@ export const testLibrary = defineLibrary("test", {
       identity: { systemPrompt, modelProfileId: "scripted" },
       tools: { toolIds, constraints: { maxMovesPerTurn: 2 } },
     }),
+    definePersona("priced", { identity: { systemPrompt, modelProfileId: "priced" } }),
+    definePersona("backed", { identity: { systemPrompt, modelProfileId: "failing" } }),
     definePersona("hasty", { identity: { systemPrompt, modelProfileId: "hasty" } }),
   ],
   tools,

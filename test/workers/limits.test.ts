@@ -1,9 +1,11 @@
 /** What the real Worker lets callers do: requests, turns and bodies by number; pages by their origin. */
-import { createExecutionContext } from "cloudflare:test";
+import { createExecutionContext, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { HostGuards, type Pass } from "../../src/adapters/resilience/host-guards.ts";
 import type { ConversationApi } from "../../src/agents/conversation/api.ts";
 import { type DramatisEnv, type DramatisOptions, dramatis } from "../../src/dramatis.ts";
+import { systemClock } from "../../src/ports/workers/system.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { ADMIN, type Answer, answer, createAgent, expectProblem, MEMBER, STRANGER } from "./http-client.ts";
 import { testLibrary } from "./library.ts";
@@ -158,6 +160,13 @@ describe("G6 RUN-5 turns of a conversation", () => {
     expect((await say(id, { content: "again", idempotencyKey: "k" })).status).toBe(202);
   });
 
+  test("C23 an interceptor of the application stops a call before it is sent, and the turn says why", async () => {
+    const stream = await say(await create(), { content: "This is top secret." }, "text/event-stream");
+    const text = await stream.text();
+    expect(text).toContain("turn.failed");
+    expect(text).toContain("That stays here.");
+  });
+
   test("of one conversation leave the others alone", async () => {
     const [first, second] = [await create(), await create()];
     expect(await statuses(4, () => say(first, { content: "x" }))).toEqual([202, 202, 202, 429]);
@@ -258,7 +267,7 @@ describe("G6 pages of other origins", () => {
         const response = await open(path, from(origin, init), principal);
         expect(corsHeaders(response)).toEqual({
           "access-control-allow-origin": origin,
-          "access-control-expose-headers": "Location,Retry-After",
+          "access-control-expose-headers": "Location,Retry-After,X-Dramatis-Conversation",
         });
         expect(response.headers.get("vary")).toBe("Origin");
       }
@@ -277,8 +286,8 @@ describe("G6 pages of other origins", () => {
       expect(corsHeaders(response)).toEqual({
         "access-control-allow-origin": "https://app.example",
         "access-control-allow-methods": "GET,HEAD,POST,PUT,PATCH,DELETE",
-        "access-control-allow-headers": "Authorization,Content-Type,Last-Event-ID",
-        "access-control-expose-headers": "Location,Retry-After",
+        "access-control-allow-headers": "Authorization,Content-Type,Idempotency-Key,Last-Event-ID",
+        "access-control-expose-headers": "Location,Retry-After,X-Dramatis-Conversation",
         "access-control-max-age": "600",
       });
     }
@@ -322,4 +331,36 @@ describe("G6 pages of other origins", () => {
       expect(() => dramatis({ libraries: [], cors: { origins: [origin] } })).toThrow("is not an origin");
     },
   );
+});
+
+describe("calls of a model's host", () => {
+  const profile = { provider: "openai", modelId: "m" } as const;
+  const { signal } = new AbortController();
+  const newActor = () => env.PortHost.getByName(crypto.randomUUID());
+
+  test("LIMITER-1 LIMITER-2 actors of one isolate share the limit, and wait for each other", async () => {
+    const guards = new HostGuards(systemClock, { concurrency: { concurrent: 1, queued: 5 } });
+    const order: string[] = [];
+    const [holder, first, second] = [newActor(), newActor(), newActor()];
+    const pass = await runInDurableObject(holder, () => guards.enter(profile, 60_000, signal));
+    const call = (actor: typeof holder, name: string) =>
+      runInDurableObject(actor, async (_, { storage }) => {
+        const own: Pass = await guards.enter(profile, 60_000, signal);
+        order.push(`${name} begins`);
+        // What follows a grant is the waiting actor's own: its storage, its timers.
+        await storage.put("name", name);
+        await systemClock.sleep(1);
+        order.push(`${name} ends`);
+        own.leave("alive");
+        return storage.get("name");
+      });
+    const calls = [call(first, "first"), call(second, "second")];
+    await runInDurableObject(holder, async () => {
+      await systemClock.sleep(20);
+      order.push("holder ends");
+      pass.leave("alive");
+    });
+    expect(await Promise.all(calls)).toEqual(["first", "second"]);
+    expect(order).toEqual(["holder ends", "first begins", "first ends", "second begins", "second ends"]);
+  });
 });

@@ -51,21 +51,24 @@ async function ask(id: string, path: string, init: RequestInit = {}, principal =
     expect(response.headers.has(header), where).toBe(true);
   response.webSocket?.accept();
   response.webSocket?.close();
-  const [type, media] = Object.entries(described.content ?? {})[0] ?? [];
-  if (type === undefined || media === undefined) return null;
-  if (type !== "application/octet-stream") {
-    expect(response.headers.get("content-type")?.split(";")[0], where).toBe(type);
-  }
-  if (type === "application/octet-stream") {
+  const content = described.content ?? {};
+  if (Object.keys(content).length === 0) return null;
+  if ("application/octet-stream" in content) {
     expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(0);
     return null;
   }
+  const type = response.headers.get("content-type")?.split(";")[0] ?? "";
+  const media = content[type];
+  if (media === undefined) throw new Error(`${where} is not documented as ${type}.`);
   if (type === "text/html") {
     expect(await response.text()).toContain("<!doctype html>");
     return null;
   }
   if (type === "text/event-stream") {
-    const frames = await framesOf(response, operation.tag === "events" ? 1 : Number.POSITIVE_INFINITY);
+    const frames = await framesOf(
+      response,
+      ["followConversation", "resumeChat"].includes(id) ? 1 : Number.POSITIVE_INFINITY,
+    );
     expect(frames.length).toBeGreaterThan(0);
     for (const frame of frames) expect(errorsOf(frame, media.schema), where).toEqual([]);
     return frames;
@@ -85,7 +88,7 @@ async function framesOf(response: Response, count: number): Promise<unknown[]> {
     text = events.pop() ?? "";
     for (const event of events) {
       const data = /^data: (.*)$/m.exec(event)?.[1];
-      if (data !== undefined) frames.push(JSON.parse(data));
+      if (data !== undefined && data !== "[DONE]") frames.push(JSON.parse(data));
     }
     if (frames.length >= count) break;
   }
@@ -104,6 +107,7 @@ describe("API-1 answers fit the document", () => {
     const inline = { name: "Inline", identity: { systemPrompt: "Hi.", instructions: ["Be brief."] } };
     const other = idOf(await ask("createAgent", "/api/agents", body({ persona: inline, projectIds: ["p"] })));
     await ask("getAgent", `/api/agents/${agent}`);
+    await ask("getAgentUsage", `/api/agents/${agent}/usage`);
     await ask(
       "changeAgent",
       `/api/agents/${other}`,
@@ -139,12 +143,23 @@ describe("API-1 answers fit the document", () => {
     const waiting = new Play({ replies: [[{ gate: "go" }, { text: "Done." }]] });
     await ask("startTurn", `${base}/turns`, body({ content: waiting.content }));
     await waiting.reached("go");
+    const tools = [{ name: "ask", description: "Asks.", inputSchema: { type: "object" } }];
+    const calls = new Play({ replies: [[{ call: "ask", input: {} }], [{ text: "Done." }]] });
+    const asked = await ask("startTurn", `${base}/turns`, body({ content: calls.content, tools }));
+    const turnPath = `${base}/turns/${String(Reflect.get(Object(asked), "turnId"))}`;
+    const operations = async () => JSON.stringify(await ask("getTurn", turnPath)).match(/op_\w{26}/)?.[0];
+    await expect.poll(operations).toBeDefined();
+    await ask("submitToolResult", `${base}/operations/${await operations()}/result`, body({ result: 1 }));
+    await expect
+      .poll(async () => Reflect.get(Object(await ask("getTurn", turnPath)), "status"))
+      .toBe("completed");
     await ask("getConversation", base);
     const { body: listed } = await get(`${base}/turns`);
     expect(listed.turns.map((turn) => Reflect.get(turn, "status"))).toEqual([
       "completed",
       "failed",
       "active",
+      "completed",
     ]);
     for (const { id } of listed.turns) await ask("getTurn", `${base}/turns/${id}`);
     await ask("listTurns", `${base}/turns`);
@@ -161,7 +176,69 @@ describe("API-1 answers fit the document", () => {
     await ask("followConversation", `${base}/events?from=0`);
     await ask("connect", `/conversations/${conversation}`, { headers: { upgrade: "websocket" } });
     await ask("connectSdk", `/agents/conversation/${conversation}`, { headers: { upgrade: "websocket" } });
+    await ask("resumeChat", `${base}/chat`);
     await waiting.open("go");
+    const chat = { id: "a key", role: "user", parts: [{ type: "text", text: calls.content }] };
+    await ask("chat", `${base}/chat`, body({ messages: [chat], trigger: "submit-message" }));
+    const quiet = idOf(await ask("createConversation", "/api/conversations", body({ agentId: agent })));
+    await ask("resumeChat", `/api/conversations/${quiet}/chat`);
+  });
+
+  test("of the OpenAI protocols, whole and streamed", async () => {
+    await ask("openAiListModels", "/v1/models");
+    await ask("openAiGetModel", `/v1/models/${agent}`);
+    const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 };
+    const { content } = new Play({ replies: [[{ text: "Good day." }, { usage }]] });
+    for (const stream of [false, true]) {
+      const messages = [{ role: "user", content }];
+      await ask("openAiChatCompletion", "/v1/chat/completions", body({ model: agent, messages, stream }));
+      await ask("openAiCreateResponse", "/v1/responses", body({ model: agent, input: content, stream }));
+    }
+    const response = await ask(
+      "openAiCreateResponse",
+      "/v1/responses",
+      body({ model: agent, input: content }),
+    );
+    await ask("openAiGetResponse", `/v1/responses/${idOf(response)}`);
+    await ask("openAiGetResponse", `/v1/responses/${idOf(response)}?stream=true`);
+    await ask("openAiGetResponse", "/v1/responses/absent");
+    await ask("openAiCreateResponse", "/v1/responses", body({ model: "absent", input: content }));
+    await ask("openAiChatCompletion", "/v1/chat/completions", body({ model: agent, messages: [], n: 2 }));
+  });
+
+  test("of libraries", async () => {
+    const bodies = {
+      Persona: ["personas", { id: "p", identity: { systemPrompt: "Hi." } }],
+      Tool: ["tools", { id: "t", name: "t", description: "Doubles.", task: "test/double" }],
+      ModelProfile: [
+        "model-profiles",
+        { id: "m", provider: "google", modelId: "m", costPer1kInput: 1, fallbacks: ["test/scripted"] },
+      ],
+    } as const;
+    for (const [name, [kind, definition]] of Object.entries(bodies)) {
+      for (const library of ["described", "test"]) {
+        const base = `/api/libraries/${library}/${kind}`;
+        for (let time = 0; time < 2; time++) await ask(`create${name}`, base, body(definition));
+        await ask(`list${name}s`, base);
+        const [first] = Object.values((await get(base)).body).flat() as { id: string }[];
+        const path = `${base}/${first?.id}`;
+        await ask(`get${name}`, path);
+        await ask(`list${name}Versions`, `${path}/versions`);
+        await ask(`get${name}Version`, `${path}/versions/1`);
+      }
+      const absent = "/api/libraries/absent";
+      await ask(`create${name}`, `${absent}/${kind}`, body({}));
+      await ask(`create${name}`, `${absent}/${kind}`, { body: " ".repeat(600_000) });
+      await ask(`create${name}`, `${absent}/${kind}`, body({}), MEMBER);
+      await ask(`create${name}`, `/api/libraries/A/${kind}`, body({}));
+      await ask(`get${name}Version`, `${absent}/${kind}/x/versions/1`);
+      await ask(`list${name}s`, `${absent}/${kind}`);
+    }
+    await ask("listLibraries", "/api/libraries");
+    await ask("listLibraries", "/api/libraries?limit=x");
+    await ask("getLibrary", "/api/libraries/described");
+    await ask("getLibrary", "/api/libraries/test");
+    await ask("getLibrary", "/api/libraries/absent");
   });
 
   test("of dead letters", async () => {
@@ -197,6 +274,9 @@ describe("API-1 answers fit the document", () => {
     await ask("startTurn", `${base}/turns`, body({ content: "" }));
     await ask("startTurn", `${base}/turns`, body({ content: "a", idempotencyKey: "same" }));
     await ask("startTurn", `${base}/turns`, body({ content: "b", idempotencyKey: "same" }));
+    const nothing = "op_01JD0000000000000000000000";
+    await ask("submitToolResult", `${base}/operations/${nothing}/result`, body({ result: 1 }));
+    await ask("submitToolResult", `${base}/operations/${nothing}/result`, body({}));
     await ask("followConversation", `${base}/events?from=x`);
     await ask("connect", `/conversations/${conversation}`);
     await ask("connect", `/conversations/${conversation}?from=x`, { headers: { upgrade: "websocket" } });

@@ -3,10 +3,17 @@ import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { describe, expect, it } from "vitest";
+import { SqliteConversationStore } from "../../src/engine/sqlite-store.ts";
 import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
 import { R2ObjectStore } from "../../src/ports/workers/r2-object-store.ts";
 import { systemClock, systemIds } from "../../src/ports/workers/system.ts";
+import {
+  conversationOf,
+  conversationStoreContract,
+  messageOf,
+  turnOf,
+} from "../support/conversation-store-contract.ts";
 import { CostCounter } from "../support/counting.ts";
 import { countingStorage } from "../support/counting-storage.ts";
 import { objectStoreContract } from "../support/object-store-contract.ts";
@@ -86,6 +93,41 @@ describe("ports on workerd", () => {
       expect(agent.lifecycle.jobs.list()).toMatchObject([{ id: "kept", time }]);
       expect(await storage.getAlarm()).not.toBeNull();
       expect(await agent.lifecycle.jobs.cancel("kept")).toBe(true);
+    });
+  });
+});
+
+describe("the engine's conversations in a Durable Object", () => {
+  conversationStoreContract((body) =>
+    inFreshObject(({ storage }) => body(new SqliteConversationStore(new DurableSqlDatabase(storage)))),
+  );
+
+  it("C3 a message or a turn is two rows and one of the conversation's, and a read touches what it gives", async () => {
+    await inFreshObject(async ({ storage }) => {
+      const counter = new CostCounter();
+      const store = new SqliteConversationStore(new DurableSqlDatabase(countingStorage(storage, counter)));
+      const costOf = async (work: () => Promise<unknown>) => {
+        counter.reset();
+        await work();
+        return counter.cost;
+      };
+      const messages = Array.from({ length: 100 }, (_, n) => messageOf("c", `m${n}`));
+      expect(await costOf(() => store.createConversation(conversationOf("c")))).toMatchObject({
+        rowsWritten: 1,
+      });
+      expect(await costOf(() => store.appendMessages("c", messages))).toMatchObject({ rowsWritten: 201 });
+      expect(await costOf(() => store.appendMessages("c", [messageOf("c", "one")]))).toMatchObject({
+        statements: 3,
+        rowsWritten: 3,
+      });
+      expect(await costOf(() => store.createTurn(turnOf("c", "t")))).toMatchObject({ rowsWritten: 3 });
+      expect(await costOf(() => store.updateTurn(turnOf("c", "t")))).toMatchObject({ rowsWritten: 1 });
+      for (const order of ["asc", "desc"] as const) {
+        const cost = await costOf(() => store.getMessages("c", { limit: 2, order }));
+        expect(cost).toMatchObject({ statements: 1, rowsWritten: 0 });
+        expect(cost.rowsRead).toBeLessThanOrEqual(3);
+      }
+      expect(await costOf(() => store.getTurn("c", "t"))).toMatchObject({ statements: 1, rowsWritten: 0 });
     });
   });
 });

@@ -5,7 +5,18 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { AgentApi } from "../../src/agents/agent/api.ts";
 import type { ConversationApi } from "../../src/agents/conversation/api.ts";
 import { systemIds } from "../../src/ports/workers/system.ts";
-import { ADMIN, createAgent, get, persona } from "./http-client.ts";
+import {
+  ADMIN,
+  createAgent,
+  createConversation,
+  expectProblem,
+  get,
+  MEMBER,
+  persona,
+  post,
+  say,
+} from "./http-client.ts";
+import { Play } from "./provider.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
 afterEach(() => {
@@ -90,3 +101,32 @@ test("PUB-1 what D1 takes at once leaves no wake-up behind", async () => {
   const id = await createAgent();
   await expect.poll(() => jobs(env.Agent.getByName(`${ADMIN.tenant}:${id}`))).toEqual([]);
 });
+
+test("USAGE-1 what conversations used reaches their agent, also when D1 was away and the actor died meanwhile", async () => {
+  const { body: agent } = await post("/api/agents", { persona: "test/priced" });
+  const conversations = [await createConversation(agent.id), await createConversation(agent.id)];
+  const usage = { prompt_tokens: 1_000, completion_tokens: 50, total_tokens: 1_050 };
+  const answer = new Play({ replies: [[{ text: "Yes." }, { usage }]] });
+  silenceD1();
+  for (const id of conversations) await (await say(id, answer.content)).text();
+  const [first = "", second = ""] = conversations;
+  const stub = (id: string) => env.Conversation.getByName(`${ADMIN.tenant}:${id}`);
+  vi.setSystemTime(Date.now() + 20_000);
+  expect(await runDurableObjectAlarm(stub(first)), "D1 does not answer").toBe(true);
+  await abortAllDurableObjects();
+  vi.restoreAllMocks();
+  const totals = async () => (await get(`/api/agents/${agent.id}/usage`)).body;
+  expect(await totals()).toMatchObject({ conversations: 0, calls: 0, cost: 0 });
+  vi.setSystemTime(Date.now() + 60_000);
+  for (const id of [first, second]) expect(await runDurableObjectAlarm(stub(id))).toBe(true);
+  const both = { inputTokens: 2_000, cachedInputTokens: 0, outputTokens: 100, cost: 0.36, calls: 2 };
+  await expect.poll(totals).toEqual({ agentId: agent.id, conversations: 2, ...both });
+  expect((await get(`/api/conversations/${first}`)).body.usage).toMatchObject({ calls: 1, cost: 0.18 });
+  await expect.poll(() => windows(stub(first))).toBe(0);
+  expectProblem(await get(`/api/agents/${agent.id}/usage`, MEMBER), 403, "FORBIDDEN");
+});
+
+const windows = (stub: DurableObjectStub) =>
+  runInDurableObject(stub, (_, { storage }) =>
+    storage.sql.exec("SELECT time FROM cf_agents_jobs WHERE fn = 'window'").toArray(),
+  ).then(({ length }) => length);

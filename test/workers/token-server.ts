@@ -5,12 +5,13 @@ import { SignJWT } from "jose";
 import { expect } from "vitest";
 import { type DramatisEnv, dramatis } from "../../src/dramatis.ts";
 import { persona } from "./http-client.ts";
+import { testLibrary } from "./library.ts";
 import { Client } from "./world.ts";
 
 /** Long enough for HS512 too, so that nothing but the server's own choice keeps that out. */
 export const SECRET = "a secret of more than sixty-four bytes, as long as the hash of HS512 is";
 
-const app = dramatis({ libraries: [], limits: { requests: false } });
+const app = dramatis({ libraries: [testLibrary], limits: { requests: false } });
 
 export interface Claims {
   [claim: string]: unknown;

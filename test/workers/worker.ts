@@ -1,5 +1,5 @@
 /** Entry of the Worker that the tests on workerd run in: the application, and actors that exist only to be tested. */
-import { DurableObject } from "cloudflare:workers";
+import { DurableObject, env as environment } from "cloudflare:workers";
 import { Lifecycle } from "agents/lifecycle";
 import { z } from "zod";
 import { workersAIAdapter } from "../../src/adapters/workers-ai.ts";
@@ -26,15 +26,28 @@ const app = dramatis({
     // SAFETY: only tests reach this Worker.
     return principal === null ? localAuthorize(request, env) : (JSON.parse(principal) as Principal);
   },
+  models: { allowedHosts: [new URL(environment.PROVIDER_URL).origin] },
   // Tests send as many requests as they like; those of limits have applications of their own.
   limits: { requests: false },
 });
 
 export const { Conversation, Agent, Executor } = app;
 
-/** Conversations that accept three turns, and one more every ten seconds. */
+/** Conversations that accept three turns, and one more every ten seconds, and whose models are not told everything. */
 export const { Conversation: LimitedConversation } = dramatis({
   libraries: [testLibrary],
+  models: {
+    resilience: {
+      interceptors: [
+        {
+          beforeSend({ body }) {
+            if (!JSON.stringify(body).includes("top secret")) return;
+            throw new DramatisError("FORBIDDEN", "That stays here.");
+          },
+        },
+      ],
+    },
+  },
   limits: { turns: { perMinute: 6, burst: 3 } },
 });
 

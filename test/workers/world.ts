@@ -3,8 +3,15 @@ import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm } fro
 import { env, exports } from "cloudflare:workers";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { expect } from "vitest";
-import type { JournalEntryView, TurnView } from "../../src/agents/conversation/api.ts";
-import type { ClientFrame, Content, Frame, FrameType, MessageView } from "../../src/client/protocol.ts";
+import type { JournalEntryView, StartTurn, TurnView } from "../../src/agents/conversation/api.ts";
+import type {
+  ClientFrame,
+  Content,
+  ConversationView,
+  Frame,
+  FrameType,
+  MessageView,
+} from "../../src/client/protocol.ts";
 import { type ConversationState, initialState } from "../../src/client/state.ts";
 import { applyFrame } from "../../src/client/store.ts";
 import { parseFrame } from "../../src/client/wire.ts";
@@ -102,7 +109,7 @@ export class TestConversation {
   }
 
   /** Sends a message; its turn is accepted when this resolves. */
-  async say(content: Content, more: { idempotencyKey?: string; replyToMessageId?: string } = {}) {
+  async say(content: Content, more: Omit<StartTurn, "content"> = {}) {
     return call<{ turnId: string; messageId: string }>("POST", `${this.path}/turns`, 202, {
       content,
       ...more,
@@ -110,9 +117,12 @@ export class TestConversation {
   }
 
   /** Starts a turn that the provider answers by a script. */
-  async play(script: Omit<Script, "key"> | ((key: string) => Omit<Script, "key">)) {
+  async play(
+    script: Omit<Script, "key"> | ((key: string) => Omit<Script, "key">),
+    more: Omit<StartTurn, "content"> = {},
+  ) {
     const play = new Play(script);
-    const { turnId } = await this.say(play.content);
+    const { turnId } = await this.say(play.content, more);
     return { play, turnId };
   }
 
@@ -121,6 +131,17 @@ export class TestConversation {
     const response = await request(`${this.path}/turns`, { method: "POST", body: JSON.stringify(body) });
     const { code } = await response.json<{ code: string }>();
     return { status: response.status, code };
+  }
+
+  view(): Promise<ConversationView> {
+    return call("GET", this.path, 200);
+  }
+
+  /** Gives the result of a tool that the client runs; the status and the body of the answer. */
+  async result(operationId: string, outcome: object): Promise<[status: number, body: object]> {
+    const path = `${this.path}/operations/${operationId}/result`;
+    const response = await request(path, { method: "POST", body: JSON.stringify(outcome) });
+    return [response.status, await response.json<object>()];
   }
 
   turn(turnId: string): Promise<TurnView> {

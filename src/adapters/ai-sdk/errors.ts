@@ -3,8 +3,9 @@
  * the class twice. Pure.
  */
 import { z } from "zod";
-import { categoryOfStatus, clean, ModelFailure, readErrorBody, retryAfterMs } from "../errors.ts";
-import type { ErrorCategory } from "../types.ts";
+import { categoryOfResponse, clean, ModelFailure, readErrorBody } from "../errors.ts";
+import { responseInfo, retryAfterMs } from "../response-info.ts";
+import type { ErrorCategory, ResponseInfo } from "../types.ts";
 
 const errorSchema = z.object({
   name: z.string().catch(""),
@@ -31,10 +32,19 @@ export function aiSdkFailure(error: unknown, now: number): ModelFailure {
   if (!parsed.success) return new ModelFailure("transient", "The model failed without saying why.");
   const { message, statusCode: status, responseHeaders } = parsed.data;
   const wait = responseHeaders === undefined ? undefined : retryAfterMs(new Headers(responseHeaders), now);
+  const requestId = aiSdkResponse(error, now)?.requestId;
   return new ModelFailure(categoryOf(parsed.data), clean(message) || "The model failed without saying why.", {
     ...(status === undefined ? {} : { status }),
+    ...(requestId === undefined ? {} : { requestId }),
     ...(wait === undefined ? {} : { retryAfterMs: wait }),
   });
+}
+
+/** The response that an error tells of; `undefined` where there was none. */
+export function aiSdkResponse(error: unknown, now: number): ResponseInfo | undefined {
+  const parsed = errorSchema.safeParse(error);
+  if (!parsed.success || parsed.data.statusCode === undefined) return undefined;
+  return responseInfo(parsed.data.statusCode, new Headers(parsed.data.responseHeaders), now);
 }
 
 function categoryOf({
@@ -49,9 +59,7 @@ function categoryOf({
     if (isRetryable === undefined) return name === "TypeError" ? "unknown" : "transient";
     return isRetryable ? "network" : "unknown";
   }
-  // A used-up quota is reported with the status of a rate limit, but waiting does not help.
-  if (statusCode === 429 && readErrorBody(responseBody).category === "quota") return "quota";
   if (statusCode < 300) return "transient";
-  const category = categoryOfStatus(statusCode);
+  const category = categoryOfResponse(statusCode, readErrorBody(responseBody));
   return category === "unknown" && isRetryable ? "transient" : category;
 }

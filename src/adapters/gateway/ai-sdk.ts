@@ -4,37 +4,53 @@
  */
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { toCallOptions } from "../ai-sdk/call-options.ts";
-import { aiSdkFailure } from "../ai-sdk/errors.ts";
+import { aiSdkFailure, aiSdkResponse } from "../ai-sdk/errors.ts";
 import { ModelFailure } from "../errors.ts";
+import { responseInfo } from "../response-info.ts";
+import type { ResponseInfo } from "../types.ts";
+import type { AttemptDeadlines } from "./deadlines.ts";
 import { MAX_REPLY_BYTES } from "./events.ts";
 import type { Transport } from "./ports.ts";
 
 export const aiSdkTransport: Transport = async function* (
   { profile, body },
   { languageModel, clock },
-  signal,
+  attempt,
 ) {
+  const { signal } = attempt;
   const options = { ...toCallOptions(body), abortSignal: signal };
+  let isAnswered = false;
   try {
     const model = languageModel?.(profile.modelId);
     if (model === undefined) throw new ModelFailure("not_found", missing(profile.modelId, languageModel));
-    const { stream } = await abortable(async () => model.doStream(options), signal);
+    const { stream, response } = await abortable(async () => model.doStream(options), signal);
+    isAnswered = true;
+    yield { response: answered(response?.headers, clock.now()) };
     let length = 0;
-    for await (const part of partsOf(stream, signal)) {
+    for await (const part of partsOf(stream, attempt)) {
       if (part.type === "error") throw part.error;
       if (part.type === "raw") continue;
-      const payload = toJson(part);
-      length += payload.length;
+      const data = toJson(part);
+      length += data.length;
       if (length > MAX_REPLY_BYTES) {
         throw new ModelFailure("validation", `The reply is larger than ${MAX_REPLY_BYTES} bytes.`);
       }
-      yield payload;
+      yield { payloads: [data] };
     }
   } catch (error) {
     signal.throwIfAborted();
+    const response = isAnswered ? undefined : aiSdkResponse(error, clock.now());
+    if (response !== undefined) yield { response };
     throw aiSdkFailure(error, clock.now());
   }
 };
+
+/** A model that answers does not tell its status. */
+function answered(headers: Record<string, string> | undefined, now: number): ResponseInfo {
+  if (headers === undefined) return {};
+  const { status: _status, ...info } = responseInfo(200, new Headers(headers), now);
+  return info;
+}
 
 function missing(modelId: string, languageModel: unknown): string {
   return languageModel === undefined
@@ -68,18 +84,20 @@ async function abortable<T extends { stream: ReadableStream }>(
 /** The parts of a stream; it is cancelled when reading ends early, for whatever reason. */
 async function* partsOf(
   stream: ReadableStream<LanguageModelV4StreamPart>,
-  signal: AbortSignal,
+  attempt: AttemptDeadlines,
 ): AsyncGenerator<LanguageModelV4StreamPart> {
+  const { signal } = attempt;
   const reader = stream.getReader();
   const cancel = () => void reader.cancel().catch(() => undefined);
   signal.addEventListener("abort", cancel, { once: true });
   try {
     for (;;) {
       signal.throwIfAborted();
-      const { done, value } = await reader.read();
+      const { done, value } = await attempt.idle(reader.read());
       // Cancelling makes a waiting read resolve as if the stream had ended.
       signal.throwIfAborted();
       if (done) return;
+      attempt.heard();
       yield value;
     }
   } finally {

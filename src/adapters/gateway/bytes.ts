@@ -5,12 +5,14 @@
  * BYTES-2  An abort ends a read that hangs; the signal's reason is thrown.
  */
 import { ModelFailure } from "../errors.ts";
+import type { AttemptDeadlines } from "./deadlines.ts";
 
-/** The chunks of `body`; more than `limit` bytes of it are a failure. */
+/** The chunks of `body`; more than `limit` bytes of it are a failure. `deadlines` hears of each. */
 export async function* bytesOf(
   body: ReadableStream<Uint8Array>,
   signal: AbortSignal,
   limit: number,
+  deadlines?: AttemptDeadlines,
 ): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
   const cancel = () => void reader.cancel().catch(() => undefined);
@@ -18,7 +20,7 @@ export async function* bytesOf(
   try {
     let total = 0;
     for (;;) {
-      const { done, value } = await read(reader, signal);
+      const { done, value } = await read(reader, signal, deadlines);
       if (done) return;
       total += value.byteLength;
       if (total > limit) throw new ModelFailure("validation", `The reply is larger than ${limit} bytes.`);
@@ -35,10 +37,12 @@ export async function textOf(
   body: ReadableStream<Uint8Array>,
   signal: AbortSignal,
   limit: number,
+  deadlines?: AttemptDeadlines,
 ): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
-  for await (const bytes of bytesOf(body, signal, limit)) text += decoder.decode(bytes, { stream: true });
+  for await (const bytes of bytesOf(body, signal, limit, deadlines))
+    text += decoder.decode(bytes, { stream: true });
   return text + decoder.decode();
 }
 
@@ -47,11 +51,12 @@ export async function beginningOf(
   body: ReadableStream<Uint8Array>,
   signal: AbortSignal,
   limit: number,
+  deadlines?: AttemptDeadlines,
 ): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   try {
-    for await (const bytes of bytesOf(body, signal, Number.POSITIVE_INFINITY)) {
+    for await (const bytes of bytesOf(body, signal, Number.POSITIVE_INFINITY, deadlines)) {
       text += decoder.decode(bytes, { stream: true });
       if (text.length >= limit) break;
     }
@@ -64,12 +69,15 @@ export async function beginningOf(
 async function read(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   signal: AbortSignal,
+  deadlines: AttemptDeadlines | undefined,
 ): Promise<ReadableStreamReadResult<Uint8Array>> {
   signal.throwIfAborted();
   try {
-    const result = await reader.read();
+    const reading = reader.read();
+    const result = await (deadlines?.idle(reading) ?? reading);
     // Cancelling makes a waiting read resolve as if the body had ended.
     signal.throwIfAborted();
+    deadlines?.heard();
     return result;
   } catch (error) {
     signal.throwIfAborted();

@@ -3,20 +3,22 @@ import { createParser } from "eventsource-parser";
 import { DONE } from "../chat-stream.ts";
 import { ModelFailure } from "../errors.ts";
 import { bytesOf } from "./bytes.ts";
+import type { AttemptDeadlines } from "./deadlines.ts";
 
 /** A reply may have this many bytes on the wire. */
 export const MAX_REPLY_BYTES = 8 * 1024 * 1024;
 const MAX_EVENT_LENGTH = 4 * 1024 * 1024;
 
 /**
- * Yields each payload up to `[DONE]`, after which nothing is read: some servers leave the connection open. An event that
- * the end of the body cuts off is yielded as far as it came, so that a last event without its blank line is not lost;
- * a payload that is incomplete fails to parse.
+ * Yields the payloads as they arrive, those that arrive together at once, up to `[DONE]`, after which nothing is read: some
+ * servers leave the connection open. An event that the end of the body cuts off is yielded as far as it came, so that a
+ * last event without its blank line is not lost; a payload that is incomplete fails to parse.
  */
 export async function* eventData(
   body: ReadableStream<Uint8Array>,
   signal: AbortSignal,
-): AsyncGenerator<string> {
+  deadlines?: AttemptDeadlines,
+): AsyncGenerator<string[]> {
   const arrived: string[] = [];
   let failure: ModelFailure | undefined;
   const parser = createParser({
@@ -28,14 +30,14 @@ export async function* eventData(
     },
   });
   const decoder = new TextDecoder();
-  for await (const bytes of bytesOf(body, signal, MAX_REPLY_BYTES)) {
+  for await (const bytes of bytesOf(body, signal, MAX_REPLY_BYTES, deadlines)) {
     parser.feed(decoder.decode(bytes, { stream: true }));
-    for (const data of arrived.splice(0)) {
-      yield data;
-      if (data === DONE) return;
-    }
+    const batch = arrived.splice(0);
+    const done = batch.indexOf(DONE);
+    if (batch.length > 0) yield done === -1 ? batch : batch.slice(0, done + 1);
+    if (done !== -1) return;
     if (failure !== undefined) throw failure;
   }
   parser.feed(`${decoder.decode()}\n\n`);
-  yield* arrived;
+  if (arrived.length > 0) yield arrived;
 }

@@ -2,5 +2,11 @@
 import { offlineModel } from "../offline/model.ts";
 import type { Transport } from "./ports.ts";
 
-export const offlineTransport: Transport = ({ body }, { clock }, signal) =>
-  offlineModel(body, (milliseconds) => clock.sleep(milliseconds, signal));
+export const offlineTransport: Transport = async function* ({ body }, { clock }, attempt) {
+  yield { response: {} };
+  const pause = (milliseconds: number) => clock.sleep(milliseconds, attempt.signal);
+  for await (const data of offlineModel(body, pause)) {
+    attempt.heard();
+    yield { payloads: [data] };
+  }
+};

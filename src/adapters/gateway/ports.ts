@@ -1,7 +1,9 @@
 /** What the gateway needs from outside, and what each of its transports is. */
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import type { Clock } from "../../ports/clock.ts";
-import type { ModelRequest } from "../types.ts";
+import type { TrustedHost } from "../trusted-hosts.ts";
+import type { ModelRequest, ResponseInfo } from "../types.ts";
+import type { AttemptDeadlines } from "./deadlines.ts";
 
 /** The part of a Workers AI binding that is used. */
 export interface AiBinding {
@@ -12,18 +14,21 @@ export interface GatewayPorts {
   /** The value of a secret that a model profile names; `secretsOf(env)` is the usual one. */
   secret: (name: string) => string | undefined;
   fetch: (url: string, init: RequestInit) => Promise<Response>;
-  clock: Pick<Clock, "now" | "sleep">;
+  clock: Clock;
+  /** Where keys may go, by `trustedHosts(…)`; absent = to the providers' own hosts only. */
+  trustedHosts?: readonly TrustedHost[];
   /** Absent where the Worker has no AI binding. */
   ai?: AiBinding;
   /** The AI SDK's model of this id, for the provider `ai-sdk`; `undefined` for one that there is not. */
   languageModel?: (modelId: string) => LanguageModelV4 | undefined;
 }
 
-/**
- * Sends one request and yields the payloads of its reply. Throws `ModelFailure`, or the signal's reason after an abort.
- */
+/** What comes from a provider: that it answers, once and before all else, then the payloads of its reply, in order. */
+export type Arrival = { response: ResponseInfo } | { payloads: readonly string[] };
+
+/** Sends one request. Throws `ModelFailure`, or the reason of the attempt's signal after an abort. */
 export type Transport = (
   request: ModelRequest,
   ports: GatewayPorts,
-  signal: AbortSignal,
-) => AsyncIterable<string>;
+  attempt: AttemptDeadlines,
+) => AsyncIterable<Arrival>;

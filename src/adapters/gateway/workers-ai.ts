@@ -7,21 +7,21 @@ import type { ErrorCategory } from "../types.ts";
 import { eventData } from "./events.ts";
 import type { Transport } from "./ports.ts";
 
-export const workersAITransport: Transport = async function* ({ profile, body }, { ai }, signal) {
+export const workersAITransport: Transport = async function* ({ profile, body }, { ai }, attempt) {
   if (ai === undefined) {
     throw new ModelFailure(
       "validation",
       'This Worker has no AI binding: add `"ai": {"binding": "AI"}` to its configuration or choose another provider.',
     );
   }
+  const { signal } = attempt;
   const answer = await abortable(async () => ai.run(profile.modelId, body, { signal }), signal);
-  if (answer instanceof ReadableStream) {
-    yield* eventData(answer, signal);
-  } else if (answer instanceof Response && answer.body !== null) {
-    yield* eventData(answer.body, signal);
+  yield { response: {} };
+  const stream = answer instanceof Response ? answer.body : answer;
+  if (stream instanceof ReadableStream) {
+    for await (const payloads of eventData(stream, signal, attempt)) yield { payloads };
   } else {
-    yield JSON.stringify(answer) ?? "";
-    yield DONE;
+    yield { payloads: [JSON.stringify(answer) ?? "", DONE] };
   }
 };
 

@@ -55,7 +55,7 @@ export class GeminiReader implements ReplyReader {
   }
 
   read(payload: JsonObject): ModelDelta[] | ModelError | undefined {
-    if (payload.error !== undefined && payload.error !== null) return errorOf(payload.error);
+    if (payload.error !== undefined && payload.error !== null) return inBandError("gemini", payload.error);
     const { data } = response.safeParse(payload);
     if (data === undefined) return undefined;
     const { blockReason, blockReasonMessage } = data.promptFeedback ?? {};
@@ -98,23 +98,6 @@ function blocked(reason: string, message: string | null | undefined): ModelError
 function because(what: string, message: string | null | undefined): string {
   const said = readErrorBody(JSON.stringify({ message })).message;
   return said === undefined ? `${what}.` : `${what}: ${said}`;
-}
-
-/** An error of the API, with the wait that it asks for among its details. */
-function errorOf(error: unknown): ModelError {
-  const described = inBandError("gemini", error);
-  const details = isJsonObject(error) && Array.isArray(error.details) ? error.details : [];
-  const delay = details
-    .map((detail) => (isJsonObject(detail) ? detail.retryDelay : undefined))
-    .find(isDuration);
-  return delay === undefined
-    ? described
-    : { ...described, retryAfterMs: Math.ceil(Number.parseFloat(delay) * 1000) };
-}
-
-/** As in `34.4s`. */
-function isDuration(value: unknown): value is string {
-  return typeof value === "string" && /^\d{1,9}(?:\.\d{1,9})?s$/.test(value);
 }
 
 function finishReason(stop: string, hasCalls: boolean): FinishReason {

@@ -1,7 +1,7 @@
 /** The offline model's own request and stream formats: what a provider's wire format is to every other adapter. */
 import { z } from "zod";
 import type { ContextMessage } from "../../memory/types.ts";
-import type { JsonObject } from "../../shared/json.ts";
+import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { jsonOf } from "../request.ts";
 import type { ModelContext, ModelProfile } from "../types.ts";
 
@@ -19,11 +19,15 @@ const messageSchema = z.object({
   failed: z.boolean().optional(),
 });
 
+const schemaObject = z.custom<JsonObject>(isJsonObject);
+
 /** A request. Keys beyond these are ignored, as a server would. */
 export const bodySchema = z.object({
   messages: z.array(messageSchema),
-  tools: z.array(z.object({ name: z.string() })).default([]),
-  toolChoice: z.enum(["auto", "none"]).default("auto"),
+  tools: z.array(z.object({ name: z.string(), inputSchema: schemaObject.default({}) })).default([]),
+  toolChoice: z.union([z.enum(["auto", "none", "required"]), z.object({ name: z.string() })]).default("auto"),
+  /** The answer must be JSON of this schema. */
+  output: z.object({ schema: schemaObject }).optional(),
   /** A wait after each chunk, in milliseconds. */
   pauseMs: z.number().min(0).max(1_000).default(0),
 });
@@ -64,6 +68,7 @@ export function buildBody(profile: ModelProfile, context: ModelContext): JsonObj
     ],
     tools: context.tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema })),
     toolChoice: context.toolChoice,
+    ...(context.output === undefined ? {} : { output: { ...context.output } }),
   };
 }
 

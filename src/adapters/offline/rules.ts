@@ -3,10 +3,11 @@
  *
  * OFFLINE-1  Equal requests get equal replies.
  * OFFLINE-2  Where tools may not be called, none is.
- * OFFLINE-3  Every text says that it comes from the offline model, except those of `!say` and `!slow`.
+ * OFFLINE-3  Every text says that it comes from the offline model, except those of `!say` and `!slow`, and data.
  */
 import type { Answer } from "./answer.ts";
 import { say, slow, toolCommands } from "./commands.ts";
+import { instanceOf } from "./instance.ts";
 import { quoteNotice, quoteResults } from "./results.ts";
 import {
   addNote,
@@ -20,10 +21,12 @@ import {
 } from "./sentences.ts";
 import type { View } from "./view.ts";
 
-const RULES: readonly ((view: View) => Answer | undefined)[] = [
-  toolCommands,
-  say,
-  slow,
+type Rule = (view: View) => Answer | undefined;
+
+/** What the user commands is done to the letter. */
+const COMMANDS: readonly Rule[] = [toolCommands, say, slow];
+
+const RULES: readonly Rule[] = [
   quoteNotice,
   quoteResults,
   addNote,
@@ -36,9 +39,29 @@ const RULES: readonly ((view: View) => Answer | undefined)[] = [
 ];
 
 export function answerTo(view: View): Answer {
-  for (const rule of RULES) {
+  return first(COMMANDS, view) ?? demanded(first(RULES, view) ?? explain(view), view);
+}
+
+function first(rules: readonly Rule[], view: View): Answer | undefined {
+  for (const rule of rules) {
     const answer = rule(view);
     if (answer !== undefined) return answer;
   }
-  return explain(view);
+  return undefined;
+}
+
+/** An answer in the form that the request demands: a call where one must be made, data where data is wanted. */
+function demanded(answer: Answer, { forced, output }: View): Answer {
+  if (forced !== undefined && !calls(answer, forced.tool)) {
+    return {
+      kind: "calls",
+      calls: [{ tool: forced.tool, input: JSON.stringify(instanceOf(forced.schema)) }],
+    };
+  }
+  if (output === undefined || answer.kind === "calls") return answer;
+  return { kind: "text", text: JSON.stringify(instanceOf(output)) };
+}
+
+function calls(answer: Answer, tool: string): boolean {
+  return answer.kind === "calls" && answer.calls.some((call) => call.tool === tool);
 }

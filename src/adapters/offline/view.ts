@@ -1,4 +1,5 @@
 /** What the rules see of a request: the message to answer, and what came before and after it. */
+import type { JsonObject } from "../../shared/json.ts";
 import type { OfflineBody, OfflineMessage } from "./body.ts";
 
 /** The result of one tool call of the turn that is being answered. */
@@ -20,15 +21,19 @@ export interface View {
   /** A system message that came last: something the platform tells the agent. */
   notice: string | undefined;
   mayCallTools: boolean;
+  /** The tool that must be called now, and the schema of its arguments. */
+  forced: { tool: string; schema: JsonObject } | undefined;
+  /** What the answer must be. */
+  output: JsonObject | undefined;
   /** Whether this tool is offered and may be called. */
   offers(tool: string): boolean;
 }
 
-export function viewOf({ messages, tools, toolChoice }: OfflineBody): View {
+export function viewOf({ messages, tools, toolChoice, output }: OfflineBody): View {
   const last = messages.findLastIndex(({ role }) => role === "user");
   const since = messages.slice(last + 1);
   const names = new Set(tools.map(({ name }) => name));
-  const mayCallTools = toolChoice === "auto";
+  const mayCallTools = toolChoice !== "none";
   const end = last >= 0 ? since.at(-1) : undefined;
   return {
     text: messages[last]?.text ?? "",
@@ -39,8 +44,16 @@ export function viewOf({ messages, tools, toolChoice }: OfflineBody): View {
     rounds: since.filter(({ calls }) => calls !== undefined && calls.length > 0).length,
     notice: end?.role === "system" ? end.text : undefined,
     mayCallTools,
+    forced: forcedTool(tools, toolChoice),
+    output: output?.schema,
     offers: (tool) => mayCallTools && names.has(tool),
   };
+}
+
+function forcedTool(tools: OfflineBody["tools"], choice: OfflineBody["toolChoice"]): View["forced"] {
+  if (choice === "auto" || choice === "none") return undefined;
+  const tool = choice === "required" ? tools[0] : tools.find(({ name }) => name === choice.name);
+  return tool === undefined ? undefined : { tool: tool.name, schema: tool.inputSchema };
 }
 
 function resultsOf(messages: readonly OfflineMessage[]): SeenResult[] {

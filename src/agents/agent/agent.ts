@@ -29,7 +29,8 @@ import { AgentStore } from "./store.ts";
 
 /** What an application gives its agents. */
 export interface AgentServices<Env> {
-  registry: Registry;
+  /** What the agents of a tenant can refer to. */
+  registry(env: Env, tenant: string): Registry;
   defaultProfile(env: Env): ModelProfile;
   /** `null` where there is no directory. */
   directory(env: Env): Directory | null;
@@ -94,7 +95,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       return asResult(async () => {
         checkAuthor(principal);
         const checked = validate(createSchema, input);
-        const persona = await this.#checkedPersona(checked.persona);
+        const persona = await this.#checkedPersona(checked.persona, principal.tenant);
         const now = new Date(systemClock.now()).toISOString();
         const identity: AgentIdentity = {
           id: checked.id,
@@ -121,7 +122,9 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         checkAuthor(principal);
         const checked = validate(changeSchema, change);
         const persona =
-          checked.persona === undefined ? undefined : await this.#checkedPersona(checked.persona);
+          checked.persona === undefined
+            ? undefined
+            : await this.#checkedPersona(checked.persona, principal.tenant);
         const current = this.#store.identity();
         // The directory keeps the newest: an update is newer than the one before, whatever the clock says.
         const updatedAt = Math.max(systemClock.now(), Date.parse(current.updatedAt) + 1);
@@ -138,9 +141,9 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 
     async persona(version?: number) {
       return asResult(async () => {
-        const { persona, projectIds } = this.#store.identity();
+        const { persona, projectIds, tenant } = this.#store.identity();
         const source = version !== undefined && "library" in persona ? { ...persona, version } : persona;
-        return { chain: await this.#resolve(source), projectIds };
+        return { chain: await this.#resolve(source, tenant), projectIds };
       });
     }
 
@@ -161,15 +164,16 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       });
     }
 
-    #resolve(persona: Persona | DefinitionReference) {
-      return resolveChain(services.registry, persona, services.defaultProfile(this.env));
+    #resolve(persona: Persona | DefinitionReference, tenant: string) {
+      const { env } = this;
+      return resolveChain(services.registry(env, tenant), persona, services.defaultProfile(env));
     }
 
     /** A persona as it is stored. Throws `INVALID_INPUT` if it does not parse or names what does not exist. */
-    async #checkedPersona(value: unknown): Promise<AgentIdentity["persona"]> {
+    async #checkedPersona(value: unknown, tenant: string): Promise<AgentIdentity["persona"]> {
       try {
         const source = parsePersonaSource(value, "/persona");
-        await this.#resolve(source);
+        await this.#resolve(source, tenant);
         return typeof source === "string" ? parseReference(source) : source;
       } catch (error) {
         if (!(error instanceof DramatisError) || error.code !== "NOT_FOUND") throw error;

@@ -1,6 +1,7 @@
 /** What a `Conversation` actor offers to the others: its RPC surface as a type. */
 
 import type { ModelContext, OutputSpec, ToolSpec } from "../../adapters/types.ts";
+import type { ToolSubmission } from "../../client/client-tools.ts";
 import type {
   Content,
   ConversationView,
@@ -8,6 +9,7 @@ import type {
   TurnSummary,
   WireError,
 } from "../../client/protocol.ts";
+import type { ProviderCallRecord } from "../../engine/types.ts";
 import type { ContextMessage } from "../../memory/types.ts";
 import type { Result } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
@@ -22,10 +24,18 @@ export interface CreateConversation {
   projectId?: string;
   /** Users besides the creator. */
   users?: string[];
-  /** What was said elsewhere before: the model sees it, the transcript does not show it. */
+  /**
+   * What was said elsewhere before: the model sees it, the transcript does not show it. At most 1 000 messages and 1 MiB,
+   * of role, content, name and calls only; each call is followed by its result.
+   */
   history?: ContextMessage[];
-  /** `false` keeps it out of lists: it is found by its id only. */
+  /** `false` keeps it out of lists, those of the directory and of its agent: it is found by its id only. */
   listed?: boolean;
+  /**
+   * Names the request that it is created by: the same request again is answered with the conversation, another one with
+   * `IDEMPOTENCY_CONFLICT`. Without one an id that is taken is `CONFLICT`.
+   */
+  fingerprint?: string;
 }
 
 export interface StartTurn {
@@ -35,7 +45,10 @@ export interface StartTurn {
   idempotencyKey?: string;
   /** The turn's answer must be JSON of this schema. */
   output?: OutputSpec;
-  /** Tools that the client runs itself: the turn waits for their results. */
+  /**
+   * Tools that the client runs itself: the turn waits for their results. At most 64 with 256 KiB, named differently from
+   * each other and from the agent's.
+   */
   tools?: ToolSpec[];
   /** Which tools the turn's first call of the model may or must use; `auto` when absent. */
   toolChoice?: ModelContext["toolChoice"];
@@ -50,13 +63,26 @@ export interface StartedTurn {
   repeated: boolean;
 }
 
+/** A result that was taken; the same again for one that had been. */
+export interface SubmittedResult {
+  operationId: string;
+  turnId: string;
+}
+
 /** One iteration of a turn's loop. */
 export interface MoveView {
   id: string;
   /** From 1. */
   sequence: number;
   reasoning?: string;
-  toolCall?: { operationId: string; name: string; toolId: string | null; input: Json };
+  toolCall?: {
+    operationId: string;
+    name: string;
+    toolId: string | null;
+    input: Json;
+    /** The client runs it. */
+    client?: true;
+  };
   toolResult?: { success: boolean; result?: Json; error?: WireError };
   /** The whole reply as the model gave it; on the first move of a reply. */
   raw?: Json;
@@ -66,6 +92,15 @@ export interface MoveView {
 
 /** Who started a turn. */
 export type Caller = { type: "user"; userId: string };
+
+/** Tokens as the providers counted them; the optional ones where one of them did. */
+export interface TurnUsage {
+  inputTokens: number;
+  outputTokens: number;
+  cachedInputTokens?: number;
+  cacheWriteTokens?: number;
+  reasoningTokens?: number;
+}
 
 export interface TurnView extends TurnSummary {
   conversationId: string;
@@ -78,8 +113,12 @@ export interface TurnView extends TurnSummary {
   memoryExtractionRunId: string | null;
   /** Milliseconds from creation to completion; `null` while active. */
   latencyMs: number | null;
-  /** Tokens of all model calls that answered; `null` if no provider counted. */
-  usage: { inputTokens: number; outputTokens: number } | null;
+  /** Tokens of all model calls, failed attempts included; `null` if no provider counted. */
+  usage: TurnUsage | null;
+  /** US dollars; `null` if no model that was asked has prices. */
+  cost: number | null;
+  /** What each model call took, in order. None in turns of releases that kept no record. */
+  calls: ProviderCallRecord[];
   moves: MoveView[];
 }
 
@@ -116,6 +155,11 @@ export interface ConversationApi {
   ): Promise<Result<StartedTurn & { frames: ReadableStream<Uint8Array> }>>;
   /** Signals from outside, one or several, each in its envelope `{id?, type, data}`. */
   ingest(principal: Principal, signals: unknown): Promise<Result<StartedTurn[]>>;
+  /**
+   * Results of tools that the client runs, all or none. The same result again changes nothing; another one, one that is
+   * late, or one of a tool that is not the client's is `CONFLICT`, an unknown operation `NOT_FOUND`.
+   */
+  submitToolResults(principal: Principal, results: ToolSubmission[]): Promise<Result<SubmittedResult[]>>;
   messages(principal: Principal, options?: PageOptions): Promise<Result<Page<MessageView>>>;
   turns(principal: Principal, options?: PageOptions): Promise<Result<Page<TurnSummary>>>;
   turn(principal: Principal, turnId: string): Promise<Result<TurnView>>;

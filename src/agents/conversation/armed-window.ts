@@ -6,13 +6,14 @@
  */
 import type { Clock } from "../../ports/clock.ts";
 
-/** Keeps the actor alive, and brings it back, while turns are active. */
+/** Brings the actor back while turns are active. */
 export interface ActiveWindow {
   /**
-   * Called inside the transaction that makes the first turn active. What it writes commits with it, and what cannot be
-   * written throws there; the promise resolves when the wake-up is armed.
+   * Sees to it that the actor is woken in at most so many milliseconds. Called inside the transaction that gives it
+   * something to do by then. What it writes commits with it, and what cannot be written throws there; the promise
+   * resolves when the wake-up is armed.
    */
-  open(): Promise<void>;
+  open(milliseconds: number): Promise<void>;
 }
 
 export interface ArmedWindowPorts {
@@ -28,10 +29,10 @@ export class ArmedWindow {
   #armed: Promise<void> | null = null;
   #isRetrying = false;
 
-  /** `isNeeded` says whether turns are active. */
+  /** `dueIn` says in how many milliseconds the wake-up must come; `null` while no turn is active. */
   constructor(
     private readonly ports: ArmedWindowPorts,
-    private readonly isNeeded: () => boolean,
+    private readonly dueIn: () => number | null,
   ) {}
 
   /** Whether it is armed, or being armed. */
@@ -41,12 +42,16 @@ export class ArmedWindow {
 
   /** Resolves when the wake-up of the active turns is armed; one that is not known to be armed is armed again. */
   async whenArmed(): Promise<void> {
-    if (this.isNeeded()) await (this.#armed ?? this.arm());
+    const due = this.dueIn();
+    if (due !== null) await (this.#armed ?? this.arm(due));
   }
 
-  /** Call it in the transaction that makes turns active. Throws if the wake-up cannot be written. */
-  arm(): Promise<void> {
-    const armed = this.#open();
+  /**
+   * Arms it for so many milliseconds from now, or leaves it where that is earlier. Call it in the transaction that needs
+   * it. Throws if the wake-up cannot be written.
+   */
+  arm(milliseconds: number): Promise<void> {
+    const armed = this.#open(milliseconds);
     this.#armed = armed;
     armed.catch((error: unknown) => {
       console.error(error);
@@ -62,9 +67,9 @@ export class ArmedWindow {
     this.#armed = null;
   }
 
-  #open(): Promise<void> {
+  #open(milliseconds: number): Promise<void> {
     try {
-      return this.ports.window.open();
+      return this.ports.window.open(milliseconds);
     } catch (error) {
       this.#armLater();
       throw error;

@@ -31,10 +31,11 @@ export function lengthOf(message: WSMessage): number {
   return typeof message === "string" ? message.length : message.byteLength;
 }
 
-/** The id of a frame, if it is one that an answer can repeat. */
+/** The id of a frame, or of the operation it is about, if it is one that an answer can repeat. */
 export function refOf(value: unknown): string | undefined {
-  if (!isJsonObject(value) || typeof value.id !== "string") return undefined;
-  const { id } = value;
+  if (!isJsonObject(value)) return undefined;
+  const id = value.id ?? value.operationId;
+  if (typeof id !== "string") return undefined;
   return id !== "" && id.length <= MAX_KEY_LENGTH && id.isWellFormed() ? id : undefined;
 }
 

@@ -42,6 +42,8 @@ export interface ConnectionHost {
   /** The frames to begin with. */
   opening(principal: Principal, from: number | undefined): Iterable<OpeningSlice>;
   startTurn(principal: Principal, input: StartTurn): Promise<StartedTurn>;
+  /** Resolves when the result is recorded, now or before. */
+  submitResult(principal: Principal, frame: Extract<ClientFrame, { type: "tool.result" }>): Promise<void>;
   /** Open connections, this one included. */
   connections(): number;
   now(): number;
@@ -117,15 +119,18 @@ export async function receiveFrame(host: ConnectionHost, client: Client, message
     const value = parseMessage(message);
     ref = refOf(value);
     const frame = parseClientFrame(value);
-    const principal = client.state?.principal;
+    // SAFETY: the state is the plain data that `openConnection` put there; the SDK's type only freezes it.
+    const principal = client.state?.principal as Principal | undefined;
     if (principal === undefined) throw new DramatisError("UNAUTHENTICATED", "Connect again.");
     switch (frame.type) {
       case "ping":
         sendFrames(client, [ephemeralFrame("pong", {}, {}, host.now())]);
         return;
       case "turn.start":
-        // SAFETY: the state is the plain data that `openConnection` put there; the SDK's type only freezes it.
-        sendFrames(client, await startTurn(host, principal as Principal, frame));
+        sendFrames(client, await startTurn(host, principal, frame));
+        return;
+      case "tool.result":
+        await host.submitResult(principal, frame);
         return;
       default:
         frame satisfies never;
@@ -141,11 +146,10 @@ export async function receiveFrame(host: ConnectionHost, client: Client, message
 async function startTurn(
   host: ConnectionHost,
   principal: Principal,
-  { id, content, replyToMessageId }: Extract<ClientFrame, { type: "turn.start" }>,
+  { v: _v, type: _type, id, ...input }: Extract<ClientFrame, { type: "turn.start" }>,
 ): Promise<Frame[]> {
-  const reply = replyToMessageId === undefined ? {} : { replyToMessageId };
-  const started = await host.startTurn(principal, { content, ...reply, idempotencyKey: id });
-  const { repeated, turnId, messageId } = started;
+  const { content } = input;
+  const { repeated, turnId, messageId } = await host.startTurn(principal, { ...input, idempotencyKey: id });
   // Whoever sends again has not seen it recorded, and what was recorded is not published twice.
   if (!repeated) return [];
   return [ephemeralFrame("message.user", { clientId: id, content }, { turnId, messageId }, host.now())];

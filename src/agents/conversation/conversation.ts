@@ -3,7 +3,8 @@
  * in `runtime.ts`; here every entrance is checked and answered.
  */
 import type { Connection, ConnectionContext, WSMessage } from "agents";
-import { type Frame, UNAUTHORIZED_CLOSE } from "../../client/protocol.ts";
+import type { ToolSubmission } from "../../client/client-tools.ts";
+import { type ConversationView, type Frame, UNAUTHORIZED_CLOSE } from "../../client/protocol.ts";
 import { readEntrance } from "../../http/sockets.ts";
 import { EventStore } from "../../memory/event-store.ts";
 import { LongText } from "../../memory/long-text.ts";
@@ -26,7 +27,15 @@ import { Publication } from "../publication.ts";
 import { SessionAgent } from "../session-agent.ts";
 import { Wakeups } from "../wakeups.ts";
 import { checkReader, checkSpeaker } from "./access.ts";
-import type { ConversationApi, CreateConversation, StartedTurn, StartTurn, SubscribeOptions } from "./api.ts";
+import type {
+  ConversationApi,
+  CreateConversation,
+  StartedTurn,
+  StartTurn,
+  SubmittedResult,
+  SubscribeOptions,
+} from "./api.ts";
+import { usageView } from "./call-views.ts";
 import { ConnectionGuard } from "./connection-guard.ts";
 import {
   admit,
@@ -39,23 +48,23 @@ import {
   receiveFrame,
   tooManyWatchers,
 } from "./connections.ts";
-import { conversationRecord, createConversationSchema } from "./create-conversation.ts";
+import { checkSameRequest, conversationRecord, createConversationSchema } from "./create-conversation.ts";
+import { endsTurn } from "./frames.ts";
 import { MAX_WATCHERS } from "./limits.ts";
 import type { ConversationMedia } from "./media.ts";
 import { openingSlices } from "./opening.ts";
 import { ConversationQueries } from "./queries.ts";
 import { ConversationRuntime } from "./runtime.ts";
-import { startTurnSchema, subscribeSchema } from "./schemas.ts";
+import { parseSubmissions, startTurnSchema, subscribeSchema } from "./schemas.ts";
+import { checkHistory, seedEvents } from "./seed-history.ts";
 import type { ConversationServices } from "./services.ts";
 import { ConversationSessions, refused } from "./sessions.ts";
 import { normaliseSignal } from "./signals.ts";
 import type { ConversationRecord } from "./state.ts";
 import { ConversationStore } from "./store/conversation-store.ts";
 import { frameStream, type Listener, type OpeningSlice, Subscribers } from "./subscribers.ts";
+import { UsagePublication } from "./usage-publication.ts";
 import { conversationView } from "./views.ts";
-
-/** While turns are active the actor looks after them this often, in milliseconds; a crash costs at most as much. */
-const HEARTBEAT_MS = 10_000;
 
 /** The class `Conversation` of an application. */
 export function createConversationClass<Env extends Cloudflare.Env>(
@@ -70,7 +79,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     readonly #wakeups = new Wakeups({
       window: () => {
         this.#runtime.reconcile();
-        return this.#runtime.busy ? HEARTBEAT_MS : null;
+        return this.#runtime.dueIn ?? this.#usage.wake();
       },
       directory: () => this.#publication.wake(),
       registration: () => this.#announceAgain(),
@@ -90,6 +99,12 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       arm: (milliseconds) => this.#wakeups.arm("directory", milliseconds),
       disarm: () => this.#wakeups.disarm("directory"),
     });
+    readonly #usage = new UsagePublication({
+      state: () => this.#runtime.state,
+      directory: () => services.directory(this.env),
+      now: () => systemClock.now(),
+      disarm: () => this.#wakeups.disarm("window"),
+    });
     readonly #guard = new ConnectionGuard({
       connectionOf: (socket) => this.#connectionOf(socket),
       isPlain: (client) => !this.isConnectionProtocolEnabled(client),
@@ -108,13 +123,22 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       ...this.#media(),
       gate: services.gate,
       ...(services.turnLimit === undefined ? {} : { turnLimit: services.turnLimit }),
-      window: { open: () => this.#wakeups.arm("window", HEARTBEAT_MS) },
-      publish: (frames) => this.#subscribers.publish(frames),
+      ...(services.clientToolTimeoutMs === undefined
+        ? {}
+        : { clientToolTimeoutMs: services.clientToolTimeoutMs }),
+      window: { open: (milliseconds) => this.#wakeups.arm("window", milliseconds) },
+      publish: (frames) => {
+        if (frames.some(endsTurn)) this.#usage.changed();
+        this.#subscribers.publish(frames);
+      },
     });
     readonly #queries = new ConversationQueries(this.#runtime.store);
     readonly #connectionHost: ConnectionHost = {
       opening: (principal, from) => this.#opening(principal, from),
       startTurn: (principal, input) => this.#accept(principal, input),
+      submitResult: async (principal, { v: _v, type: _type, ...result }) => {
+        await this.#submit(principal, [result]);
+      },
       connections: () => [...this.#clients()].length,
       now: () => systemClock.now(),
     };
@@ -162,20 +186,30 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async create(principal: Principal, input: CreateConversation) {
       return asResult(async () => {
-        const checked = validate(createConversationSchema, input);
+        checkHistory(input.history);
+        const { history = [], ...checked } = validate(createConversationSchema, input);
         const agent = await services.actors(this.env).agent(principal.tenant, checked.agentId);
         const part = unwrap(await agent.persona());
+        const { fingerprint } = checked;
+        if (fingerprint !== undefined && this.#runtime.exists)
+          return this.#createdBefore(principal, fingerprint);
         const record = conversationRecord(principal, checked, part, systemClock.now());
+        const { agentId: sessionId, createdAt: now, listed } = record;
+        const events = seedEvents(history, { sessionId, userId: principal.subject, now, ids: systemIds });
         const armed: Promise<void>[] = [];
-        this.#runtime.create(record, () => armed.push(...this.#announce(record)));
+        const announce = () => armed.push(...this.#announce(record));
+        this.#runtime.create(record, listed === false ? undefined : announce, events);
         await Promise.all(armed);
-        await this.#publication.publish();
+        if (listed !== false) await this.#publication.publish();
         return conversationView(record, 0);
       });
     }
 
     async view(principal: Principal) {
-      return this.#read(principal, (state) => conversationView(state.record, state.active.size));
+      return this.#read(principal, ({ record, active, usage }) => ({
+        ...conversationView(record, active.size),
+        usage: usageView(usage),
+      }));
     }
 
     async checkSpeaker(principal: Principal) {
@@ -208,6 +242,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
           this.#subscribers.remove(listener);
         }
       });
+    }
+
+    async submitToolResults(principal: Principal, results: ToolSubmission[]) {
+      return asResult(() => this.#submit(principal, results));
     }
 
     /** The one door for signals from outside; `startTurn` is sugar for it. */
@@ -316,6 +354,13 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return new Response("Not found", { status: 404 });
     }
 
+    #createdBefore(principal: Principal, fingerprint: string): ConversationView {
+      const { record, active } = this.#runtime.state;
+      checkReader(record, principal);
+      checkSameRequest(record, fingerprint);
+      return conversationView(record, active.size);
+    }
+
     /** Wakes the actor when the authority of one who watches ends. */
     async #expireAt(time: number): Promise<void> {
       await this.#wakeups.arm("expiry", Math.max(0, time - systemClock.now()));
@@ -369,7 +414,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       }
     }
 
-    async #accept(principal: Principal, input: StartTurn): Promise<StartedTurn> {
+    async #accept(principal: Principal, input: unknown): Promise<StartedTurn> {
       checkSpeaker(this.#runtime.state.record, principal);
       const { idempotencyKey, ...data } = validate(startTurnSchema, input);
       return this.#runtime.accept({
@@ -378,6 +423,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         caller: { type: "user", userId: principal.subject },
         data,
       });
+    }
+
+    async #submit(principal: Principal, results: ToolSubmission[]): Promise<SubmittedResult[]> {
+      checkSpeaker(this.#runtime.state.record, principal);
+      return this.#runtime.submit(parseSubmissions(results));
     }
 
     #opening(principal: Principal, from: number | undefined): Generator<OpeningSlice, void> {

@@ -5,6 +5,7 @@ import { isBlank } from "../../shared/content.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../shared/identifiers.ts";
 import type { Principal } from "../../shared/principal.ts";
+import { historySchema } from "./seed-history.ts";
 import type { ConversationRecord } from "./state.ts";
 
 const chosenId = z.string().refine(isChosenId, CHOSEN_ID_RULE);
@@ -23,6 +24,9 @@ export const createConversationSchema = z.strictObject({
     .optional(),
   projectId: chosenId.optional(),
   users: z.array(z.string().min(1).max(200)).max(100).optional(),
+  history: historySchema.exactOptional(),
+  listed: z.boolean().optional(),
+  fingerprint: z.string().min(1).max(200).optional(),
 });
 
 /** What the conversation's agent gives it. */
@@ -65,6 +69,17 @@ export function conversationRecord(
       { type: "agent" as const, id: input.agentId },
     ],
     chain,
+    ...(input.listed === false ? { listed: false as const } : {}),
+    ...(input.fingerprint === undefined ? {} : { fingerprint: input.fingerprint }),
     createdAt: now,
   };
+}
+
+/** Throws `IDEMPOTENCY_CONFLICT` unless the conversation was created by this very request. */
+export function checkSameRequest(record: ConversationRecord, fingerprint: string): void {
+  if (record.fingerprint === fingerprint) return;
+  throw new DramatisError(
+    "IDEMPOTENCY_CONFLICT",
+    "This idempotency key was used with another body. Use a new key for a new request.",
+  );
 }

@@ -8,6 +8,7 @@ import type { Json } from "../../shared/json.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { messageId, operationId, turnId } from "./ids.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
+import { outputOf } from "./planning/output.ts";
 import type { Turn } from "./state.ts";
 
 /** Finds a turn with its content; `undefined` if its content was erased. */
@@ -35,9 +36,13 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
   switch (entry.type) {
     case "turn.started":
       return { ...common, type: "turn.started", data: { ...client, agentId } };
+    case "turn.waiting":
+      return { ...common, type: "turn.waiting", data: { reason: "client-tools" } };
     case "turn.completed": {
       const issues = Object.keys(turn.issues).length > 0 ? { issues: turn.issues } : {};
-      return { ...common, type: "turn.completed", data: issues };
+      const output = outputOf(turn);
+      const data = { ...issues, ...(output === undefined ? {} : { output }) };
+      return { ...common, type: "turn.completed", data };
     }
     case "turn.failed":
       return { ...common, type: "turn.failed", data: { error: wireError(turn.error) } };
@@ -59,8 +64,10 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
       return { ...message, type: "error", data };
     }
     case "tool.requested": {
-      const { name = "", input = {} } = turn.operations.find((candidate) => candidate.item === item) ?? {};
-      return { ...operation, type: "tool.requested", data: { name, input, async: false } };
+      const called = turn.operations.find((candidate) => candidate.item === item);
+      const { name = "", input = {} } = called ?? {};
+      const ran = called?.client ? { client: true as const } : {};
+      return { ...operation, type: "tool.requested", data: { name, input, async: false, ...ran } };
     }
     case "tool.completed":
     case "tool.failed": {

@@ -41,6 +41,11 @@ export function messageId(stem: string, turn: number, item: number): string {
   return `msg_${stem}${encode(turn, item)}`;
 }
 
+/** The id of a turn's model call, by its index among them. */
+export function callId(stem: string, turn: number, index: number): string {
+  return `call_${stem}${encode(turn, index)}`;
+}
+
 export function operationId(stem: string, turn: number, item: number): string {
   return `op_${stem}${encode(turn, item)}`;
 }

@@ -8,6 +8,7 @@ export const ENTRY_TYPES = [
   "conversation.started",
   "turn.started",
   "turn.resumed",
+  "turn.waiting",
   "turn.completed",
   "turn.failed",
   "turn.finalized",

@@ -10,6 +10,14 @@ export const MODEL_BACKOFF_MS = [500, 1_000] as const;
 export const MAX_BACKOFF_MS = 60_000;
 /** One attempt of a model call may take this long, in milliseconds, unless its profile says otherwise. */
 export const MODEL_TIMEOUT_MS = 120_000;
+/** Answers of one turn that did not fit its schema and are asked for again. */
+export const MAX_OUTPUT_REPAIRS = 2;
+/** Characters of a withdrawn answer that the model is given back. */
+export const MAX_WITHDRAWN_LENGTH = 64 * 1024;
+/** Characters of JSON that a turn's output schema may have. */
+export const MAX_OUTPUT_SCHEMA = 64 * 1024;
+/** A reply's own parts that are longer, in characters of JSON, are not kept: it goes on as text and calls. */
+export const MAX_NATIVE_LENGTH = 256 * 1024;
 /** After this many crashes under one turn it fails with `RECOVERY_EXHAUSTED`. */
 export const MAX_RECOVERIES = 10;
 /** Tool calls of one reply beyond this are left out of it, and do not run. */
@@ -19,6 +27,11 @@ export const MAX_CALLS_PER_REPLY = 64;
 export const MAX_TURN_RESULTS = 8 * 1024 * 1024;
 /** What all active turns may hold together, inputs and results, in characters: the actor has them in memory. */
 export const MAX_ACTIVE_CONTENT = 16 * 1024 * 1024;
+
+/** Between two looks after the effects of active turns, in milliseconds; a crash costs at most as much. */
+export const HEARTBEAT_MS = 10_000;
+/** A client has this long to run a tool, in milliseconds, where the application says nothing. */
+export const CLIENT_TOOL_TIMEOUT_MS = 600_000;
 
 /** The longest a reply that only calls pure tools may stay uncommitted while they run, in milliseconds. */
 export const PURE_WINDOW_MS = 50;

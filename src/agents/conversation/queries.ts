@@ -15,7 +15,7 @@ import { DramatisError } from "../../shared/errors.ts";
 import type { Page, PageOptions } from "../../shared/page.ts";
 import type { JournalEntryView, TurnView } from "./api.ts";
 import { framesOf } from "./frames.ts";
-import { MAX_TURN_NUMBER, parseItemId } from "./ids.ts";
+import { MAX_TURN_NUMBER, parseItemId, turnId } from "./ids.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
 import { resultLength } from "./planning/content-size.ts";
 import type { ConversationState, Turn } from "./state.ts";
@@ -24,6 +24,7 @@ import { lastSeq } from "./store/journal.ts";
 import type { StoredTurn } from "./store/turns.ts";
 import { TurnReader } from "./turn-reader.ts";
 import {
+  answeredTurnView,
   conversationView,
   isTranscriptEntry,
   journalEntryView,
@@ -82,7 +83,9 @@ export class ConversationQueries {
 
   /** Throws `NOT_FOUND` for an id that names no turn of this conversation. */
   turn(state: ConversationState, id: string): TurnView {
-    return turnView(state.record.id, this.requireTurn(state, id));
+    const turn = this.requireTurn(state, id);
+    const before = this.#facts(state, turn.n - 1);
+    return turnView(state.record, turn, before === undefined ? undefined : turnId(before.stem, before.n));
   }
 
   requireTurn(state: ConversationState, id: string): Turn {
@@ -105,7 +108,7 @@ export class ConversationQueries {
     const turns = [...numbers].sort((a, b) => a - b).flatMap((n) => reader.take(n) ?? []);
     return {
       conversation: conversationView(state.record, state.active.size),
-      turns: turns.map(turnSummaryView),
+      turns: turns.map(answeredTurnView),
       messages: items.reverse(),
       partials,
       operations: operationsWithin(turns),

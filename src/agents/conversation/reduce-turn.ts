@@ -1,5 +1,8 @@
 /** The pieces of a transition that concern one turn. */
 import type { ModelReply } from "../../adapters/types.ts";
+import { profileAt } from "../../engine/planner.ts";
+import type { VersionChain } from "../../library/types.ts";
+import type { NativeReply } from "../../memory/types.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { type ConversationState, nextEvent, type Operation, type Reply, type Turn } from "./state.ts";
 import { sessionEventCount } from "./turn-events.ts";
@@ -36,8 +39,9 @@ export function withTurn(transition: Transition, turn: Turn, entries: readonly J
   };
 }
 
-export function recordReply(turn: Turn, reply: ModelReply, now: number): Turn {
+export function recordReply(chain: VersionChain, turn: Turn, reply: ModelReply, now: number): Turn {
   if (turn.call === null) return turn;
+  const native = nativeReply(chain, turn, reply);
   const recorded: Reply = {
     item: turn.call.item,
     text: reply.text,
@@ -45,9 +49,17 @@ export function recordReply(turn: Turn, reply: ModelReply, now: number): Turn {
     finishReason: reply.finishReason,
     ...(reply.usage === undefined ? {} : { usage: reply.usage }),
     ...(reply.providerMessageId === undefined ? {} : { providerMessageId: reply.providerMessageId }),
+    ...(native === undefined ? {} : { native }),
     at: now,
   };
   return { ...turn, call: null, replies: [...turn.replies, recorded] };
+}
+
+/** The reply's own parts with the names of who gave them: only they are sent them back (NATIVE-1). */
+function nativeReply(chain: VersionChain, { call }: Turn, { native }: ModelReply): NativeReply | undefined {
+  const profile = profileAt(chain, call?.profile ?? 0);
+  if (native === undefined || profile === undefined) return undefined;
+  return { provider: profile.provider, modelId: profile.modelId, parts: native };
 }
 
 /** Adds a tool call to the turn; one that was refused comes with its result. */

@@ -7,6 +7,7 @@
  * TURN-3  A turn has one user message and any number of agent messages.
  */
 
+import { movedTotals, totalsOf, withAttempt, withoutOpenCall } from "./calls.ts";
 import type { AgentDecision } from "./decisions.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { createOperation, recordReply, type Transition, withTurn } from "./reduce-turn.ts";
@@ -31,7 +32,14 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     ...(item === undefined ? {} : { item }),
     ...(data === undefined ? {} : { data }),
   });
+  const { chain } = transition.state.record;
   switch (decision.type) {
+    case "RECORD_ATTEMPT": {
+      const next = withAttempt(turn, decision);
+      const { state } = transition;
+      const usage = movedTotals(state.usage, totalsOf(turn.calls, chain), totalsOf(next.calls, chain));
+      return withTurn({ ...transition, state: { ...state, usage } }, next, []);
+    }
     case "CALL_LLM": {
       const call = { item: turn.items, attempt: 1, notBefore: now, final: decision.final };
       const next = { ...turn, call, items: turn.items + 1 };
@@ -46,12 +54,38 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       const reset = decision.reset ? [entry("message.reset", item, { reason: "retry" })] : [];
       return withTurn(transition, { ...turn, call }, [failed, ...reset]);
     }
+    case "FALL_BACK": {
+      if (turn.call === null) return transition;
+      const { item, attempt, profile = 0, final } = turn.call;
+      const { code, message } = decision.error;
+      const call = {
+        item,
+        attempt: attempt + 1,
+        profile: profile + 1,
+        before: attempt,
+        notBefore: now,
+        final,
+      };
+      const failed = entry("llm.call.failed", item, { attempt, code, message, fallback: decision.to });
+      const reset = decision.reset ? [entry("message.reset", item, { reason: "fallback" })] : [];
+      return withTurn(transition, { ...turn, call }, [failed, ...reset]);
+    }
+    case "REPAIR_OUTPUT": {
+      if (turn.call === null) return transition;
+      const { item, attempt } = turn.call;
+      const { text, problem } = decision;
+      const call = { ...turn.call, attempt: attempt + 1, before: attempt, notBefore: now };
+      const repairs = [...(turn.repairs ?? []), { after: turn.replies.length, text, problem }];
+      return withTurn(transition, { ...turn, call, repairs }, [
+        entry("message.reset", item, { reason: "invalid_output", message: problem }),
+      ]);
+    }
     case "RESET_MESSAGE":
       return withTurn(transition, turn, [
         entry("message.reset", turn.call?.item, { reason: decision.reason }),
       ]);
     case "RECORD_MOVE": {
-      const next = recordReply(turn, decision.reply, now);
+      const next = recordReply(chain, turn, decision.reply, now);
       return withTurn(transition, next, [entry("message.completed", turn.call?.item, { interim: true })]);
     }
     case "DISPATCH_TASK": {
@@ -70,17 +104,21 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       const next = { ...turn, operations, issues: success ? turn.issues : oneMoreFailure(turn) };
       return withTurn(transition, next, [entry(success ? "tool.completed" : "tool.failed", decision.item)]);
     }
+    case "WAIT_FOR_CLIENT":
+      return withTurn(transition, turn, [entry("turn.waiting")]);
     case "APPEND_MESSAGE":
-      return withTurn(transition, recordReply(turn, decision.reply, now), [
+      return withTurn(transition, recordReply(chain, turn, decision.reply, now), [
         entry("message.completed", turn.call?.item),
       ]);
     case "COMPLETE_TURN": {
       const entries = [entry("turn.completed"), entry("turn.finalized")];
-      return withTurn(transition, { ...turn, status: "completed", completedAt: now, call: null }, entries);
+      const { repairs: _withdrawn, ...kept } = turn;
+      return withTurn(transition, { ...kept, status: "completed", completedAt: now, call: null }, entries);
     }
     case "FAIL_TURN": {
       const { error } = decision;
-      const next = { ...turn, status: "failed" as const, completedAt: now, call: null, error };
+      const closed = withoutOpenCall(turn, now);
+      const next = { ...closed, status: "failed" as const, completedAt: now, call: null, error };
       return withTurn(transition, next, [entry("turn.failed")]);
     }
     case "RESUME_TURN":
@@ -104,6 +142,9 @@ function startTurn(
     ...(decision.clientId === undefined ? {} : { clientId: decision.clientId }),
     input: decision.content,
     ...(decision.replyTo === undefined ? {} : { replyTo: decision.replyTo }),
+    ...(decision.output === undefined ? {} : { output: decision.output }),
+    ...(decision.tools === undefined ? {} : { tools: decision.tools }),
+    ...(decision.toolChoice === undefined ? {} : { toolChoice: decision.toolChoice }),
     status: "active",
     createdAt: now,
     firstSeq: state.seq + entries.length + 1,

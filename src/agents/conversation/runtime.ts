@@ -12,29 +12,39 @@
  *        repeated message nor one that was refused does.
  */
 
+import type { ToolSubmission } from "../../client/client-tools.ts";
 import type { Frame } from "../../client/protocol.ts";
+import type { SessionEvent } from "../../memory/types.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { parseContent } from "../../shared/content.ts";
 import { DramatisError, type ErrorData, toErrorData } from "../../shared/errors.ts";
-import { canonicalJson, type Json } from "../../shared/json.ts";
 import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
-import type { StartedTurn } from "./api.ts";
+import type { StartedTurn, SubmittedResult } from "./api.ts";
 import { ArmedWindow, type ArmedWindowPorts } from "./armed-window.ts";
 import { DeltaBuffer } from "./dispatch/delta-buffer.ts";
 import { type EffectHost, type EffectPorts, EffectRunner } from "./dispatch/effect-runner.ts";
-import { type Effect, effectOfTurn, effectsOf } from "./dispatch/effects.ts";
+import { dueIn, type Effect, effectOfTurn, effectsOf } from "./dispatch/effects.ts";
 import { ephemeralFrame, framesOf } from "./frames.ts";
 import { messageId, parseItemId, stemOf, turnId } from "./ids.ts";
 import { checkMedia, hasMedia } from "./media.ts";
+import { isRepeated } from "./planning/client-result.ts";
 import type { Gate } from "./planning/gate.ts";
+import { checkOutputSchema } from "./planning/output-schema.ts";
 import { plan } from "./planning/plan.ts";
 import type { Transition } from "./reduce-turn.ts";
 import { beginTransition, reduce } from "./reducer.ts";
 import { SessionWindow } from "./session-window.ts";
 import type { EffectSignal, Signal, UserMessage } from "./signals.ts";
-import { type ConversationRecord, type ConversationState, finalReply, type Turn } from "./state.ts";
+import { isSameMessage, startedTurn } from "./started-turn.ts";
+import {
+  type ConversationRecord,
+  type ConversationState,
+  finalReply,
+  type Operation,
+  type Turn,
+} from "./state.ts";
 import { type Committed, ConversationStore } from "./store/conversation-store.ts";
 import { ToolStateStore } from "./store/tool-state.ts";
 
@@ -43,6 +53,8 @@ export interface ConversationPorts extends EffectPorts, ArmedWindowPorts {
   keyValue: KeyValue;
   ids: Ids;
   gate: Gate;
+  /** How long a client has to run a tool, in milliseconds; ten minutes when absent. */
+  clientToolTimeoutMs?: number;
   /** Turns that are accepted; absent = as many as come. Counted in memory: an actor that wakes counts anew. */
   turnLimit?: RateLimit;
   /** Takes frames in order, to be shown to whoever watches. */
@@ -66,7 +78,7 @@ export class ConversationRuntime {
     this.#window = new SessionWindow(this.store.events);
     this.#effects = new EffectRunner(ports, this.#effectHost());
     this.#toolState = new ToolStateStore(ports.keyValue);
-    this.#wakeup = new ArmedWindow(ports, () => this.busy);
+    this.#wakeup = new ArmedWindow(ports, () => this.dueIn);
     this.deltas = new DeltaBuffer(ports.clock, ports.publish);
     this.#turnBucket = ports.turnLimit === undefined ? null : tokenBucket(ports.turnLimit);
   }
@@ -92,9 +104,9 @@ export class ConversationRuntime {
     return this.#toolState;
   }
 
-  /** Creates the conversation; `beside` runs in the same transaction. */
-  create(record: ConversationRecord, beside?: () => void): void {
-    this.#state = this.store.create(record, beside);
+  /** Creates the conversation with what was said before; `beside` runs in the same transaction. */
+  create(record: ConversationRecord, beside?: () => void, history?: readonly SessionEvent[]): void {
+    this.#state = this.store.create(record, beside, history);
   }
 
   /** Takes up what a crash interrupted. Call once, when the actor wakes. */
@@ -104,11 +116,15 @@ export class ConversationRuntime {
     await this.#wakeup.whenArmed();
   }
 
-  /** Commits what could not be committed before, then starts every effect that the state calls for and that is not running. */
+  /**
+   * Commits what could not be committed before, gives up what clients have left unanswered for too long, then starts
+   * every effect that the state calls for and that is not running.
+   */
   reconcile(): void {
     if (!this.exists) return;
     // One at a time: while another outcome of a turn waits, that turn's effects must not start again.
     for (let left = this.#unsaved.length; left > 0; left--) this.#report(this.#unsaved.shift() ?? []);
+    this.#expire();
     for (const effect of effectsOf(this.state)) this.#start(effect);
   }
 
@@ -122,6 +138,11 @@ export class ConversationRuntime {
       );
   }
 
+  /** In how many milliseconds `reconcile` must be called again; `null` if it need not be. */
+  get dueIn(): number | null {
+    return this.exists ? dueIn(this.state, this.ports.clock.now()) : null;
+  }
+
   /** Whether turns are active. */
   get busy(): boolean {
     return this.exists && this.state.active.size > 0;
@@ -133,6 +154,7 @@ export class ConversationRuntime {
    */
   async accept(signal: UserMessage): Promise<StartedTurn> {
     const content = parseContent(signal.data.content);
+    if (signal.data.output !== undefined) checkOutputSchema(signal.data.output);
     const key = signal.id;
     const turnOfKey = () => (key === undefined ? undefined : this.store.turnOfKey(signal.caller.userId, key));
     // Before the key is looked up for good: from there on nothing may come in between.
@@ -153,6 +175,50 @@ export class ConversationRuntime {
     if (turn === undefined) throw new Error("An accepted message has started a turn.");
     await this.#wakeup.whenArmed();
     return startedTurn(turn, false);
+  }
+
+  /**
+   * Takes results of tools that the client runs, all of them in one commit or none. Throws `NOT_FOUND` for an operation
+   * that there is not, `CONFLICT` for one that takes no result, or not this one. Resolves when they are durable and the
+   * turns that go on have their wake-up.
+   */
+  async submit(results: readonly ToolSubmission[]): Promise<SubmittedResult[]> {
+    this.#expire();
+    const found = results.map((given) => ({ ...this.#operation(given.operationId), given }));
+    const isNew = found.filter(({ operation, given }) => !isRepeated(operation, given));
+    this.#apply(
+      isNew.map(({ turn, operation, given }) => ({
+        type: "conversation.tool.submitted",
+        turn: turn.n,
+        item: operation.item,
+        outcome: given,
+      })),
+    );
+    await this.#wakeup.whenArmed();
+    return found.map(({ turn, given: { operationId } }) => ({
+      operationId,
+      turnId: turnId(turn.stem, turn.n),
+    }));
+  }
+
+  /** Throws `NOT_FOUND` for an id that names no operation of this conversation. */
+  #operation(id: string): { turn: Turn; operation: Operation } {
+    const address = parseItemId(id);
+    const turn = address?.prefix === "op" ? this.#turn(address.turn) : null;
+    const operation = turn?.operations.find(({ item }) => item === address?.item);
+    if (turn === null || operation === undefined || turn.stem !== address?.stem) {
+      throw new DramatisError("NOT_FOUND", "This conversation has no such operation.");
+    }
+    return { turn, operation };
+  }
+
+  /** What cannot be committed now is late again with the next heartbeat. */
+  #expire(): void {
+    try {
+      this.#apply([{ type: "conversation.cmd.expire" }]);
+    } catch (error) {
+      console.error(error);
+    }
   }
 
   /** What is left once a turn has begun; throws `RATE_LIMITED` where nothing is. */
@@ -183,13 +249,9 @@ export class ConversationRuntime {
     return this.state.active.get(n) ?? this.store.turn(n);
   }
 
-  #acceptedBefore(n: number, { data }: UserMessage): StartedTurn {
+  #acceptedBefore(n: number, signal: UserMessage): StartedTurn {
     const turn = this.#turn(n);
-    const same =
-      turn !== null &&
-      canonicalJson(turn.input as Json) === canonicalJson(data.content as Json) &&
-      turn.replyTo === data.replyToMessageId;
-    if (!same) {
+    if (turn === null || !isSameMessage(turn, signal)) {
       throw new DramatisError(
         "IDEMPOTENCY_CONFLICT",
         "This idempotency key was used with another body. Use a new key for a new message.",
@@ -199,8 +261,9 @@ export class ConversationRuntime {
   }
 
   /**
-   * Plans and commits signals as one transition, publishes it and starts its effects. The commit that makes the first
-   * turn active arms the wake-up, and so does every one after it until that has worked.
+   * Plans and commits signals as one transition, publishes it and starts its effects. A commit after which the actor is
+   * due earlier arms the wake-up (the first turn that becomes active, one that a client lets go on), and so does every
+   * one after it until that has worked.
    */
   #apply(signals: readonly Signal[], beside: (turn: number) => void = () => undefined): void {
     const now = this.ports.clock.now();
@@ -209,8 +272,9 @@ export class ConversationRuntime {
     if (transition.entries.length === 0) return;
     const { state, row } = this.#commit(transition, now, () => {
       beside(transition.state.turns);
-      const isFirst = before.active.size === 0 || !this.#wakeup.isArmed;
-      if (isFirst && transition.state.active.size > 0) void this.#wakeup.arm();
+      const due = dueIn(transition.state, now);
+      const isEarlier = due !== null && due < (dueIn(before, now) ?? Number.POSITIVE_INFINITY);
+      if (due !== null && (isEarlier || !this.#wakeup.isArmed)) void this.#wakeup.arm(due);
     });
     this.#state = state;
     this.#publish(
@@ -234,7 +298,9 @@ export class ConversationRuntime {
 
   /** Planning is pure: what it throws, it throws again. A defect there is final, not a fault of the store. */
   #transition(signals: readonly Signal[], now: number, stem: string): Transition {
-    const input = { now, stem, gate: this.ports.gate };
+    const { gate, clientToolTimeoutMs } = this.ports;
+    const limit = clientToolTimeoutMs === undefined ? {} : { clientToolTimeoutMs };
+    const input = { now, stem, gate, ...limit };
     try {
       return signals.reduce<Transition>(
         (current, signal) => reduce(current, plan(current.state, signal, input), now),
@@ -287,9 +353,15 @@ export class ConversationRuntime {
   }
 
   #abandon(signals: readonly EffectSignal[], error: ErrorData): void {
-    const turns = new Set(signals.map(({ turn }) => turn));
+    const facts = new Map(
+      signals
+        .map((signal) => [signal.turn, "facts" in signal ? { facts: signal.facts } : {}] as const)
+        .reverse(),
+    );
     try {
-      this.#apply([...turns].map((turn) => ({ type: "conversation.cmd.abandon", turn, error })));
+      this.#apply(
+        [...facts].map(([turn, known]) => ({ type: "conversation.cmd.abandon", turn, error, ...known })),
+      );
     } catch (second) {
       console.error(second);
       this.#unsaved.push(signals);
@@ -324,13 +396,4 @@ export class ConversationRuntime {
 function isFinal(error: unknown): boolean {
   if (error instanceof DramatisError) return !error.retriable;
   return error instanceof RangeError || error instanceof TypeError;
-}
-
-function startedTurn(turn: Turn, repeated: boolean): StartedTurn {
-  return {
-    turnId: turnId(turn.stem, turn.n),
-    messageId: messageId(turn.stem, turn.n, 0),
-    from: turn.firstSeq - 1,
-    repeated,
-  };
 }

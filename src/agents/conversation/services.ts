@@ -20,6 +20,8 @@ export interface ConversationServices<Env> {
   attachments(env: Env): AttachmentStore | null;
   adapters: AdapterLookup;
   gate: Gate;
+  /** How long a client has to run a tool, in milliseconds; ten minutes when absent. */
+  clientToolTimeoutMs?: number;
   /** Turns that one conversation accepts; absent = as many as come. */
   turnLimit?: RateLimit;
 }

@@ -7,9 +7,9 @@
  */
 import { recentTurnsLimit } from "../../library/persona.ts";
 import type { VersionChain } from "../../library/types.ts";
-import { isCompaction } from "../../memory/compacted.ts";
 import type { EventStore, EventWindow } from "../../memory/event-store.ts";
-import { type ContextMessage, EventAction, type SessionEvent } from "../../memory/types.ts";
+import { lastTurns } from "../../memory/history.ts";
+import type { ContextMessage, SessionEvent } from "../../memory/types.ts";
 import type { KnownEvents } from "../../memory/window.ts";
 import { historyBudget, historyMessages } from "./planning/context.ts";
 import type { Turn } from "./state.ts";
@@ -34,7 +34,7 @@ export class SessionWindow {
 
   /** What is known of the events of the present window; those that leave it are forgotten. */
   readonly #known: KnownEvents = new Map();
-  /** The part of the budget that is the history's; a conversation's chain never changes. */
+  /** The part of the budget that is the history's where a turn brings no tools; a conversation's chain never changes. */
   #budget: number | undefined;
 
   constructor(private readonly events: EventStore) {}
@@ -49,8 +49,9 @@ export class SessionWindow {
     const window = isCurrent ? kept : this.#read(turn, maxTurns);
     if (!isCurrent) this.#keep({ ...window, sessionId: turn.agentId, upTo: turn.snapshot });
     this.#budget ??= historyBudget(chain);
-    const messages = historyMessages(wholeTurns(window, maxTurns), {
-      tokenBudget: this.#budget,
+    const messages = historyMessages(window, {
+      tokenBudget: turn.tools === undefined ? this.#budget : historyBudget(chain, turn.tools),
+      maxTurns,
       known: this.#known,
     });
     this.#forgetAllBut(window.events);
@@ -91,23 +92,6 @@ export class SessionWindow {
     const present = new Set(events.map(({ id }) => id));
     for (const id of this.#known.keys()) if (!present.has(id)) this.#known.delete(id);
   }
-}
-
-/** A window that ends where it has all the turns a model sees begins with a whole one, whatever lies before. */
-function wholeTurns({ events, isCutOff }: EventWindow, maxTurns: number): EventWindow {
-  const turns = events.filter(({ action }) => action === EventAction.USER_MESSAGE).length;
-  return { events, isCutOff: isCutOff && turns < maxTurns };
-}
-
-/** The events of the last `turns` turns, and the newest compaction. */
-function lastTurns({ events, isCutOff }: EventWindow, turns: number): EventWindow {
-  let left = turns;
-  const start = events.findLastIndex(({ action }) => action === EventAction.USER_MESSAGE && --left === 0);
-  if (start <= 0) return { events: [...events], isCutOff };
-  const tail = events.slice(start);
-  const compaction = events.findLast(isCompaction);
-  const isBefore = compaction !== undefined && compaction.seq < (tail[0]?.seq ?? 0);
-  return { events: isBefore ? [compaction, ...tail] : tail, isCutOff: start > 0 };
 }
 
 function lengthOf(events: readonly SessionEvent[]): number {

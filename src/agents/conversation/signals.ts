@@ -5,8 +5,10 @@
  * SIGNAL-1  Only external types are accepted from outside, in an envelope whose payload is `data`.
  */
 import { z } from "zod";
-import type { ModelError, ModelReply } from "../../adapters/types.ts";
-import { contentSchema } from "../../client/protocol.ts";
+import type { ModelError, ModelReply, RateLimitFeedback, TokenUsage } from "../../adapters/types.ts";
+import type { ToolOutcome } from "../../client/client-tools.ts";
+import { outputSchema } from "../../client/protocol.ts";
+import { contentSchema } from "../../shared/content-schema.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ToolResult } from "../executor/types.ts";
 import type { Caller, StartTurn } from "./api.ts";
@@ -20,19 +22,55 @@ export interface UserMessage {
   data: Omit<StartTurn, "idempotencyKey">;
 }
 
+/** What is known of one attempt of a model call beside what came of it. Times are milliseconds since the epoch. */
+export interface AttemptFacts {
+  startedAt: number;
+  finishedAt: number;
+  firstTextAt?: number;
+  /** The HTTP status, where there was one. */
+  status?: number;
+  /** The provider's own id of the request. */
+  requestId?: string;
+  /** What the provider had counted, also where the attempt failed afterwards. */
+  usage?: TokenUsage;
+  /** Only where a limit was reached. */
+  rateLimit?: RateLimitFeedback;
+}
+
 /** What an effect reports, addressed to the turn (and attempt) that asked for it. */
 export type EffectSignal =
-  | { type: "conversation.llm.completed"; turn: number; item: number; attempt: number; reply: ModelReply }
+  | {
+      type: "conversation.llm.completed";
+      turn: number;
+      item: number;
+      attempt: number;
+      reply: ModelReply;
+      facts: AttemptFacts;
+    }
   | {
       type: "conversation.llm.failed";
       turn: number;
       item: number;
       attempt: number;
       error: ModelError;
+      facts: AttemptFacts;
       /** Whether text had been shown: then it must be taken back. */
       streamed: boolean;
     }
   | { type: "conversation.tool.completed"; turn: number; item: number; result: ToolResult };
+
+/** A client's result of a tool that it runs. */
+export interface ClientResult {
+  type: "conversation.tool.submitted";
+  turn: number;
+  item: number;
+  outcome: ToolOutcome;
+}
+
+/** What a client has not answered in time is given up. */
+export interface Expiry {
+  type: "conversation.cmd.expire";
+}
 
 /** The actor came back after its effects were lost. */
 export interface Recovery {
@@ -44,9 +82,11 @@ export interface Abandon {
   type: "conversation.cmd.abandon";
   turn: number;
   error: ErrorData;
+  /** What the model call had taken whose outcome is lost. */
+  facts?: AttemptFacts;
 }
 
-export type Signal = UserMessage | EffectSignal | Recovery | Abandon;
+export type Signal = UserMessage | EffectSignal | ClientResult | Expiry | Recovery | Abandon;
 
 /** A client's key is at most this long. */
 export const MAX_KEY_LENGTH = 200;
@@ -59,7 +99,11 @@ const envelope = z.strictObject({
     .refine((id) => id.isWellFormed())
     .optional(),
   type: z.string(),
-  data: z.strictObject({ content: contentSchema, replyToMessageId: z.string().optional() }),
+  data: z.strictObject({
+    content: contentSchema,
+    replyToMessageId: z.string().optional(),
+    output: outputSchema.optional(),
+  }),
 });
 
 /**
@@ -89,6 +133,7 @@ export function normaliseSignal(input: unknown, caller: Caller): UserMessage {
     data: {
       content: data.content,
       ...(data.replyToMessageId === undefined ? {} : { replyToMessageId: data.replyToMessageId }),
+      ...(data.output === undefined ? {} : { output: data.output }),
     },
   };
 }

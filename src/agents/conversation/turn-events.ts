@@ -7,7 +7,7 @@
  */
 import type { FinishReason, TokenUsage } from "../../adapters/types.ts";
 import type { Content } from "../../client/protocol.ts";
-import { EventAction, type SessionEvent } from "../../memory/types.ts";
+import { EventAction, type NativeReply, type SessionEvent } from "../../memory/types.ts";
 import { plainText } from "../../shared/content.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import type { ToolResult } from "../executor/types.ts";
@@ -15,7 +15,7 @@ import { messageId, operationId, parseItemId } from "./ids.ts";
 import type { Operation, Reply, Turn } from "./state.ts";
 
 /** What a completed turn's row keeps beside its events. */
-export type TurnSummary = Omit<Turn, "input" | "replies" | "operations" | "call" | "status">;
+export type TurnSummary = Omit<Turn, "input" | "replies" | "operations" | "call" | "repairs" | "status">;
 
 export function turnSummary(turn: Turn): TurnSummary {
   const {
@@ -23,6 +23,7 @@ export function turnSummary(turn: Turn): TurnSummary {
     replies: _replies,
     operations: _operations,
     call: _call,
+    repairs: _repairs,
     status: _status,
     ...rest
   } = turn;
@@ -41,8 +42,9 @@ interface ReplyMetadata {
   reasoning?: string;
   usage?: TokenUsage;
   providerMessageId?: string;
+  native?: NativeReply;
   /** Per tool call, in order: what the operation had beside name and input. */
-  operations?: Pick<Operation, "tool" | "effect" | "timeoutMs" | "invalidArguments">[];
+  operations?: Pick<Operation, "tool" | "effect" | "client" | "timeoutMs" | "invalidArguments">[];
 }
 
 /** The session events of a completed turn, in order, numbered from `turn.events.from`. */
@@ -105,12 +107,14 @@ function replyMetadata(turn: Turn, reply: Reply, operations: readonly Operation[
     ...(reply.reasoning === undefined ? {} : { reasoning: reply.reasoning }),
     ...(reply.usage === undefined ? {} : { usage: reply.usage }),
     ...(reply.providerMessageId === undefined ? {} : { providerMessageId: reply.providerMessageId }),
+    ...(reply.native === undefined ? {} : { native: reply.native }),
     ...(operations.length === 0
       ? {}
       : {
-          operations: operations.map(({ tool, effect, timeoutMs, invalidArguments }) => ({
+          operations: operations.map(({ tool, effect, client, timeoutMs, invalidArguments }) => ({
             tool,
             effect,
+            ...(client ? { client } : {}),
             timeoutMs,
             ...(invalidArguments === undefined ? {} : { invalidArguments }),
           })),

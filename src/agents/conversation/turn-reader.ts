@@ -32,8 +32,13 @@ export class TurnReader {
   }
 }
 
-function contentLength({ input, replies, operations }: Turn): number {
+function contentLength({ input, replies, operations, output }: Turn): number {
   const texts = typeof input === "string" ? input.length : JSON.stringify(input).length;
-  const answers = replies.reduce((sum, { text, reasoning = "" }) => sum + text.length + reasoning.length, 0);
-  return texts + answers + (operations.length === 0 ? 0 : JSON.stringify(operations).length);
+  const answers = replies.reduce(
+    (sum, { text, reasoning = "", native }) =>
+      sum + text.length + reasoning.length + (native === undefined ? 0 : JSON.stringify(native).length),
+    0,
+  );
+  const demanded = output === undefined ? 0 : JSON.stringify(output).length;
+  return texts + answers + demanded + (operations.length === 0 ? 0 : JSON.stringify(operations).length);
 }

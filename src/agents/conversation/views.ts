@@ -7,9 +7,11 @@ import type {
 } from "../../client/protocol.ts";
 import type { Json } from "../../shared/json.ts";
 import type { JournalEntryView, MoveView, TurnView } from "./api.ts";
+import { callViews, turnCost, turnUsage } from "./call-views.ts";
 import { wireError } from "./frames.ts";
 import { messageId, operationId, turnId } from "./ids.ts";
 import type { JournalEntry } from "./journal-entry.ts";
+import { outputOf } from "./planning/output.ts";
 import { type ConversationRecord, finalReply, type Operation, type Reply, type Turn } from "./state.ts";
 import type { TurnSummary } from "./turn-events.ts";
 
@@ -64,11 +66,18 @@ export function turnSummaryView(turn: TurnFacts): TurnSummaryView {
   };
 }
 
-export function turnView(conversationId: string, turn: Turn): TurnView {
+/** A turn's summary with the data of its answer, where it asked for data. */
+export function answeredTurnView(turn: Turn): TurnSummaryView {
+  const output = outputOf(turn);
+  return { ...turnSummaryView(turn), ...(output === undefined ? {} : { output }) };
+}
+
+/** `previous` is the id of the turn before. */
+export function turnView(record: ConversationRecord, turn: Turn, previous: string | undefined): TurnView {
   const answer = finalReply(turn);
   return {
-    ...turnSummaryView(turn),
-    conversationId,
+    ...answeredTurnView(turn),
+    conversationId: record.id,
     caller: turn.caller,
     input: turn.input,
     userMessageId: messageId(turn.stem, turn.n, 0),
@@ -78,7 +87,9 @@ export function turnView(conversationId: string, turn: Turn): TurnView {
     memoryExtractionRunId: null,
     // The clock may have been set back in between.
     latencyMs: turn.completedAt === undefined ? null : Math.max(0, turn.completedAt - turn.createdAt),
-    usage: totalUsage(turn.replies),
+    usage: turnUsage(turn),
+    cost: turnCost(record.chain, turn),
+    calls: callViews(record, turn, previous),
     moves: movesOf(turn),
   };
 }
@@ -106,12 +117,13 @@ export function movesOf(turn: Turn): MoveView[] {
 }
 
 function toolParts(turn: Turn, operation: Operation): Pick<MoveView, "toolCall" | "toolResult"> {
-  const { name, tool, input, result } = operation;
+  const { name, tool, input, client, result } = operation;
   const toolCall = {
     operationId: operationId(turn.stem, turn.n, operation.item),
     name,
     toolId: tool === null ? null : tool.library === "" ? tool.id : `${tool.library}/${tool.id}`,
     input,
+    ...(client ? { client } : {}),
   };
   if (result === undefined) return { toolCall };
   const outcome = result.success
@@ -135,23 +147,14 @@ function rawReply(reply: Reply, operations: readonly Operation[]): Json {
   };
 }
 
-function totalUsage(replies: readonly Reply[]): TurnView["usage"] {
-  if (!replies.some((reply) => reply.usage !== undefined)) return null;
-  const sum = (pick: (reply: Reply) => number | undefined) =>
-    replies.reduce((total, reply) => total + (pick(reply) ?? 0), 0);
-  return {
-    inputTokens: sum((reply) => reply.usage?.inputTokens),
-    outputTokens: sum((reply) => reply.usage?.outputTokens),
-  };
-}
-
 export function operationView(turn: Turn, operation: Operation): OperationView {
-  const { name, input, result } = operation;
+  const { name, input, client, result } = operation;
   const base = {
     id: operationId(turn.stem, turn.n, operation.item),
     turnId: turnId(turn.stem, turn.n),
     name,
     input,
+    ...(client ? { client } : {}),
   };
   if (result === undefined) return { ...base, state: "running" };
   return result.success

@@ -28,7 +28,7 @@ const contextSchema: z.ZodType<ExecutionContext> = z.object({
 const invocationSchema: z.ZodType<ToolInvocation> = z.object({
   operationId: identifier,
   toolCallId: z.string(),
-  tool: z.object({ library: idSchema, id: idSchema, version: z.int().min(1) }),
+  tool: z.object({ library: idSchema, id: idSchema, version: z.int().min(0) }),
   input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),
   timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS),
   context: contextSchema,

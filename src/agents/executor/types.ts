@@ -3,14 +3,17 @@ import type { ExecutionContext } from "../../adapters/types.ts";
 import type { Result } from "../../shared/errors.ts";
 import type { Json, JsonObject } from "../../shared/json.ts";
 
-export type ToolErrorCode =
-  | "EXECUTION_FAILED"
-  | "TIMEOUT"
-  | "NOT_FOUND"
-  | "PERMISSION_DENIED"
-  | "INVALID_INPUT"
-  | "AGENT_DECLINED"
-  | "INTERNAL_ERROR";
+export const TOOL_ERROR_CODES = [
+  "EXECUTION_FAILED",
+  "TIMEOUT",
+  "NOT_FOUND",
+  "PERMISSION_DENIED",
+  "INVALID_INPUT",
+  "AGENT_DECLINED",
+  "INTERNAL_ERROR",
+] as const;
+
+export type ToolErrorCode = (typeof TOOL_ERROR_CODES)[number];
 
 /** What a tool answered, as the model is told. */
 export interface ToolResult {
@@ -24,6 +27,7 @@ export interface ToolResult {
 export interface ToolInvocation {
   operationId: string;
   toolCallId: string;
+  /** Version 0 = whatever is deployed. */
   tool: { library: string; id: string; version: number };
   input: JsonObject;
   timeoutMs: number;

@@ -6,6 +6,7 @@ import { useAgent } from "agents/react";
 import { PartySocket } from "partysocket";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { Admission, type Token } from "../admission.ts";
+import type { ToolOutcome } from "../client-tools.ts";
 import type { HistoryPage } from "../history.ts";
 import type { Content } from "../protocol.ts";
 import { isFinalClose, parseHost, reconnection, resumingWebSocket, type WebSocketClass } from "../resume.ts";
@@ -42,6 +43,8 @@ export interface Conversation {
   retry(clientId: string): string | null;
   /** Forgets a message that was not recorded. */
   discard(clientId: string): void;
+  /** Gives the result of a tool that this client runs, and again after a lost connection. */
+  submitToolResult(operationId: string, outcome: ToolOutcome): void;
   /** Adds a page of older messages. */
   addHistory(page: HistoryPage): void;
   /** Connects anew at once, also after the connection was closed. */
@@ -90,10 +93,10 @@ export function useConversation(id: string, options: UseConversationOptions = {}
   });
   const state = useSyncExternalStore(session.subscribe, session.getSnapshot, session.getSnapshot);
   const messages = useMemo(() => visibleMessages(state), [state]);
-  const { send, retry, discard, addHistory } = session;
+  const { send, retry, discard, submitToolResult, addHistory } = session;
   const functions = useMemo(
-    () => ({ send, retry, discard, addHistory, reconnect: () => agent.reconnect() }),
-    [send, retry, discard, addHistory, agent],
+    () => ({ send, retry, discard, submitToolResult, addHistory, reconnect: () => agent.reconnect() }),
+    [send, retry, discard, submitToolResult, addHistory, agent],
   );
   return { state, messages, status: state.connection, answering: isAnswering(state), ...functions };
 }

@@ -22,5 +22,6 @@ export const CODE_MEANINGS: Record<ProblemCode, string> = {
   INTERNAL_ERROR: "A defect. Quote `incident` when you report it.",
   RECOVERY_EXHAUSTED: "The turn was interrupted too often.",
   MODEL_FAILED: "The model's provider failed.",
+  OUTPUT_INVALID: "The model's answer does not fit the schema that was asked for.",
   UNAVAILABLE: "The runtime, or a part of it, cannot answer now. Try again after `Retry-After`.",
 };

@@ -11,11 +11,12 @@ import {
   type ZodOpenApiOperationObject,
   type ZodOpenApiResponsesObject,
 } from "zod-openapi";
+import { openAiStatus } from "../../protocols/openai/errors.ts";
 import { VERSION } from "../../version.ts";
 import { PROBLEM_STATUS, type ProblemCode } from "../problem.ts";
 import { CODE_MEANINGS } from "./codes.ts";
 import { type Answer, type Operation, TAGS } from "./operation.ts";
-import { clientFrame, frame, problemDocument } from "./views.ts";
+import { clientFrame, frame, openAiErrorDocument, problemDocument } from "./views.ts";
 
 export type ApiDocument = oas31.OpenAPIObject;
 
@@ -81,10 +82,14 @@ function operationObject(operation: Operation): ZodOpenApiOperationObject {
 
 function successes(answers: readonly Answer[]): ZodOpenApiResponsesObject {
   const responses: ZodOpenApiResponsesObject = {};
-  for (const { status, description, body, type = "application/json", location } of answers) {
+  for (const { status, description, body, type = "application/json", stream, location } of answers) {
+    const content = {
+      ...(body === undefined ? {} : { [type]: { schema: body } }),
+      ...(stream === undefined ? {} : { "text/event-stream": { schema: stream } }),
+    };
     responses[`${status}`] = {
       description,
-      ...(body === undefined ? {} : { content: { [type]: { schema: body } } }),
+      ...(Object.keys(content).length === 0 ? {} : { content }),
       ...(location === true
         ? { headers: z.object({ Location: z.string().meta({ description: "Path of what was created." }) }) }
         : {}),
@@ -93,15 +98,29 @@ function successes(answers: readonly Answer[]): ZodOpenApiResponsesObject {
   return responses;
 }
 
+/** The status that an operation answers a code with. */
+export function errorStatus(
+  { errorFormat }: { errorFormat?: Operation["errorFormat"] | undefined },
+  code: ProblemCode,
+) {
+  const status = PROBLEM_STATUS[code];
+  return errorFormat === "openai" ? openAiStatus(status) : status;
+}
+
 /** The errors by their status. */
-function failures({ errors = [], open }: Operation): ZodOpenApiResponsesObject {
+function failures({ errors = [], open, errorFormat }: Operation): ZodOpenApiResponsesObject {
   const codes: ProblemCode[] =
     open === true ? [...errors, "UNAVAILABLE"] : ["UNAUTHENTICATED", ...errors, ...COMMON_ERRORS];
   const responses: ZodOpenApiResponsesObject = {};
-  for (const [status, group] of Map.groupBy(new Set(codes), (code) => PROBLEM_STATUS[code])) {
+  const isOpenAi = errorFormat === "openai";
+  const statusOf = (code: ProblemCode) => errorStatus({ errorFormat }, code);
+  for (const [status, group] of Map.groupBy(new Set(codes), statusOf)) {
+    const name = (code: ProblemCode) => (isOpenAi ? code.toLowerCase() : code);
     responses[`${status}`] = {
-      description: group.map((code) => `\`${code}\`: ${CODE_MEANINGS[code]}`).join(" "),
-      content: { "application/problem+json": { schema: problemDocument } },
+      description: group.map((code) => `\`${name(code)}\`: ${CODE_MEANINGS[code]}`).join(" "),
+      content: isOpenAi
+        ? { "application/json": { schema: openAiErrorDocument } }
+        : { "application/problem+json": { schema: problemDocument } },
       ...(status === 429 || status === 503
         ? { headers: z.object({ "Retry-After": z.string().meta({ description: "Seconds to wait." }) }) }
         : {}),

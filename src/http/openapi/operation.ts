@@ -5,9 +5,11 @@ import type { ProblemCode } from "../problem.ts";
 /** The groups that operations are shown in, in this order. */
 export const TAGS = {
   agents: "Who can be talked to.",
+  libraries: "Personas, tools and model profiles, each with all its versions.",
   conversations: "Conversations, their messages and their journal.",
   turns: "Saying something, and reading what came of it.",
   events: "Following a conversation live, as server-sent events or over a WebSocket.",
+  openai: "The same for clients of the OpenAI API: a model is an agent. Errors are `{error}` here.",
   delivery: "What could not be delivered between actors; for operators and administrators.",
   runtime: "The runtime itself.",
 } as const;
@@ -32,17 +34,21 @@ export interface Operation {
   answers: readonly Answer[];
   /** Codes that this operation may answer with beside those that every operation may. */
   errors?: readonly ProblemCode[];
+  /** How errors look; problem documents when absent. */
+  errorFormat?: "openai";
   /** Asks nobody who they are. */
   open?: true;
 }
 
 /** An answer that is no error. */
 export interface Answer {
-  status: 101 | 200 | 201 | 202;
+  status: 101 | 200 | 201 | 202 | 204;
   description: string;
   body?: z.ZodType;
   /** What the body is; JSON when absent. */
   type?: "application/json" | "text/event-stream" | "text/html" | "application/octet-stream";
+  /** What each server-sent event holds, where the same may be answered as a stream. */
+  stream?: z.ZodType;
   /** Whether `Location` is the path of what was created. */
   location?: true;
 }

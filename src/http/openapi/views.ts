@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import type { AgentIdentity } from "../../agents/agent/api.ts";
-import type { JournalEntryView, TurnView } from "../../agents/conversation/api.ts";
+import type { JournalEntryView, SubmittedResult, TurnView } from "../../agents/conversation/api.ts";
 import { ENTRY_TYPES } from "../../agents/conversation/journal-entry.ts";
 import type { DeadLetterView } from "../../agents/mailbox/dead-letter.ts";
 import {
@@ -13,34 +13,20 @@ import {
   type ConversationSummary,
   type ConversationView,
   clientFrameSchema,
-  contentSchema,
   type MessageView,
   type TurnSummary,
 } from "../../client/protocol.ts";
 import { idSchema, referenceSchema } from "../../library/reference.ts";
 import { personaSchema } from "../../library/schemas.ts";
-import { CONVERSATION_ID, TURN_ID } from "../../shared/identifiers.ts";
-import type { Json } from "../../shared/json.ts";
+import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../protocols/openai/errors.ts";
+import { contentSchema } from "../../shared/content-schema.ts";
 import { PROBLEM_CODES, type Problem } from "../problem.ts";
+import { agentId, conversationId, count, json, messageId, operationId, time, turnId } from "./scalars.ts";
+import { dollars, providerCall, turnUsage, usage } from "./usage-views.ts";
 
-export const agentId = idSchema.meta({ description: "Id of an agent.", example: "assistant" });
-export const conversationId = z
-  .string()
-  .regex(CONVERSATION_ID)
-  .meta({ description: "Id of a conversation.", example: "conv_01JD0000000000000000000000" });
-export const turnId = z
-  .string()
-  .regex(TURN_ID)
-  .meta({ description: "Id of a turn.", example: "turn_01JD0000000000000000000001" });
-const messageId = z
-  .string()
-  .meta({ description: "Id of a message.", example: "msg_01JD00000000000000000000A0" });
-const operationId = z.string().meta({ description: "Id of a tool call." });
-const time = z.iso.datetime().meta({ description: "ISO 8601, UTC.", example: "2026-03-01T10:00:00.000Z" });
-const json = z.unknown().meta({ description: "Any JSON." }) as z.ZodType<Json>;
-const count = z.int().min(0);
+export { agentId, conversationId, operationId, turnId };
 
-const persona = personaSchema.meta({
+export const persona = personaSchema.meta({
   id: "Persona",
   description: "What an agent is: its prompt, its memory, its tools.",
 });
@@ -103,6 +89,7 @@ export const conversation: z.ZodType<ConversationView> = z
     gate: z
       .enum(["idle", "running", "cancelled"])
       .meta({ description: "Whether turns are active, or the conversation was cancelled." }),
+    usage: z.exactOptional(usage),
   })
   .meta({ id: "Conversation" });
 
@@ -132,7 +119,9 @@ const turnFields = {
     }),
   ),
 };
-export const turnSummary: z.ZodType<TurnSummary> = z.strictObject(turnFields).meta({ id: "TurnSummary" });
+export const turnSummary: z.ZodType<Omit<TurnSummary, "output">> = z
+  .strictObject(turnFields)
+  .meta({ id: "TurnSummary" });
 
 const move = z
   .strictObject({
@@ -140,7 +129,13 @@ const move = z
     sequence: z.int().min(1),
     reasoning: z.exactOptional(z.string()),
     toolCall: z.exactOptional(
-      z.strictObject({ operationId, name: z.string(), toolId: z.string().nullable(), input: json }),
+      z.strictObject({
+        operationId,
+        name: z.string(),
+        toolId: z.string().nullable(),
+        input: json,
+        client: z.exactOptional(z.literal(true).meta({ description: "The client runs it." })),
+      }),
     ),
     toolResult: z.exactOptional(
       z.strictObject({
@@ -166,10 +161,12 @@ export const turn: z.ZodType<TurnView> = z
     contextAssemblyRunId: z.string().nullable(),
     memoryExtractionRunId: z.string().nullable(),
     latencyMs: count.nullable(),
-    usage: z
-      .strictObject({ inputTokens: count, outputTokens: count })
-      .nullable()
-      .meta({ description: "Tokens of all model calls that answered; null if no provider counted." }),
+    usage: turnUsage,
+    cost: dollars.nullable(),
+    calls: z.array(providerCall),
+    output: z.exactOptional(
+      json.meta({ description: "The data of the answer, where the turn asked for data and is completed." }),
+    ),
     moves: z.array(move),
   })
   .meta({ id: "Turn" });
@@ -177,6 +174,10 @@ export const turn: z.ZodType<TurnView> = z
 export const startedTurn = z
   .strictObject({ turnId, messageId: messageId.meta({ description: "Id of the user's message." }) })
   .meta({ id: "StartedTurn" });
+
+export const submittedResult: z.ZodType<SubmittedResult> = z
+  .strictObject({ operationId, turnId })
+  .meta({ id: "SubmittedResult" });
 
 export const journalEntry: z.ZodType<JournalEntryView> = z
   .strictObject({
@@ -249,6 +250,17 @@ export const problemDocument: z.ZodType<Problem> = z
       errors: [{ path: "/title", message: "Too small: expected string to have >=1 characters" }],
     },
   });
+
+export const openAiErrorDocument: z.ZodType<{ error: OpenAiError }> = z
+  .strictObject({
+    error: z.strictObject({
+      message: z.string().meta({ description: "What happened, and what to change." }),
+      type: z.enum(OPENAI_ERROR_TYPES),
+      param: z.string().nullable().meta({ description: "The field that is wrong." }),
+      code: z.string().meta({ description: "Which error it is. Stable." }),
+    }),
+  })
+  .meta({ id: "OpenAiError", description: "Every error of `/v1`." });
 
 /** A list as it is answered. */
 const address = z.strictObject({ kind: z.string(), tenant: z.string(), id: z.string() });

@@ -4,7 +4,9 @@
  */
 import { AgentStore } from "../../../src/agents/agent/store.ts";
 import type { Content } from "../../../src/client/protocol.ts";
+import { D1Definitions } from "../../../src/directory/d1-definitions.ts";
 import { D1Directory } from "../../../src/directory/d1-directory.ts";
+import { contentHash } from "../../../src/library/hash.ts";
 import { resolveChain } from "../../../src/library/resolve.ts";
 import { openSessionTables } from "../../../src/memory/session-schema.ts";
 import { SessionStore } from "../../../src/memory/session-store.ts";
@@ -319,6 +321,13 @@ async function directory(): Promise<Recording> {
       participants,
       createdAt: time(users.length),
     });
+  }
+  const definitions = new D1Definitions(database);
+  const key = { tenant: TENANT, library: "written", kind: "model-profile" as const, id: "fast" };
+  for (const modelId of ["one", "two"]) {
+    const definition = { provider: "openai" as const, modelId };
+    const version = { definition, hash: await contentHash(definition), owner: "ada", overrides: false };
+    await definitions.add(key, { ...version, now: stage.clock.now() });
   }
   stage.database.run("UPDATE dramatis_migrations SET applied_at = ?", stage.clock.now());
   const storage = dumpStorage(stage.database, stage.keyValue);

@@ -5,6 +5,7 @@ import type { ConversationRuntime } from "../../../src/agents/conversation/runti
 import type { Frame } from "../../../src/client/protocol.ts";
 import { initialState } from "../../../src/client/state.ts";
 import { applyFrame } from "../../../src/client/store.ts";
+import { D1Definitions } from "../../../src/directory/d1-definitions.ts";
 import { D1Directory } from "../../../src/directory/d1-directory.ts";
 import type { SessionStore } from "../../../src/memory/session-store.ts";
 import { buildWorkingContext } from "../../../src/memory/working-context.ts";
@@ -64,11 +65,21 @@ export async function directoryViews(database: D1Database): Promise<Record<strin
     tenant: "test",
     roles: [role],
   });
+  const definitions = await definitionViews(new D1Definitions(database));
   return {
     agents: await directory.agents("test"),
     conversations: await directory.conversations(principal("op", "operator")),
     "conversations of ada": await directory.conversations(principal("ada", "member")),
+    // Releases before 0.3.0 have none.
+    ...(definitions === null ? {} : { definitions }),
   };
+}
+
+async function definitionViews(store: D1Definitions): Promise<Record<string, unknown> | null> {
+  const kind = { tenant: "test", library: "written", kind: "model-profile" as const };
+  const library = await store.library("test", "written");
+  if (library === null) return null;
+  return { library, latest: await store.list(kind), versions: await store.versions({ ...kind, id: "fast" }) };
 }
 
 function all<Item>(read: (options: PageOptions) => Page<Item>): Item[] {

@@ -12,7 +12,13 @@ import type { TaskExecutor } from "../../executor/types.ts";
 import { operationId, turnId } from "../ids.ts";
 import { PURE_WINDOW_MS } from "../limits.ts";
 import type { EffectSignal } from "../signals.ts";
-import type { ConversationRecord, ModelCall, Operation, Turn } from "../state.ts";
+import {
+  type ConversationRecord,
+  type ModelCall,
+  type Operation,
+  pendingOperations,
+  type Turn,
+} from "../state.ts";
 import { type Effect, effectOfTurn } from "./effects.ts";
 import { type ModelCallPorts, performModelCall } from "./model-call.ts";
 import { performToolBatch, type ToolBatchInput } from "./tool-batch.ts";
@@ -90,8 +96,8 @@ export class EffectRunner {
     if (outcome.type !== "conversation.llm.completed" || outcome.reply.toolCalls.length === 0) return early;
     const turn = this.host.preview(outcome);
     const [effect] = turn === undefined ? [] : effectOfTurn(turn);
-    if (effect?.kind !== "tools") return early;
-    if (effect.operations.some((operation) => operation.effect !== "pure")) return early;
+    if (turn === undefined || effect?.kind !== "tools") return early;
+    if (pendingOperations(turn).some((operation) => operation.effect !== "pure")) return early;
     let isOver = false;
     const sink: ToolSink = {
       onResult: (result) => {
@@ -113,7 +119,8 @@ export class EffectRunner {
   }
 
   #runTools(turn: Turn, operations: Operation[], sink: ToolSink, signal: AbortSignal): Promise<void> {
-    const input = { turn, operations, context: this.#contextOf(turn), ...sink };
+    const { chain } = this.host.record;
+    const input = { chain, turn, operations, context: this.#contextOf(turn), ...sink };
     return performToolBatch(this.ports.executor, input, signal);
   }
 

@@ -1,6 +1,6 @@
 /**
- * Performs one attempt of a model call: waits out the backoff, streams the reply, reports what became of it as a signal.
- * Never throws; a timeout is a failure like any other.
+ * Performs one attempt of a model call: waits out the backoff, streams the reply, reports what became of it as a signal,
+ * with what is known of the attempt. Never throws; a timeout is a failure like any other.
  */
 import { ReplyAccumulator } from "../../../adapters/reply.ts";
 import type {
@@ -9,7 +9,9 @@ import type {
   ModelError,
   ModelGateway,
   ModelProfile,
+  ResponseInfo,
 } from "../../../adapters/types.ts";
+import { profileAt } from "../../../engine/planner.ts";
 import type { ContextMessage } from "../../../memory/types.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { DramatisError } from "../../../shared/errors.ts";
@@ -17,7 +19,7 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { MODEL_TIMEOUT_MS } from "../limits.ts";
 import { type ConversationMedia, withMedia } from "../media.ts";
 import { baseContext, moveMessages } from "../planning/context.ts";
-import type { EffectSignal } from "../signals.ts";
+import type { AttemptFacts, EffectSignal } from "../signals.ts";
 import type { ConversationRecord, ModelCall, Turn } from "../state.ts";
 
 export interface ModelCallPorts {
@@ -44,35 +46,45 @@ export async function performModelCall(
   signal: AbortSignal,
 ): Promise<EffectSignal> {
   const address = { turn: turn.n, item: call.item, attempt: call.attempt };
-  const profile = record.chain.modelProfile.definition;
+  const profile = profileAt(record.chain, call.profile ?? 0) ?? record.chain.modelProfile.definition;
+  const observed: Partial<AttemptFacts> = {};
+  let startedAt = clock.now();
   let streamed = false;
   let isOver = false;
-  const failed = (error: ModelError): EffectSignal => ({
-    type: "conversation.llm.failed",
-    ...address,
-    error,
-    streamed,
-  });
+  const facts = (): AttemptFacts => ({ ...observed, startedAt, finishedAt: clock.now() });
+  const failed = (error: ModelError): EffectSignal => {
+    const { status, requestId } = error;
+    const known = {
+      ...(status === undefined ? {} : { status }),
+      ...(requestId === undefined ? {} : { requestId }),
+    };
+    return { type: "conversation.llm.failed", ...address, error, facts: { ...facts(), ...known }, streamed };
+  };
 
   async function consume(body: JsonObject, limit: AbortSignal): Promise<EffectSignal> {
     const reply = new ReplyAccumulator(profile.provider);
     for await (const delta of gateway.stream({ profile, body, context }, limit)) {
       reply.add(delta);
-      if (isOver || delta.type !== "text" || delta.text === "") continue;
+      if (isOver) continue;
+      if (delta.type === "response") observeResponse(observed, delta.response);
+      if (delta.type === "usage") observed.usage = { ...observed.usage, ...delta.usage };
+      if (delta.type !== "text" || delta.text === "") continue;
+      observed.firstTextAt ??= clock.now();
       streamed = true;
       onText(delta.text);
     }
     const outcome = reply.outcome();
     if (!outcome.ok) return failed(outcome.error);
-    return { type: "conversation.llm.completed", ...address, reply: outcome.reply };
+    return { type: "conversation.llm.completed", ...address, reply: outcome.reply, facts: facts() };
   }
 
   try {
     const wait = call.notBefore - clock.now();
     if (wait > 0) await clock.sleep(wait, signal);
+    startedAt = clock.now();
     const adapter = adapters(profile.provider);
     const window = readHistory(history);
-    const base = baseContext(record.chain, window, turn);
+    const base = baseContext(record, window, turn);
     const first = adapter.buildRequest(profile, { ...base, messages: await withMedia(base.messages, media) });
     const moves = moveMessages(turn);
     const body = moves.length === 0 ? first : adapter.extend(profile, first, moves);
@@ -88,6 +100,13 @@ export async function performModelCall(
   } finally {
     isOver = true;
   }
+}
+
+function observeResponse(observed: Partial<AttemptFacts>, response: ResponseInfo): void {
+  const { status, requestId, rateLimit } = response;
+  if (status !== undefined) observed.status = status;
+  if (requestId !== undefined) observed.requestId = requestId;
+  if (rateLimit?.isRateLimited) observed.rateLimit = rateLimit;
 }
 
 /** What the store refuses for now is no defect: the attempt failed, and the next one reads again. */

@@ -3,14 +3,17 @@
  * Executor gave no result for is `INTERNAL_ERROR`, or, if it is declared `once`, of unknown outcome.
  */
 import type { ExecutionContext } from "../../../adapters/types.ts";
+import type { VersionChain } from "../../../library/types.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { TaskExecutor, ToolResult } from "../../executor/types.ts";
 import { operationId } from "../ids.ts";
 import { failure } from "../planning/tool-call.ts";
+import { invokedTool } from "../planning/tool-target.ts";
 import type { EffectSignal } from "../signals.ts";
 import type { Operation, Turn } from "../state.ts";
 
 export interface ToolBatchInput {
+  chain: VersionChain;
   turn: Turn;
   operations: Operation[];
   context: ExecutionContext;
@@ -20,7 +23,7 @@ export interface ToolBatchInput {
 
 export async function performToolBatch(
   executor: TaskExecutor,
-  { turn, operations, context, onResult, onProgress }: ToolBatchInput,
+  { chain, turn, operations, context, onResult, onProgress }: ToolBatchInput,
   signal: AbortSignal,
 ): Promise<void> {
   const waiting = new Map(
@@ -34,7 +37,7 @@ export async function performToolBatch(
     const calls = [...waiting].map(([id, { toolCallId, tool, input, timeoutMs }]) => ({
       operationId: id,
       toolCallId,
-      tool: tool ?? { library: "", id: "", version: 0 },
+      tool: invokedTool(chain, tool),
       input,
       timeoutMs,
       context,

@@ -3,6 +3,9 @@ import type { AgentDecision } from "../decisions.ts";
 import type { Abandon } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
 
-export function planAbandon(state: ConversationState, { turn, error }: Abandon): AgentDecision[] {
-  return state.active.has(turn) ? [{ type: "FAIL_TURN", turn, error }] : [];
+export function planAbandon(state: ConversationState, { turn, error, facts }: Abandon): AgentDecision[] {
+  if (!state.active.has(turn)) return [];
+  const fail: AgentDecision = { type: "FAIL_TURN", turn, error };
+  if (facts === undefined) return [fail];
+  return [{ type: "RECORD_ATTEMPT", turn, facts, category: "unknown", isLast: true }, fail];
 }

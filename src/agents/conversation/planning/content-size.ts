@@ -1,4 +1,5 @@
 /** How much content turns hold, in characters. A result is measured once: it never changes. */
+import type { ToolSpec } from "../../../adapters/types.ts";
 import type { ToolResult } from "../../executor/types.ts";
 import type { ConversationState, Turn } from "../state.ts";
 
@@ -21,7 +22,22 @@ export function inputLength(content: Turn["input"]): number {
   return typeof content === "string" ? content.length : JSON.stringify(content).length;
 }
 
-/** Inputs and results of all active turns together. */
+const measuredTools = new WeakMap<readonly ToolSpec[], number>();
+
+/** The tools that a turn brings. They never change, either. */
+export function toolsLength(tools: readonly ToolSpec[] | undefined): number {
+  if (tools === undefined) return 0;
+  const known = measuredTools.get(tools);
+  if (known !== undefined) return known;
+  const length = JSON.stringify(tools).length;
+  measuredTools.set(tools, length);
+  return length;
+}
+
+/** Inputs, tools and results of all active turns together. */
 export function activeContent({ active }: ConversationState): number {
-  return [...active.values()].reduce((sum, turn) => sum + inputLength(turn.input) + resultsLength(turn), 0);
+  return [...active.values()].reduce(
+    (sum, turn) => sum + inputLength(turn.input) + toolsLength(turn.tools) + resultsLength(turn),
+    0,
+  );
 }

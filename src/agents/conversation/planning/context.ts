@@ -4,52 +4,85 @@
  *
  * CONTEXT-1  The window is a tail of the turns behind the summary of a compaction, if there is one; no result stands in
  *            it without its call.
- * CONTEXT-2  A later call of a cycle has the earlier call's messages unchanged in front.
+ * CONTEXT-2  A later call of a cycle has the earlier call's messages unchanged in front: with an answer that was
+ *            withdrawn comes what was wrong with it, and both stay.
  */
-import type { ModelContext } from "../../../adapters/types.ts";
+import type { ModelContext, ToolSpec } from "../../../adapters/types.ts";
 import type { VersionChain } from "../../../library/types.ts";
 import type { EventWindow } from "../../../memory/event-store.ts";
 import { eventToMessage } from "../../../memory/events.ts";
+import { selectHistory } from "../../../memory/history.ts";
 import { frameTokens } from "../../../memory/tokens.ts";
-import type { ContextMessage, SessionEvent } from "../../../memory/types.ts";
-import { type KnownEvents, measuring } from "../../../memory/window.ts";
-import { windowMessages } from "../../../memory/working-context.ts";
-import type { Turn } from "../state.ts";
+import { type ContextMessage, EventAction, type SessionEvent } from "../../../memory/types.ts";
+import type { KnownEvents } from "../../../memory/window.ts";
+import type { ConversationRecord, Turn } from "../state.ts";
 import { turnEvents } from "../turn-events.ts";
 
 /** Everything of a call but the moves. */
 export function baseContext(
-  chain: VersionChain,
+  { id, chain }: Pick<ConversationRecord, "id" | "chain">,
   history: readonly ContextMessage[],
   turn: Turn,
 ): ModelContext {
   return {
-    ...frameOf(chain),
-    messages: [...history, ...turnMessages(turn).slice(0, 1)],
-    toolChoice: turn.call?.final ? "none" : "auto",
+    ...frameOf(chain, turn.tools),
+    ...(turn.output === undefined ? {} : { output: turn.output }),
+    cache: { key: id, stableMessages: history.length },
+    messages: [...history, ...messagesOf(turnEvents(turn).slice(0, 1))],
+    toolChoice: turn.call?.final ? "none" : isFirstReply(turn) ? (turn.toolChoice ?? "auto") : "auto",
   };
 }
 
-/** What is sent in every call. */
-function frameOf({ persona, tools }: VersionChain): Pick<ModelContext, "systemInstructions" | "tools"> {
+/** Whether the model has yet to answer for the first time, be it with what was withdrawn. */
+function isFirstReply({ replies, repairs = [] }: Turn): boolean {
+  return replies.length + repairs.length === 0;
+}
+
+/** What is sent in every call: the agent's tools first, so that a prompt begins alike whatever a client brings. */
+function frameOf(
+  { persona, tools }: VersionChain,
+  brought: readonly ToolSpec[] = [],
+): Pick<ModelContext, "systemInstructions" | "tools"> {
   const { systemPrompt, instructions = [] } = persona.definition.identity;
   return {
     systemInstructions: [systemPrompt, ...instructions],
-    tools: tools.map(({ definition: { name, description, inputSchema } }) => ({
-      name,
-      description,
-      inputSchema,
-    })),
+    tools: [
+      ...tools.map(({ definition: { name, description, inputSchema } }) => ({
+        name,
+        description,
+        inputSchema,
+      })),
+      ...brought,
+    ],
   };
 }
 
-/** The messages of this turn's moves so far: replies with their calls, and the results. */
+/**
+ * The messages of this turn's moves so far: replies with their calls, and the results; and where they stood, answers that
+ * were withdrawn.
+ */
 export function moveMessages(turn: Turn): ContextMessage[] {
-  return turnMessages(turn).slice(1);
+  const messages: ContextMessage[] = [];
+  let replies = 0;
+  for (const event of turnEvents(turn).slice(1)) {
+    if (event.action !== EventAction.TOOL_RESULT) {
+      messages.push(...repairMessages(turn, replies));
+      replies += 1;
+    }
+    messages.push(...messagesOf([event]));
+  }
+  return [...messages, ...repairMessages(turn, replies)];
 }
 
-function turnMessages(turn: Turn): ContextMessage[] {
-  return messagesOf(turnEvents(turn));
+/** The answers that were withdrawn after so many replies, each with what was wrong. */
+function repairMessages({ repairs = [] }: Turn, replies: number): ContextMessage[] {
+  return repairs
+    .filter(({ after }) => after === replies)
+    .flatMap(({ text, problem }): ContextMessage[] => {
+      const content = `Your answer was not accepted: ${problem}. Answer again: only JSON that fits the schema, and nothing around it.`;
+      const correction: ContextMessage = { role: "system", content };
+      return text.trim() === "" ? [correction] : [{ role: "assistant", content: text }, correction];
+    });
 }
 
 /** Tokens of a context: instructions, tools and history, without the turn itself, which is sent in any case. */
@@ -57,10 +90,9 @@ const MAX_CONTEXT_TOKENS = 60_000;
 /** Tokens of one tool result of a past turn that a model is given: by then it has drawn its conclusion. */
 const MAX_PAST_RESULT_TOKENS = 2_048;
 
-/** Tokens that the history may take beside what is sent in every call. */
-export function historyBudget(chain: VersionChain): number {
-  const { systemInstructions, tools } = frameOf(chain);
-  return MAX_CONTEXT_TOKENS - frameTokens({ systemInstructions, tools });
+/** Tokens that the history may take beside what is sent in every call, and the tools that a client brings. */
+export function historyBudget(chain: VersionChain, brought?: readonly ToolSpec[]): number {
+  return MAX_CONTEXT_TOKENS - frameTokens(frameOf(chain, brought));
 }
 
 /**
@@ -68,11 +100,10 @@ export function historyBudget(chain: VersionChain): number {
  * (TOKEN-5 says which). Long results are shortened.
  */
 export function historyMessages(
-  { events, isCutOff }: EventWindow,
-  options: { tokenBudget: number; known: KnownEvents },
+  window: EventWindow,
+  options: { tokenBudget: number; maxTurns: number; known: KnownEvents },
 ): ContextMessage[] {
-  const measure = measuring({ maxResultTokens: MAX_PAST_RESULT_TOKENS, known: options.known });
-  return windowMessages(events, measure, { ...options, isCutOff });
+  return selectHistory(window, { ...options, maxResultTokens: MAX_PAST_RESULT_TOKENS }).messages;
 }
 
 function messagesOf(events: readonly SessionEvent[]): ContextMessage[] {

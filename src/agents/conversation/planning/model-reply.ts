@@ -1,78 +1,65 @@
-/** What a model's reply, or its failure, means for the turn. */
-import type { ModelError, RequestedToolCall } from "../../../adapters/types.ts";
-import { maxMovesPerTurn } from "../../../library/persona.ts";
-import type { ErrorData } from "../../../shared/errors.ts";
+/**
+ * What a model's reply means for the turn.
+ *
+ * NATIVE-2  A reply's own parts are kept only as long as they say what is kept of it: not with a notice in the place of
+ *           its text, not where calls were cut off, and not beyond `MAX_NATIVE_LENGTH`.
+ */
+import type { ModelReply, RequestedToolCall } from "../../../adapters/types.ts";
 import type { AgentDecision } from "../decisions.ts";
-import { MAX_BACKOFF_MS, MAX_CALLS_PER_REPLY, MODEL_ATTEMPTS, MODEL_BACKOFF_MS, NOTICES } from "../limits.ts";
+import { MAX_CALLS_PER_REPLY, MAX_NATIVE_LENGTH, NOTICES } from "../limits.ts";
 import type { EffectSignal } from "../signals.ts";
-import type { ConversationState, Turn } from "../state.ts";
+import type { ConversationState, Operation } from "../state.ts";
+import { callingTurn } from "./calling-turn.ts";
+import { planNext } from "./next.ts";
+import { planOutput } from "./output.ts";
 import type { PlanInput } from "./plan.ts";
 import { checkToolCall } from "./tool-call.ts";
 
 type Completed = Extract<EffectSignal, { type: "conversation.llm.completed" }>;
-type Failed = Extract<EffectSignal, { type: "conversation.llm.failed" }>;
 
 export function planModelReply(
   state: ConversationState,
   signal: Completed,
-  { gate }: PlanInput,
+  input: PlanInput,
 ): AgentDecision[] {
   const turn = callingTurn(state, signal);
   if (turn?.call == null) return [];
-  const { reply } = signal;
+  const { reply, facts } = signal;
+  const { n } = turn;
+  const record: AgentDecision = { type: "RECORD_ATTEMPT", turn: n, facts, category: "none", isLast: true };
   if (reply.toolCalls.length === 0 || turn.call.final) {
+    const withheld = planOutput(turn, reply);
+    if (withheld !== null) return [record, ...withheld];
     const notice = turn.call.final ? NOTICES.movesExhausted : NOTICES.emptyReply;
     const text = reply.text.trim() === "" ? notice : reply.text;
     return [
-      { type: "APPEND_MESSAGE", turn: turn.n, reply: { ...reply, text, toolCalls: [] } },
-      { type: "COMPLETE_TURN", turn: turn.n },
+      record,
+      { type: "APPEND_MESSAGE", turn: n, reply: kept(reply, { text, toolCalls: [] }) },
+      { type: "COMPLETE_TURN", turn: n },
     ];
   }
   const calls = reply.toolCalls.slice(0, MAX_CALLS_PER_REPLY);
   const decisions: AgentDecision[] = [
-    { type: "RECORD_MOVE", turn: turn.n, reply: { ...reply, toolCalls: calls } },
+    record,
+    { type: "RECORD_MOVE", turn: n, reply: kept(reply, { text: reply.text, toolCalls: calls }) },
   ];
   const used = new Set(turn.operations.map((operation) => operation.toolCallId));
-  let pending = 0;
+  const pending: Pick<Operation, "client">[] = [];
   for (const call of calls) {
     const toolCallId = unusedId(call, used);
-    const operation = checkToolCall(state.record, { ...call, id: toolCallId }, gate);
-    if (operation.result === undefined) pending += 1;
+    const operation = checkToolCall(state.record, turn, { ...call, id: toolCallId }, input);
+    if (operation.result === undefined) pending.push(operation);
     decisions.push({ type: "DISPATCH_TASK", turn: turn.n, operation });
   }
-  if (pending === 0) {
-    decisions.push({ type: "CALL_LLM", turn: turn.n, final: isLastMove(state, turn.replies.length + 1) });
-  }
-  return decisions;
+  return [...decisions, ...planNext(state, turn.n, pending, turn.replies.length + 1)];
 }
 
-export function planModelFailure(
-  state: ConversationState,
-  signal: Failed,
-  { now }: PlanInput,
-): AgentDecision[] {
-  const turn = callingTurn(state, signal);
-  if (turn?.call == null) return [];
-  const error = describe(signal.error);
-  const { attempt } = turn.call;
-  if (!signal.error.retriable || attempt >= MODEL_ATTEMPTS) {
-    return [{ type: "FAIL_TURN", turn: turn.n, error }];
-  }
-  const backoff = MODEL_BACKOFF_MS[attempt - 1] ?? MAX_BACKOFF_MS;
-  const delay = Math.max(backoff, Math.min(signal.error.retryAfterMs ?? 0, MAX_BACKOFF_MS));
-  return [{ type: "RETRY_LLM", turn: turn.n, error, notBefore: now + delay, reset: signal.streamed }];
-}
-
-/** Whether the next call is beyond the moves the persona allows. */
-export function isLastMove(state: ConversationState, replies: number): boolean {
-  return replies >= maxMovesPerTurn(state.record.chain.persona.definition);
-}
-
-/** The turn whose current call this signal answers. */
-function callingTurn(state: ConversationState, signal: Completed | Failed): Turn | undefined {
-  const turn = state.active.get(signal.turn);
-  const matches = turn?.call?.item === signal.item && turn.call.attempt === signal.attempt;
-  return matches ? turn : undefined;
+/** What is kept of a reply (NATIVE-2). */
+function kept(reply: ModelReply, parts: Pick<ModelReply, "text" | "toolCalls">): ModelReply {
+  const { native, ...rest } = reply;
+  const isWhole = parts.text === reply.text && parts.toolCalls.length === reply.toolCalls.length;
+  const isKept = native !== undefined && isWhole && JSON.stringify(native).length <= MAX_NATIVE_LENGTH;
+  return { ...rest, ...parts, ...(isKept ? { native } : {}) };
 }
 
 /** Results are matched to calls by id, so an id may stand only once in a turn. */
@@ -81,12 +68,4 @@ function unusedId(call: RequestedToolCall, used: Set<string>): string {
   for (let suffix = 2; used.has(id); suffix++) id = `${call.id}_${suffix}`;
   used.add(id);
   return id;
-}
-
-function describe(error: ModelError): ErrorData {
-  return {
-    code: "MODEL_FAILED",
-    message: `The model call failed (${error.category}): ${error.message}`,
-    retriable: error.retriable,
-  };
 }

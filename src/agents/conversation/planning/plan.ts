@@ -10,8 +10,10 @@ import type { AgentDecision } from "../decisions.ts";
 import type { Signal } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
 import { planAbandon } from "./abandon.ts";
+import { planClientResult, planExpiry } from "./client-result.ts";
 import type { Gate } from "./gate.ts";
-import { planModelFailure, planModelReply } from "./model-reply.ts";
+import { planModelFailure } from "./model-failure.ts";
+import { planModelReply } from "./model-reply.ts";
 import { planRecovery } from "./recovery.ts";
 import { planToolResult } from "./tool-result.ts";
 import { planUserMessage } from "./user-message.ts";
@@ -23,6 +25,8 @@ export interface PlanInput {
   /** The stem for the ids of a turn that starts. */
   stem: string;
   gate: Gate;
+  /** How long a client has to run a tool, in milliseconds; ten minutes when absent. */
+  clientToolTimeoutMs?: number;
 }
 
 export function plan(state: ConversationState, signal: Signal, input: PlanInput): AgentDecision[] {
@@ -35,6 +39,10 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
       return planModelFailure(state, signal, input);
     case "conversation.tool.completed":
       return planToolResult(state, signal);
+    case "conversation.tool.submitted":
+      return planClientResult(state, signal);
+    case "conversation.cmd.expire":
+      return planExpiry(state, input);
     case "conversation.cmd.recover":
       return planRecovery(state, input);
     case "conversation.cmd.abandon":

@@ -2,28 +2,34 @@
  * Checks one tool call before anything runs: known, well-formed, valid against its schema, allowed by the gate. A call
  * that fails a check gets its result at once, and its target is never invoked.
  */
-import { type OutputUnit, type Schema, Validator } from "@cfworker/json-schema";
 import type { RequestedToolCall } from "../../../adapters/types.ts";
-import type { JsonObject } from "../../../shared/json.ts";
 import { isJsonObject } from "../../../shared/json.ts";
 import type { ToolErrorCode, ToolResult } from "../../executor/types.ts";
-import type { ConversationRecord, Operation } from "../state.ts";
+import { CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
+import type { ConversationRecord, Operation, Turn } from "../state.ts";
+import { clientToolDefinition } from "./client-tools.ts";
 import type { Gate } from "./gate.ts";
+import type { PlanInput } from "./plan.ts";
+import { violations } from "./schema-check.ts";
 
 export function checkToolCall(
   record: ConversationRecord,
+  { tools = [] }: Pick<Turn, "tools">,
   call: RequestedToolCall,
-  gate: Gate,
+  { gate, clientToolTimeoutMs = CLIENT_TOOL_TIMEOUT_MS }: Pick<PlanInput, "gate" | "clientToolTimeoutMs">,
 ): Omit<Operation, "item" | "reply"> {
   const pinned = record.chain.tools.find((tool) => tool.definition.name === call.name);
+  const brought = pinned === undefined ? tools.find(({ name }) => name === call.name) : undefined;
+  const definition =
+    brought === undefined ? pinned?.definition : clientToolDefinition(brought, clientToolTimeoutMs);
   const input = isJsonObject(call.arguments) ? call.arguments : {};
   const operation = {
     toolCallId: call.id,
     name: call.name,
     tool:
       pinned === undefined ? null : { library: pinned.library ?? "", id: pinned.id, version: pinned.version },
-    effect: pinned?.definition.effect ?? "pure",
-    timeoutMs: pinned?.definition.timeoutMs ?? 0,
+    effect: definition?.effect ?? "pure",
+    timeoutMs: definition?.timeoutMs ?? 0,
     input,
     ...(call.invalidArguments === undefined ? {} : { invalidArguments: call.invalidArguments }),
   } as const;
@@ -31,17 +37,19 @@ export function checkToolCall(
     ...operation,
     result: failure(call.id, code, message),
   });
-  if (pinned === undefined) return refuse("NOT_FOUND", `There is no tool named "${call.name}".`);
+  if (definition === undefined) return refuse("NOT_FOUND", `There is no tool named "${call.name}".`);
   if (call.invalidArguments !== undefined) {
     return refuse("INVALID_INPUT", "The arguments are not a JSON object.");
   }
-  const problems = violations(pinned.definition.inputSchema, input);
+  // A schema that cannot be checked finds nothing: the tool's own check remains.
+  const problems = violations(definition.inputSchema, input) ?? [];
   if (problems.length > 0) return refuse("INVALID_INPUT", problems.join("; "));
   const { tenant, projectId, agentId, id: conversationId } = record;
-  if (!isAllowed(() => gate(pinned.definition, input, { tenant, projectId, agentId, conversationId }))) {
+  if (!isAllowed(() => gate(definition, input, { tenant, projectId, agentId, conversationId }))) {
     return refuse("PERMISSION_DENIED", `The tool "${call.name}" is not allowed here.`);
   }
-  return operation;
+  // Only what a client is really asked to run is the client's.
+  return brought === undefined ? operation : { ...operation, client: true };
 }
 
 /** A gate that fails lets nothing through. */
@@ -62,38 +70,4 @@ export function failure(
   retriable = false,
 ): ToolResult {
   return { tool_call_id: toolCallId, success: false, error: { code, message, retriable } };
-}
-
-/** At most this many violations are told to the model. */
-const MAX_VIOLATIONS = 5;
-
-/** What is wrong with an input. A schema that the validator cannot read finds nothing: the tool's own check remains. */
-function violations(schema: JsonObject, input: JsonObject): string[] {
-  const errors = errorsOf(schema, input);
-  const leaves = errors.filter((error) => error.keyword !== "properties" && error.keyword !== "items");
-  return (leaves.length > 0 ? leaves : errors)
-    .slice(0, MAX_VIOLATIONS)
-    .map((error) => `${error.instanceLocation.replace(/^#/, "") || "/"}: ${error.error}`);
-}
-
-function errorsOf(schema: JsonObject, input: JsonObject): OutputUnit[] {
-  try {
-    return validatorOf(schema).validate(input).errors;
-  } catch (error) {
-    console.error("A tool's schema cannot be checked:", error);
-    return [];
-  }
-}
-
-/** Schemas are pinned, so one validator each serves for as long as the record is in memory. */
-const validators = new WeakMap<JsonObject, Validator>();
-
-function validatorOf(schema: JsonObject): Validator {
-  const known = validators.get(schema);
-  if (known !== undefined) return known;
-  // The library marks the schema it is given, and ours is not to be changed.
-  // SAFETY: a definition's inputSchema was generated or checked as JSON Schema when it was published.
-  const validator = new Validator(structuredClone(schema) as Schema, "2020-12", false);
-  validators.set(schema, validator);
-  return validator;
 }

@@ -5,7 +5,8 @@ import { MAX_TURN_NUMBER } from "../ids.ts";
 import { MAX_ACTIVE_CONTENT, MAX_ACTIVE_TURNS } from "../limits.ts";
 import type { UserMessage } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
-import { activeContent, inputLength } from "./content-size.ts";
+import { checkClientTools } from "./client-tools.ts";
+import { activeContent, inputLength, toolsLength } from "./content-size.ts";
 import type { PlanInput } from "./plan.ts";
 
 export function planUserMessage(
@@ -20,7 +21,8 @@ export function planUserMessage(
       { retriable: true },
     );
   }
-  if (activeContent(state) + inputLength(signal.data.content) > MAX_ACTIVE_CONTENT) {
+  const length = inputLength(signal.data.content) + toolsLength(signal.data.tools);
+  if (activeContent(state) + length > MAX_ACTIVE_CONTENT) {
     throw new DramatisError(
       "TOO_MANY_TURNS",
       "The active turns of this conversation hold too much content; wait for one to complete.",
@@ -31,7 +33,8 @@ export function planUserMessage(
   if (turn > MAX_TURN_NUMBER) {
     throw new DramatisError("TOO_MANY_TURNS", "This conversation is full; start a new one.");
   }
-  const { content, replyToMessageId } = signal.data;
+  const { content, replyToMessageId, output, tools, toolChoice } = signal.data;
+  checkClientTools(state.record.chain, tools, toolChoice);
   return [
     {
       type: "START_TURN",
@@ -42,6 +45,9 @@ export function planUserMessage(
       ...(signal.id === undefined ? {} : { clientId: signal.id }),
       content,
       ...(replyToMessageId === undefined ? {} : { replyTo: replyToMessageId }),
+      ...(output === undefined ? {} : { output }),
+      ...(tools === undefined ? {} : { tools }),
+      ...(toolChoice === undefined ? {} : { toolChoice }),
     },
     { type: "CALL_LLM", turn, final: false },
   ];

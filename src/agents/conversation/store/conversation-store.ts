@@ -12,6 +12,7 @@ import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { VersionedRecord } from "../../../shared/actor-schema.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import { NO_USAGE } from "../calls.ts";
 import type { JournalRow } from "../journal-entry.ts";
 import type { Transition } from "../reduce-turn.ts";
 import type { ConversationRecord, ConversationState, Turn } from "../state.ts";
@@ -56,11 +57,19 @@ export class ConversationStore {
     const { row, head } = newest;
     const active = new Map<number, Turn>();
     for (const n of head.active) active.set(n, this.#require(n));
-    return { record, seq: lastSeq(row), turns: head.turns, sessions: head.sessions, active };
+    const { turns, sessions, usage = NO_USAGE } = head;
+    return { record, seq: lastSeq(row), turns, sessions, usage, active };
   }
 
-  /** Creates the tables and the record, `beside` in the same transaction. Throws `CONFLICT` if the conversation exists. */
-  create(record: ConversationRecord, beside: () => void = () => undefined): ConversationState {
+  /**
+   * Creates the tables, the record and the first events of its agent's session, `beside` in the same transaction. Throws
+   * `CONFLICT` if the conversation exists.
+   */
+  create(
+    record: ConversationRecord,
+    beside: () => void = () => undefined,
+    history: readonly SessionEvent[] = [],
+  ): ConversationState {
     return this.database.transaction(() => {
       if (this.#record.get() !== undefined) {
         throw new DramatisError("CONFLICT", "This conversation exists already.");
@@ -70,9 +79,11 @@ export class ConversationStore {
       this.events.createTable();
       this.#record.put(record);
       const row: JournalRow = { seq: 1, at: record.createdAt, entries: [{ type: "conversation.started" }] };
-      this.journal.append(row, { turns: 0, sessions: {}, active: [] });
+      const sessions = history.length === 0 ? {} : { [record.agentId]: history.length };
+      this.journal.append(row, { turns: 0, sessions, active: [] });
+      this.events.append(record.agentId, 0, history);
       beside();
-      return { record, seq: lastSeq(row), turns: 0, sessions: {}, active: new Map() };
+      return { record, seq: lastSeq(row), turns: 0, sessions, usage: NO_USAGE, active: new Map() };
     });
   }
 
@@ -82,7 +93,8 @@ export class ConversationStore {
     const row: JournalRow = { seq: next.seq + 1, at: now, entries: [...entries] };
     const active = [...next.active.keys()].sort((a, b) => a - b);
     this.database.transaction(() => {
-      this.journal.append(row, { turns: next.turns, sessions: { ...next.sessions }, active });
+      const { turns, sessions, usage } = next;
+      this.journal.append(row, { turns, sessions: { ...sessions }, active, usage });
       for (const turn of touched.values()) {
         this.turns.put(turn);
         if (turn.events !== undefined) this.events.append(turn.agentId, turn.events.from, turnEvents(turn));

@@ -6,7 +6,7 @@
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { EntryType, JournalEntry, JournalRow } from "../journal-entry.ts";
-import type { Head } from "../state.ts";
+import type { Head, UsageTotals } from "../state.ts";
 
 export const CREATE_JOURNAL =
   "CREATE TABLE IF NOT EXISTS journal (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, body TEXT NOT NULL)";
@@ -54,11 +54,25 @@ export function lastSeq(row: JournalRow): number {
   return row.seq + row.entries.length - 1;
 }
 
-type PackedHead = [turns: number, sessions: Record<string, number>, active: number[]];
+type PackedHead = [
+  turns: number,
+  sessions: Record<string, number>,
+  active: number[],
+  usage?: [calls: number, input: number, cached: number, output: number, nanoDollars: number],
+];
 type PackedEntry = [type: EntryType, turn?: number | null, item?: number | null, data?: Json];
 
-function packHead({ turns, sessions, active }: Head): PackedHead {
-  return [turns, sessions, active];
+function packHead({ turns, sessions, active, usage }: Head): PackedHead {
+  if (usage === undefined || usage.calls === 0) return [turns, sessions, active];
+  const { calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars } = usage;
+  return [turns, sessions, active, [calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars]];
+}
+
+function unpackHead([turns, sessions, active, packed]: PackedHead): Head {
+  if (packed === undefined) return { turns, sessions, active };
+  const [calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars] = packed;
+  const usage: UsageTotals = { calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars };
+  return { turns, sessions, active, usage };
 }
 
 function packEntry({ type, turn, item, data }: JournalEntry): PackedEntry {
@@ -69,12 +83,12 @@ function packEntry({ type, turn, item, data }: JournalEntry): PackedEntry {
 
 function unpack({ seq, at, body }: Row): { row: JournalRow; head: Head } {
   // SAFETY: only `append` writes this column.
-  const [[turns, sessions, active], ...packed] = JSON.parse(body) as [PackedHead, ...PackedEntry[]];
+  const [head, ...packed] = JSON.parse(body) as [PackedHead, ...PackedEntry[]];
   const entries = packed.map(([type, turn, item, data]) => ({
     type,
     ...(turn == null ? {} : { turn }),
     ...(item == null ? {} : { item }),
     ...(data === undefined ? {} : { data }),
   }));
-  return { row: { seq, at, entries }, head: { turns, sessions, active } };
+  return { row: { seq, at, entries }, head: unpackHead(head) };
 }

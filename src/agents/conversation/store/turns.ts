@@ -8,6 +8,7 @@ import { type LongText, type PackedText, packedBytes } from "../../../memory/lon
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { Turn } from "../state.ts";
 import { type TurnSummary, turnSummary } from "../turn-events.ts";
+import { type PackedCall, packCall, unpackCall } from "./call-rows.ts";
 
 export const CREATE_TURNS =
   "CREATE TABLE IF NOT EXISTS turns (n INTEGER PRIMARY KEY, status TEXT NOT NULL, body TEXT NOT NULL)";
@@ -40,11 +41,12 @@ export class TurnTable {
 
   put(turn: Turn): void {
     const content = turn.status === "completed" ? turnSummary(turn) : turn;
-    const { n, recoveries, issues, ...rest } = content;
+    const { n, recoveries, issues, calls, ...rest } = content;
     const body = JSON.stringify({
       ...rest,
       ...(recoveries === 0 ? {} : { recoveries }),
       ...(Object.keys(issues).length === 0 ? {} : { issues }),
+      ...(calls === undefined ? {} : { calls: calls.map((call) => packCall(call, content.createdAt)) }),
     });
     const packed = this.texts.pack(textKey(n), body);
     if (typeof packed !== "string") this.#long.add(n);
@@ -77,6 +79,9 @@ export class TurnTable {
   #read({ n, status, body }: Row): StoredTurn {
     if (typeof body !== "string") this.#long.add(n);
     const value = { ...DEFAULTS, ...JSON.parse(this.texts.unpack(textKey(n), body)), n };
+    if (value.calls !== undefined) {
+      value.calls = value.calls.map((call: PackedCall) => unpackCall(call, value.createdAt));
+    }
     // SAFETY: only `put` writes these columns.
     return status === "completed"
       ? { whole: false, summary: value as TurnSummary }

@@ -1,0 +1,106 @@
+/** The SQL of the registry. What is asked of one definition takes `?1` to `?4`: tenant, library, kind, id. */
+
+type Order = "asc" | "desc";
+
+/** The most versions that one definition may have. */
+export const MAX_VERSIONS = 1_000;
+
+/** A page ends before its definitions exceed this many characters, but has one at least. */
+const MAX_PAGE_CHARACTERS = 4_000_000;
+
+const ONE = "tenant = ?1 AND library = ?2 AND kind = ?3 AND id = ?4";
+
+export const FIND_VERSION = `SELECT * FROM definitions WHERE ${ONE} AND version = ?5`;
+export const FIND_LATEST = `SELECT * FROM definitions WHERE ${ONE} ORDER BY version DESC LIMIT 1`;
+/** `?5` is the hash. */
+export const FIND_CONTENT = `SELECT * FROM definitions WHERE ${ONE} AND hash = ?5`;
+
+export const FIND_LIBRARY = "SELECT id, owner, created_at FROM libraries WHERE tenant = ?1 AND id = ?2";
+/** `?3` is who, `?4` when. */
+export const ADD_LIBRARY =
+  "INSERT INTO libraries (tenant, id, owner, created_at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+
+/**
+ * The next version, unless the content has one, there are too many, or the library is somebody else's: one statement, so
+ * writers at once get different numbers. A row comes back if it was made. `?5` hash, `?6` owner, `?7` time, `?8` definition, `?9` 1 if the owner may write
+ * everywhere.
+ */
+export const ADD_VERSION = `INSERT INTO definitions
+  (tenant, library, kind, id, version, hash, owner, created_at, definition)
+SELECT ?1, ?2, ?3, ?4, COALESCE(MAX(version), 0) + 1, ?5, ?6, ?7, ?8 FROM definitions
+WHERE ${ONE}
+HAVING COALESCE(MAX(version), 0) < ${MAX_VERSIONS}
+  AND (?9 = 1 OR EXISTS (SELECT 1 FROM libraries WHERE tenant = ?1 AND id = ?2 AND owner = ?6))
+ON CONFLICT (tenant, library, kind, id, hash) DO NOTHING
+RETURNING version`;
+
+const MEMBERS = ["library", "kind", "id", "hash"];
+const SAME = MEMBERS.map((member) => `definitions.${member} = wanted.value ->> '${member}'`).join(" AND ");
+
+/** Of a JSON list (`?2`) those that the tenant `?1` has, by content. */
+export const FIND_PUBLISHED = `SELECT wanted.key AS position, version, created_at
+FROM json_each(?2) AS wanted CROSS JOIN definitions ON definitions.tenant = ?1 AND ${SAME}`;
+
+/** Adds those of a JSON list (`?2`) that the tenant `?1` does not have, each as the next version; `?3` is the time. */
+export const PUBLISH = `INSERT INTO definitions
+  (tenant, library, kind, id, version, hash, owner, created_at, definition)
+SELECT ?1, value ->> 'library', value ->> 'kind', value ->> 'id',
+  1 + COALESCE((
+    SELECT MAX(version) FROM definitions AS one
+    WHERE one.tenant = ?1 AND one.library = value ->> 'library'
+      AND one.kind = value ->> 'kind' AND one.id = value ->> 'id'), 0),
+  value ->> 'hash', '', ?3, value ->> 'definition'
+FROM json_each(?2) WHERE TRUE
+ON CONFLICT (tenant, library, kind, id, hash) DO NOTHING`;
+
+/** The latest of each of a kind: `?1` to `?3` name the kind, `?4` and `?5` the key it continues after, `?6` how many. */
+export const LIST_DEFINITIONS: Record<Order, string> = bothOrders((comparison, order) =>
+  bounded(
+    `SELECT latest.*, first.created_at AS position_at, first.id AS position_id
+FROM definitions AS first
+JOIN definitions AS latest USING (tenant, library, kind, id)
+WHERE first.tenant = ?1 AND first.library = ?2 AND first.kind = ?3 AND first.version = 1
+  AND (first.created_at, first.id) ${comparison} (?4, ?5)
+  AND latest.version = (
+    SELECT MAX(version) FROM definitions AS newer
+    WHERE newer.tenant = ?1 AND newer.library = ?2 AND newer.kind = ?3 AND newer.id = first.id)`,
+    order,
+    "?6",
+  ),
+);
+
+/** The versions of one: `?5` the version it continues after, `?6` how many. */
+export const LIST_VERSIONS: Record<Order, string> = bothOrders((comparison, order) =>
+  bounded(
+    `SELECT *, version AS position_at, id AS position_id FROM definitions
+WHERE ${ONE} AND version ${comparison} ?5`,
+    order,
+    "?6",
+  ),
+);
+
+/** `?1` tenant, `?2` and `?3` the key it continues after, `?4` how many. */
+export const LIST_LIBRARIES: Record<Order, string> = bothOrders(
+  (comparison, order) => `SELECT id, owner, created_at FROM libraries
+WHERE tenant = ?1 AND (created_at, id) ${comparison} (?2, ?3)
+ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
+);
+
+/** Rows by (`position_at`, `position_id`); `more` is 1 on those that another row follows. */
+function bounded(rows: string, order: "ASC" | "DESC", limit: string): string {
+  const by = `ORDER BY position_at ${order}, position_id ${order}`;
+  return `SELECT * FROM (
+  SELECT *,
+    ROW_NUMBER() OVER keys AS place,
+    SUM(LENGTH(definition)) OVER keys AS characters,
+    LEAD(1, 1, 0) OVER keys AS more
+  FROM (${rows} ${by} LIMIT ${limit} + 1)
+  WINDOW keys AS (${by})
+)
+WHERE place = 1 OR (place <= ${limit} AND characters <= ${MAX_PAGE_CHARACTERS})
+ORDER BY place`;
+}
+
+function bothOrders(list: (comparison: "<" | ">", order: "ASC" | "DESC") => string): Record<Order, string> {
+  return { asc: list(">", "ASC"), desc: list("<", "DESC") };
+}

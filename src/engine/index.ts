@@ -1,0 +1,65 @@
+/** Public surface of `dramatis/engine`: conversations and turns over any store and any provider, without Workers. */
+export type * from "../adapters/types.ts";
+export type { HistoryLimits } from "../memory/history.ts";
+export type { ContextMessage, ContextPart, Facts, NativeReply, ToolCall } from "../memory/types.ts";
+export type { Clock } from "../ports/clock.ts";
+export type { Ids } from "../ports/ids.ts";
+export type { SqlDatabase, SqlRow, SqlValue } from "../ports/sql-database.ts";
+export { systemClock, systemIds } from "../ports/workers/system.ts";
+export { DramatisError, type ErrorCode, type InputIssue } from "../shared/errors.ts";
+export {
+  type ClosedCall,
+  closeCallRecord,
+  type OpenCall,
+  openCallRecord,
+} from "./call-record.ts";
+export type { ChunkEvent } from "./chat-call.ts";
+export type { ConversationStore, ListOptions } from "./conversation-store.ts";
+export {
+  agentContextOf,
+  type CallSite,
+  extensionsOf,
+  type RequestClass,
+  type RequestExtensions,
+  runIdOf,
+} from "./correlation.ts";
+export { createProviderAdapter, type ProviderAdapterOptions } from "./create-provider-adapter.ts";
+export {
+  type ConversationEngine,
+  type ConversationEngineConfig,
+  createConversationEngine,
+  type NewConversation,
+} from "./engine.ts";
+export { ProviderCallError } from "./failures.ts";
+export {
+  createHistoryBuilder,
+  type HistoryBuilder,
+  type HistoryBuilderContext,
+  type HistoryBuilderOptions,
+  type HistoryBuildResult,
+} from "./history.ts";
+export type { ConversationHooks, HookContext, OnHookError } from "./hooks.ts";
+export { InMemoryConversationStore } from "./in-memory-store.ts";
+export type { MediaPart, MessagePart } from "./message-parts.ts";
+export { fromContextMessage, toContextMessages } from "./messages.ts";
+export {
+  type ConfiguredProvider,
+  defaultPlanner,
+  type PlannedTurn,
+  type PlanTurnInput,
+  type TurnPlanner,
+} from "./planner.ts";
+export type {
+  CallFacts,
+  ChatInputMessage,
+  NewMessage,
+  ProviderAdapter,
+  ProviderCallOptions,
+  ProviderChatRequest,
+  ProviderChatResult,
+  ProviderStreamChunk,
+} from "./provider-adapter.ts";
+export type { TurnEvent } from "./run-turn.ts";
+export { SqliteConversationStore } from "./sqlite-store.ts";
+export type { RunTurn } from "./turn-run.ts";
+export type * from "./types.ts";

@@ -1,0 +1,54 @@
+/** What a chat request says beside its messages: what the runtime understands, and what is the provider's own. Pure. */
+import { z } from "zod";
+import type { ModelContext } from "../adapters/types.ts";
+import type { JsonObject } from "../shared/json.ts";
+import { isJson } from "../shared/json.ts";
+import { validate } from "../shared/validation.ts";
+import { leadingInstructions } from "./history.ts";
+import { toContextMessages } from "./messages.ts";
+import type { ProviderChatRequest } from "./provider-adapter.ts";
+
+const jsonObject = z.custom<JsonObject>(
+  (value) => typeof value === "object" && value !== null && !Array.isArray(value) && isJson(value),
+  "Must be a JSON object.",
+);
+
+/** The names that mean the same for every provider. */
+const neutral = z.looseObject({
+  tools: z
+    .array(z.strictObject({ name: z.string().min(1), description: z.string(), inputSchema: jsonObject }))
+    .default([]),
+  toolChoice: z
+    .union([z.enum(["auto", "none", "required"]), z.strictObject({ name: z.string().min(1) })])
+    .default("auto"),
+  output: z.strictObject({ name: z.string().regex(/^[\w-]{1,64}$/), schema: jsonObject }).optional(),
+  cache: z.strictObject({ key: z.string().min(1), stableMessages: z.int().min(0) }).optional(),
+});
+
+/** A request in the terms of the format adapters. */
+export interface ReadRequest {
+  context: ModelContext;
+  /** The provider's own. */
+  parameters: JsonObject;
+}
+
+/**
+ * Of a request's `parameters`, `tools`, `toolChoice`, `output` and `cache` are as in `ModelContext`; all others are the
+ * provider's own. Throws `INVALID_INPUT`.
+ */
+export function readRequest({ messages, parameters = {} }: ProviderChatRequest): ReadRequest {
+  const what = "The chat request";
+  const { tools, toolChoice, output, cache, ...own } = validate(neutral, parameters, "/parameters", what);
+  const leading = leadingInstructions(messages);
+  const instructions = messages.slice(0, leading).flatMap(toContextMessages);
+  return {
+    parameters: validate(jsonObject, own, "/parameters", what),
+    context: {
+      systemInstructions: instructions.map(({ content }) => content),
+      messages: messages.slice(leading).flatMap(toContextMessages),
+      ...{ tools, toolChoice },
+      ...(output === undefined ? {} : { output }),
+      ...(cache === undefined ? {} : { cache }),
+    },
+  };
+}

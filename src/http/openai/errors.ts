@@ -1,0 +1,37 @@
+/** Problems of `/v1` in the shape that OpenAI's clients read (OAI-2). */
+import type { MiddlewareHandler } from "hono";
+import { openAiError, openAiStatus } from "../../protocols/openai/errors.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import type { HttpEnv } from "../context.ts";
+import type { Problem } from "../problem.ts";
+
+/** Translates every problem that is answered behind it; what an application's own `authorize` answers stays as it is. */
+export const openAiErrors: MiddlewareHandler<HttpEnv> = async (context, next) => {
+  await next();
+  const { res: response } = context;
+  if (response.headers.get("content-type") !== "application/problem+json") return;
+  const problem = await response.json<Problem>();
+  const headers = new Headers(response.headers);
+  headers.set("content-type", "application/json");
+  const body = JSON.stringify({ error: openAiError(problem) });
+  context.res = undefined;
+  context.res = new Response(body, { status: openAiStatus(problem.status), headers });
+};
+
+/** Pointers to the fields of the protocol by the fields of ours that were made from them. */
+export type FieldNames = Readonly<Record<string, string>>;
+
+/** The error with the names of the fields that the client knows. */
+export function inFieldsOf(error: unknown, names: FieldNames): unknown {
+  if (!(error instanceof DramatisError) || error.options.errors === undefined) return error;
+  const errors = error.options.errors.map(({ path, message }) => {
+    const [, field = ""] = path.split("/");
+    return { path: names[field] ?? path, message };
+  });
+  return new DramatisError(error.code, error.message, { ...error.options, errors });
+}
+
+export function noSuchModel(model: string): DramatisError {
+  const message = `There is no model "${model}". A model is an agent: GET /v1/models lists them.`;
+  return new DramatisError("NOT_FOUND", message, { errors: [{ path: "/model", message: "No such agent." }] });
+}

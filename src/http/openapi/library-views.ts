@@ -1,0 +1,96 @@
+/** What the answers of `/api/libraries` look like (API-1), and what is posted there. */
+import { z } from "zod";
+import { PROVIDERS } from "../../adapters/types.ts";
+import { idSchema } from "../../library/reference.ts";
+import { modelProfileSchema, personaSchema, toolDefinitionSchema } from "../../library/schemas.ts";
+import type { DefinitionView, LibraryView } from "../../library/views.ts";
+import { persona } from "./views.ts";
+
+const time = z.iso.datetime().meta({ description: "ISO 8601, UTC.", example: "2026-03-01T10:00:00.000Z" });
+
+export const libraryId = idSchema.meta({ description: "Id of a library.", example: "support" });
+export const definitionId = idSchema.meta({ description: "Id within the library.", example: "guide" });
+export const version = z
+  .string()
+  .regex(/^[1-9][0-9]{0,14}$/)
+  .transform(Number)
+  .meta({ description: "Number of a version, from 1.", example: "1" });
+
+export const library: z.ZodType<LibraryView> = z
+  .strictObject({
+    id: libraryId,
+    source: z
+      .enum(["code", "api"])
+      .meta({ description: "`code`: part of the deployed Worker. `api`: written by the tenant's authors." }),
+    owner: z.string().nullable().meta({ description: "Who made it; `null` for a deployed one." }),
+    createdAt: time.nullable(),
+  })
+  .meta({ id: "Library" });
+
+/** One version of a definition of this kind. */
+function versionOf(name: string, definition: z.ZodType): z.ZodType<DefinitionView> {
+  const view = z
+    .strictObject({
+      library: libraryId,
+      id: definitionId,
+      version: z.int().min(1),
+      hash: z.string().meta({ description: "SHA-256 of the definition as canonical JSON, in hex." }),
+      definition,
+      owner: z
+        .string()
+        .nullable()
+        .meta({ description: "Who wrote it; `null` for what a deployment brought along." }),
+      createdAt: time.nullable(),
+    })
+    .meta({ id: name });
+  // SAFETY: the parts of the view that are not the definition are checked by the type of a library's view above it.
+  return view as unknown as z.ZodType<DefinitionView>;
+}
+
+const modelProfile = modelProfileSchema
+  .extend({ provider: z.enum(PROVIDERS), baseUrl: z.exactOptional(z.url()) })
+  .meta({
+    id: "ModelProfile",
+    description: "Which model answers, how it is called, and what it costs.",
+    example: { provider: "openai", modelId: "gpt-4.1-mini" },
+  });
+const tool = toolDefinitionSchema.meta({
+  id: "Tool",
+  description: "A tool as data: what a model sees of it.",
+  example: {
+    name: "sum",
+    description: "Adds numbers.",
+    inputSchema: { type: "object" },
+    effect: "pure",
+    timeoutMs: 60_000,
+  },
+});
+
+export const personaVersion = versionOf("PersonaVersion", persona);
+export const toolVersion = versionOf("ToolVersion", tool);
+export const modelProfileVersion = versionOf("ModelProfileVersion", modelProfile);
+
+const id = { id: definitionId };
+
+export const personaBody = personaSchema.extend(id).meta({
+  example: { id: "guide", identity: { systemPrompt: "You are a friendly guide." } },
+});
+export const modelProfileBody = modelProfileSchema.extend(id).meta({
+  example: { id: "fast", provider: "openai", modelId: "gpt-4.1-mini", parameters: { temperature: 0 } },
+});
+/** What is left out is as the deployed tool has it. */
+export const toolBody = z
+  .strictObject({
+    ...id,
+    name: toolDefinitionSchema.shape.name,
+    description: toolDefinitionSchema.shape.description,
+    task: toolDefinitionSchema.shape.task
+      .unwrap()
+      .meta({ description: "The deployed tool whose code runs." }),
+    inputSchema: z.exactOptional(toolDefinitionSchema.shape.inputSchema),
+    effect: z.exactOptional(toolDefinitionSchema.shape.effect),
+    timeoutMs: z.exactOptional(toolDefinitionSchema.shape.timeoutMs),
+  })
+  .meta({
+    example: { id: "sum", name: "sum", description: "Adds up an expression.", task: "demo/calculator" },
+  });

@@ -1,0 +1,108 @@
+/** What model calls used and took, as answers show it. */
+import { z } from "zod";
+import type { ErrorCategory, RateLimitFeedback, TokenUsage } from "../../adapters/types.ts";
+import type { TurnUsage } from "../../agents/conversation/api.ts";
+import type { AgentUsage, UsageView } from "../../client/protocol.ts";
+import type { ProviderCallRecord } from "../../engine/types.ts";
+import { agentId, conversationId, count, json, time, turnId } from "./scalars.ts";
+
+/** Every category, and `none`: the type says so when one is missing. */
+const ERROR_CATEGORIES = Object.keys({
+  none: true,
+  auth: true,
+  validation: true,
+  not_found: true,
+  quota: true,
+  rate_limit: true,
+  timeout: true,
+  transient: true,
+  network: true,
+  canceled: true,
+  safety: true,
+  unknown: true,
+} satisfies Record<ErrorCategory | "none", true>) as (ErrorCategory | "none")[];
+
+export const dollars = z.number().min(0).meta({ description: "US dollars, where the models have prices." });
+const counts = {
+  inputTokens: count,
+  cachedInputTokens: count.meta({ description: "The part of the input that came from a provider's cache." }),
+  outputTokens: count,
+  cost: dollars,
+  calls: count.meta({ description: "Model calls, each with all of its attempts." }),
+};
+
+export const usage: z.ZodType<UsageView> = z
+  .strictObject(counts)
+  .meta({ id: "Usage", description: "What model calls used, failed attempts included." });
+
+export const agentUsage: z.ZodType<AgentUsage> = z
+  .strictObject({ agentId, conversations: count, ...counts })
+  .meta({ id: "AgentUsage", description: "What the conversations of an agent used together." });
+
+export const turnUsage: z.ZodType<TurnUsage | null> = z
+  .strictObject({
+    inputTokens: count,
+    outputTokens: count,
+    cachedInputTokens: z.exactOptional(count),
+    cacheWriteTokens: z.exactOptional(count),
+    reasoningTokens: z.exactOptional(count),
+  })
+  .nullable()
+  .meta({ description: "Tokens of all model calls, failed attempts included; null if no provider counted." });
+
+const tokenUsage: z.ZodType<TokenUsage> = z.strictObject({
+  inputTokens: z.exactOptional(count),
+  cachedInputTokens: z.exactOptional(count),
+  cacheWriteTokens: z.exactOptional(count),
+  outputTokens: z.exactOptional(count),
+  reasoningTokens: z.exactOptional(count),
+  totalTokens: z.exactOptional(count),
+  breakdown: z.exactOptional(z.record(z.string(), json)),
+});
+
+const rateLimitFeedback: z.ZodType<RateLimitFeedback> = z.strictObject({
+  limitRequests: z.exactOptional(z.number()),
+  remainingRequests: z.exactOptional(z.number()),
+  resetRequestsAt: z.exactOptional(z.number()),
+  limitTokens: z.exactOptional(z.number()),
+  remainingTokens: z.exactOptional(z.number()),
+  resetTokensAt: z.exactOptional(z.number()),
+  isRateLimited: z.boolean(),
+  rawHeaders: z.record(z.string(), z.string()),
+});
+
+const facts = z.record(z.string(), z.unknown());
+
+export const providerCall: z.ZodType<ProviderCallRecord> = z
+  .strictObject({
+    id: z.string(),
+    conversationId,
+    turnId,
+    provider: z.string().meta({ example: "openai" }),
+    model: z.string(),
+    operation: z.enum(["chat", "embedding", "other"]),
+    requestId: z.exactOptional(z.string().meta({ description: "The provider's own id of the request." })),
+    correlationId: z.exactOptional(z.string().meta({ description: "`{conversationId}:{turnId}`." })),
+    parentCorrelationId: z.exactOptional(z.string().meta({ description: "That of the turn before." })),
+    requestMetadata: z.exactOptional(facts),
+    responseMetadata: z.exactOptional(facts),
+    usage: z.exactOptional(tokenUsage),
+    cost: z.exactOptional(dollars),
+    outcome: z.exactOptional(
+      z.strictObject({
+        ok: z.boolean(),
+        status: z.exactOptional(z.int()),
+        errorCategory: z.enum(ERROR_CATEGORIES),
+        attempts: count,
+        startedAt: z.number(),
+        finishedAt: z.number(),
+        rateLimitFeedback: z.exactOptional(rateLimitFeedback),
+      }),
+    ),
+    startedAt: time,
+    finishedAt: z.exactOptional(time.meta({ description: "Absent while the call runs." })),
+  })
+  .meta({
+    id: "ProviderCall",
+    description: "One call of a model with all of its attempts; a fallback is a call of its own.",
+  });

@@ -1,0 +1,493 @@
+/** The encoders of other protocols, over random logs of turns, read by the protocols' own clients and by our own decoder. */
+import { readUIMessageStream, type UIMessage, type UIMessageChunk, uiMessageChunkSchema } from "ai";
+import fc from "fast-check";
+import { ChatCompletionStream } from "openai/lib/ChatCompletionStream";
+import { ResponseStream } from "openai/lib/responses/ResponseStream";
+import { ulid } from "ulid";
+import { describe, expect, test } from "vitest";
+import { adapterFor } from "../../src/adapters/lookup.ts";
+import { ReplyAccumulator } from "../../src/adapters/reply.ts";
+import type { MoveView, TurnView } from "../../src/agents/conversation/api.ts";
+import type { Frame } from "../../src/client/protocol.ts";
+import { type AnswerEvent, AnswerReader, partCount, partOf } from "../../src/protocols/answer.ts";
+import { ChatChunkEncoder, chatCompletion } from "../../src/protocols/openai/chat-chunks.ts";
+import {
+  type AnswerAddress,
+  callId,
+  conversationOfKey,
+  parseCallId,
+  parseResponseId,
+  responseId,
+  startedAt,
+} from "../../src/protocols/openai/ids.ts";
+import { ResponseEventEncoder } from "../../src/protocols/openai/response-events.ts";
+import { responseObject } from "../../src/protocols/openai/response-object.ts";
+import { SentText } from "../../src/protocols/sent-text.ts";
+import { UiMessageEncoder } from "../../src/protocols/ui-message/chunks.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
+
+const RUNS = { numRuns: 100 };
+const CONVERSATION = "conv_01JD0000000000000000000000";
+const TURN = "turn_01JD0000000000000000000000";
+const TIME = "2026-03-01T10:00:00.000Z";
+const ULID = "01JD00000000000000000000";
+
+/** One reply of a model: texts of attempts that were taken back, the text that stands, and its calls. */
+interface ReplyPlan {
+  attempts: string[];
+  text: string;
+  /** Where the deltas are cut; the rest comes with the whole. */
+  cuts: number[];
+  calls: { name: string; isClient: boolean; isFailed: boolean; input: JsonObject }[];
+}
+
+interface TurnPlan {
+  replies: ReplyPlan[];
+  isFailed: boolean;
+}
+
+const texts = fc.oneof(
+  fc.string({ unit: "grapheme", maxLength: 12 }),
+  fc.constantFrom("", " ", "\n\n", "Once upon a time.", "Once", "😀😀"),
+);
+const reply: fc.Arbitrary<ReplyPlan> = fc
+  .record({
+    text: texts,
+    other: fc.array(texts, { maxLength: 2 }),
+    prefixes: fc.array(fc.nat(12), { maxLength: 2 }),
+    cuts: fc.array(fc.nat(12), { maxLength: 4 }),
+    calls: fc.array(
+      fc.record({
+        name: fc.constantFrom("look", "save"),
+        isClient: fc.boolean(),
+        isFailed: fc.boolean(),
+        input: fc.dictionary(
+          fc.constantFrom("a", "b"),
+          fc.jsonValue({ maxDepth: 1 }),
+        ) as fc.Arbitrary<JsonObject>,
+      }),
+      { minLength: 1, maxLength: 3 },
+    ),
+    isDiverging: fc.boolean(),
+  })
+  .map(({ other, prefixes, isDiverging, ...plan }) => ({
+    ...plan,
+    attempts: isDiverging ? other : prefixes.map((length) => [...plan.text].slice(0, length).join("")),
+  }));
+const turns: fc.Arbitrary<TurnPlan> = fc
+  .record({ before: fc.array(reply, { maxLength: 3 }), last: reply, isFailed: fc.boolean() })
+  .map(({ before, last, isFailed }) => ({
+    replies: [...before, { ...last, text: last.text.trim() === "" ? "Done." : last.text, calls: [] }],
+    isFailed,
+  }));
+
+const opId = (reply: number, call: number) => `op_${ULID}${reply}${call}`;
+const msgId = (reply: number) => `msg_${ULID}0${reply}`;
+
+/** The turn's log as frames: `isLive` has the deltas and the texts that were taken back, a replay has neither. */
+function framesOf({ replies, isFailed }: TurnPlan, isLive = true): Frame[] {
+  const base = { v: 1, turnId: TURN, time: TIME } as const;
+  const frames: Frame[] = [
+    { ...base, type: "turn.started", data: { agentId: "guide" } },
+    { ...base, type: "message.user", messageId: `msg_${ULID}99`, data: { content: "Hello" } },
+  ];
+  replies.forEach(({ attempts, text, cuts, calls }, index) => {
+    const message = { ...base, messageId: msgId(index) };
+    const isLast = index === replies.length - 1;
+    frames.push({ ...message, type: "message.started", data: { agentId: "guide" } });
+    for (const attempt of isLive ? attempts : []) {
+      frames.push(...deltas(message, attempt, cuts));
+      frames.push({ ...message, type: "message.reset", data: { reason: "retry" } });
+    }
+    if (isLive) frames.push(...deltas(message, text, cuts).slice(0, cuts.length));
+    if (isLast && isFailed) return;
+    const interim = calls.length > 0 ? { interim: true as const } : {};
+    frames.push({
+      ...message,
+      type: "message.completed",
+      data: { agentId: "guide", content: text, ...interim },
+    });
+    calls.forEach(({ name, input, isClient }, call) => {
+      const data = { name, input, async: false, ...(isClient ? { client: true as const } : {}) };
+      frames.push({ ...base, type: "tool.requested", operationId: opId(index, call), data });
+    });
+    const results = (ofClient: boolean) =>
+      calls.flatMap(({ isClient, isFailed: failed }, call): Frame[] => {
+        const operation = { ...base, operationId: opId(index, call) };
+        if (isClient !== ofClient) return [];
+        if (!failed) return [{ ...operation, type: "tool.completed", data: { result: call } }];
+        const error = { code: "EXECUTION_FAILED", message: "No.", retriable: false };
+        return [{ ...operation, type: "tool.failed", data: { error } }];
+      });
+    frames.push(...results(false));
+    if (calls.some(({ isClient }) => isClient)) {
+      frames.push({ ...base, type: "turn.waiting", data: { reason: "client-tools" } }, ...results(true));
+    }
+  });
+  const error = { code: "MODEL_FAILED", message: "No.", retriable: false };
+  frames.push(
+    isFailed
+      ? { ...base, type: "turn.failed", data: { error } }
+      : { ...base, type: "turn.completed", data: {} },
+  );
+  return frames.map((frame, index) =>
+    frame.type === "message.delta" ? frame : { ...frame, seq: index + 2 },
+  );
+}
+
+function deltas(
+  base: Pick<Frame, "v" | "time"> & { turnId: string; messageId: string },
+  text: string,
+  cuts: number[],
+) {
+  const ends = [...new Set(cuts.map((cut) => [...text].slice(0, cut).join("").length))].sort((a, b) => a - b);
+  return [...ends, text.length].flatMap((end, index): Frame[] => {
+    const offset = ends[index - 1] ?? 0;
+    const piece = text.slice(offset, end);
+    return piece === "" ? [] : [{ ...base, type: "message.delta", data: { offset, text: piece } }];
+  });
+}
+
+function viewOf({ replies, isFailed }: TurnPlan): TurnView {
+  const whole = isFailed ? replies.slice(0, -1) : replies;
+  const moves = whole.flatMap(({ text, calls }, index): Omit<MoveView, "sequence">[] => {
+    const finishReason = calls.length > 0 ? "tool_calls" : "stop";
+    const raw = { text, toolCalls: [], finishReason, usage: { inputTokens: 3, outputTokens: 1 } };
+    if (calls.length === 0) return [{ id: msgId(index), raw, createdAt: TIME }];
+    return calls.map(({ name, input, isClient, isFailed: failed }, call) => ({
+      id: opId(index, call),
+      ...(call === 0 ? { raw } : {}),
+      createdAt: TIME,
+      toolCall: {
+        operationId: opId(index, call),
+        name,
+        toolId: null,
+        input,
+        ...(isClient ? { client: true as const } : {}),
+      },
+      toolResult: { success: !failed },
+    }));
+  });
+  return {
+    id: TURN,
+    status: isFailed ? "failed" : "completed",
+    agentId: "guide",
+    createdAt: TIME,
+    completedAt: TIME,
+    ...(isFailed ? { error: { code: "MODEL_FAILED", message: "No.", retriable: false } } : {}),
+    conversationId: CONVERSATION,
+    caller: { type: "user", userId: "ada" },
+    input: "Hello",
+    userMessageId: `msg_${ULID}99`,
+    agentMessageIds: [],
+    replyToMessageId: null,
+    contextAssemblyRunId: null,
+    memoryExtractionRunId: null,
+    latencyMs: 0,
+    usage: null,
+    cost: null,
+    calls: [],
+    moves: moves.map((move, index) => ({ ...move, sequence: index + 1 })),
+  };
+}
+
+const addressOf = (part: number, finalOnly = false): AnswerAddress => ({
+  conversationId: CONVERSATION,
+  turnId: TURN,
+  part,
+  finalOnly,
+});
+
+function eventsOf(
+  plan: TurnPlan,
+  part: number,
+  options: { finalOnly?: boolean; isLive?: boolean } = {},
+): AnswerEvent[] {
+  const reader = new AnswerReader(addressOf(part, options.finalOnly));
+  return framesOf(plan, options.isLive).flatMap((frame) => reader.push(frame));
+}
+
+/** The texts of an answer's messages as they were sent. */
+function sentTexts(events: readonly AnswerEvent[]): string[] {
+  const sent = new Map<string, string>();
+  for (const event of events) {
+    if (event.type === "text") sent.set(event.messageId, (sent.get(event.messageId) ?? "") + event.text);
+  }
+  return [...sent.values()];
+}
+
+/** Each answer of a random turn, where nothing was sent that had to be taken back. */
+function answers(check: (plan: TurnPlan, part: number, events: AnswerEvent[]) => void | Promise<void>) {
+  return fc.assert(
+    fc.asyncProperty(turns, async (plan) => {
+      for (let part = 0; part < partCount(viewOf(plan)); part++) {
+        const events = eventsOf(plan, part);
+        if (partOf(viewOf(plan), addressOf(part))?.status !== "completed") continue;
+        if (events.at(-1)?.type === "end") await check(plan, part, events);
+      }
+    }),
+    RUNS,
+  );
+}
+
+async function* iterate<Value>(values: readonly Value[]) {
+  yield* values;
+}
+
+const lines = (values: readonly object[]) =>
+  new ReadableStream({
+    start(controller) {
+      for (const value of values) controller.enqueue(new TextEncoder().encode(`${JSON.stringify(value)}\n`));
+      controller.close();
+    },
+  });
+
+describe("SentText", () => {
+  test("PREFIX-1, PREFIX-2, PREFIX-3 what was sent begins the text, whatever was taken back, or it is said that it does not", () => {
+    fc.assert(
+      fc.property(reply, fc.array(fc.nat(12)), ({ attempts, text }, cuts) => {
+        const sentText = new SentText();
+        let sent = "";
+        const take = (piece: string | null) => {
+          sent += piece ?? "";
+          return piece !== null;
+        };
+        const base = { v: 1, turnId: TURN, messageId: msgId(0), time: TIME } as const;
+        for (const attempt of [...attempts, text]) {
+          sentText.reset();
+          for (const { data } of deltas(base, attempt, cuts)) {
+            const { offset, text: piece } = data as { offset: number; text: string };
+            // A delta that comes twice changes nothing.
+            expect(sentText.add(offset + piece.length + 1, "a gap")).toBe("");
+            if (!take(sentText.add(offset, piece)) || sentText.add(offset, piece) !== "") {
+              expect(attempt.startsWith(sent)).toBe(false);
+              return;
+            }
+          }
+          expect(attempt.startsWith(sent) || sent.startsWith(attempt) || attempt.trim() === "").toBe(true);
+          if (sent !== "") expect(sent.trim()).not.toBe("");
+        }
+        expect(take(sentText.complete(text))).toBe(text.startsWith(sent));
+        if (text.startsWith(sent)) expect(sent).toBe(text);
+      }),
+      RUNS,
+    );
+  });
+});
+
+describe("AnswerReader", () => {
+  test("PREFIX-1 whatever is sent of an answer is its text in the end, or the stream ends in an error", () => {
+    fc.assert(
+      fc.property(turns, (plan) => {
+        const { replies, isFailed } = plan;
+        for (let part = 0; part < partCount(viewOf(plan)); part++) {
+          const events = eventsOf(plan, part);
+          const last = events.at(-1);
+          expect(events.filter(({ type }) => type === "end" || type === "failed")).toEqual([last]);
+          if (last?.type === "failed") {
+            expect(last.error.code === "REPLY_RESTARTED" || isFailed).toBe(true);
+            continue;
+          }
+          const all = replies.map(({ text }) => text);
+          for (const text of sentTexts(events)) expect(all).toContain(text);
+        }
+      }),
+      RUNS,
+    );
+  });
+
+  test("ANSWER-1 an answer is the same live and replayed, and as the finished turn has it", async () => {
+    await answers((plan, part, events) => {
+      const found = partOf(viewOf(plan), addressOf(part));
+      const replayed = eventsOf(plan, part, { isLive: false });
+      const calls = (list: AnswerEvent[]) =>
+        list.flatMap((event) => (event.type === "call" ? [event.call] : []));
+      expect([sentTexts(replayed), calls(replayed)]).toEqual([sentTexts(events), calls(events)]);
+      expect(found?.messages.map(({ content }) => content)).toEqual(sentTexts(events));
+      expect(found?.calls).toEqual(calls(events));
+      expect(found?.status).toBe("completed");
+    });
+  });
+
+  test("ANSWER-2 of an answer that must be one value only the last message is said, and it is never taken back", () => {
+    fc.assert(
+      fc.property(turns, (plan) => {
+        const view = viewOf(plan);
+        for (let part = 0; part < partCount(view); part++) {
+          const events = eventsOf(plan, part, { finalOnly: true });
+          if (events.at(-1)?.type === "failed") expect(plan.isFailed).toBe(true);
+          const found = partOf(view, addressOf(part, true));
+          expect(sentTexts(events)).toEqual(found?.messages.map(({ content }) => content));
+          expect(found?.messages.length).toBeLessThanOrEqual(1);
+        }
+      }),
+      RUNS,
+    );
+  });
+});
+
+describe("chat completions", () => {
+  test("OAI-3, OAI-4 the chunks are the completion, for the official client and for our own decoder", async () => {
+    await answers(async (plan, part, events) => {
+      const address = addressOf(part);
+      const found = partOf(viewOf(plan), address);
+      if (found === null) throw new Error("The answer is there.");
+      const encoder = new ChatChunkEncoder(address, "guide", true);
+      const chunks = [
+        encoder.start(),
+        ...events.flatMap((event) => encoder.push(event)),
+        ...encoder.end(found),
+      ];
+      const whole = chatCompletion(address, "guide", found);
+      const [choice] = whole.choices;
+      expect(chunks.flatMap(({ choices }) => choices[0]?.finish_reason ?? [])).toEqual([
+        choice?.finish_reason,
+      ]);
+
+      const decoder = adapterFor("openai").decoder();
+      const reply = new ReplyAccumulator("openai");
+      for (const chunk of chunks) for (const delta of decoder.push(JSON.stringify(chunk))) reply.add(delta);
+      for (const delta of decoder.push("[DONE]")) reply.add(delta);
+      const outcome = reply.outcome();
+      if (!outcome.ok) throw new Error(outcome.error.message);
+      expect(outcome.reply.text).toBe(choice?.message.content ?? "");
+      expect(outcome.reply.toolCalls).toEqual(
+        found.calls.map(({ operationId, name, input }) => ({
+          id: callId(CONVERSATION, operationId),
+          name,
+          arguments: JSON.parse(JSON.stringify(input)),
+        })),
+      );
+      const read = await ChatCompletionStream.fromReadableStream(lines(chunks)).finalChatCompletion();
+      expect(read.usage).toEqual(whole.usage);
+      expect(read.choices[0]?.message.content ?? "").toBe(choice?.message.content ?? "");
+      expect(read.choices[0]?.message.tool_calls ?? []).toMatchObject(choice?.message.tool_calls ?? []);
+    });
+  });
+});
+
+describe("responses", () => {
+  test("OAI-5, OAI-6 the events lead to the response, for the official client too", async () => {
+    await answers(async (plan, part, events) => {
+      const address = addressOf(part);
+      const found = partOf(viewOf(plan), address);
+      if (found === null) throw new Error("The answer is there.");
+      const encoder = new ResponseEventEncoder(address, "guide");
+      const sent = [
+        ...encoder.start(),
+        ...events.flatMap((event) => encoder.push(event)),
+        ...encoder.end(found),
+      ];
+      expect(sent.map((event) => event.sequence_number)).toEqual(sent.map((_, index) => index));
+      const whole = responseObject(address, "guide", found);
+      const done = sent.flatMap((event) => (event.type === "response.output_item.done" ? [event.item] : []));
+      expect(done).toEqual(whole.output);
+      const added = sent.flatMap((event) =>
+        event.type === "response.output_item.added" ? [event.item.id] : [],
+      );
+      expect(added).toEqual(done.map(({ id }) => id));
+      const read = await ResponseStream.fromReadableStream(lines(sent)).finalResponse();
+      expect(read.output).toMatchObject(whole.output);
+    });
+  });
+
+  test("OAI-1 ids lead back to where they came from, and a key to one conversation", async () => {
+    const digits = fc.stringMatching(/^[0-9A-HJKMNP-TV-Z]{26}$/);
+    fc.assert(
+      fc.property(digits, digits, fc.nat(9999), fc.boolean(), (one, two, part, finalOnly) => {
+        const address = { conversationId: `conv_${one}`, turnId: `turn_${two}`, part, finalOnly };
+        expect(parseResponseId(responseId(address))).toEqual(address);
+        const call = { conversationId: `conv_${one}`, operationId: `op_${two}` };
+        const id = callId(call.conversationId, call.operationId);
+        expect([parseCallId(id), id.length <= 64]).toEqual([call, true]);
+        expect([parseCallId(`${id}0`), parseCallId(id.toLowerCase()), parseResponseId(id)]).toEqual([
+          null,
+          null,
+          null,
+        ]);
+      }),
+      RUNS,
+    );
+    expect(startedAt(`turn_${ulid(1_700_000_000_123)}`)).toBe(1_700_000_000);
+    const ids = await Promise.all(
+      [
+        ["a", "b", "c"],
+        ["a", "b", "d"],
+        ["ab", "", "c"],
+        ["a", "bc", ""],
+      ].map(([tenant = "", subject = "", key = ""]) => conversationOfKey(tenant, subject, key)),
+    );
+    expect(new Set(ids).size).toBe(4);
+    expect(ids[0]).toMatch(/^conv_[0-9A-HJKMNP-TV-Z]{26}$/);
+    expect(await conversationOfKey("a", "b", "c")).toBe(ids[0]);
+  });
+});
+
+describe("UI message streams", () => {
+  const chunksOf = (plan: TurnPlan, isLive: boolean) => {
+    const encoder = new UiMessageEncoder();
+    return framesOf(plan, isLive).flatMap((frame) => encoder.push(frame));
+  };
+
+  async function read(plan: TurnPlan, isLive: boolean): Promise<UIMessage | undefined> {
+    let last: UIMessage | undefined;
+    // SAFETY: the test before holds each of these chunks against the SDK's schema.
+    const chunks = chunksOf(plan, isLive).filter(({ type }) => type !== "error") as UIMessageChunk[];
+    const stream = new ReadableStream<UIMessageChunk>({
+      async start(controller) {
+        for await (const chunk of iterate(chunks)) controller.enqueue(chunk);
+        controller.close();
+      },
+    });
+    for await (const message of readUIMessageStream({ stream, terminateOnError: true })) last = message;
+    return last;
+  }
+
+  test("UISTREAM-1, UISTREAM-2 every chunk fits the SDK's schema, and they come in their order", async () => {
+    await fc.assert(
+      fc.asyncProperty(turns, async (plan) => {
+        const schema = uiMessageChunkSchema();
+        const chunks = chunksOf(plan, true);
+        let depth = 0;
+        let open: string | null = null;
+        for (const chunk of chunks) {
+          expect(await schema.validate?.(chunk)).toMatchObject({ success: true });
+          if (chunk.type === "start-step") depth += 1;
+          if (chunk.type === "finish-step") depth -= 1;
+          if (chunk.type === "reset-step") open = null;
+          if (chunk.type === "text-delta") expect(chunk.id).toBe(open);
+          if (chunk.type === "text-start") {
+            expect(open).toBeNull();
+            open = chunk.id;
+          }
+          if (chunk.type === "text-end") open = null;
+          expect(depth === 0 || depth === 1).toBe(true);
+          if (chunk.type === "finish-step") expect(open).toBeNull();
+        }
+        expect(chunks[0]).toEqual({ type: "start", messageId: TURN });
+        expect(chunks.at(-1)?.type).toBe("finish");
+        expect(chunks.filter(({ type }) => type === "start" || type === "finish")).toHaveLength(2);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("UISTREAM-3 what is shown in the end is the turn, live as replayed", async () => {
+    await fc.assert(
+      fc.asyncProperty(turns, async (plan) => {
+        fc.pre(!plan.isFailed);
+        const [live, replayed] = [await read(plan, true), await read(plan, false)];
+        expect(live?.parts).toEqual(replayed?.parts);
+        const shown = live?.parts.flatMap((part) => (part.type === "text" ? [part.text] : []));
+        expect(shown).toEqual(plan.replies.flatMap(({ text }) => (text === "" ? [] : [text])));
+        const tools = live?.parts.flatMap((part) => (part.type === "dynamic-tool" ? [part.state] : []));
+        expect(tools).toEqual(
+          plan.replies.flatMap(({ calls }) =>
+            calls.map(({ isFailed }) => (isFailed ? "output-error" : "output-available")),
+          ),
+        );
+      }),
+      { numRuns: 60 },
+    );
+  });
+});

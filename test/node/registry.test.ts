@@ -1,0 +1,301 @@
+/** The pure rules of the registry, and its versions on a real database of Node's. */
+import { type Schema, Validator } from "@cfworker/json-schema";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { invokedTool } from "../../src/agents/conversation/planning/tool-target.ts";
+import { D1Definitions } from "../../src/directory/d1-definitions.ts";
+import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
+import { claimsMore, strictest } from "../../src/library/effects.ts";
+import { contentHash } from "../../src/library/hash.ts";
+import { inputSchemaIssues } from "../../src/library/input-schema.ts";
+import { completePersona } from "../../src/library/persona.ts";
+import { CodeRegistry } from "../../src/library/registry.ts";
+import { resolveChain } from "../../src/library/resolve.ts";
+import type { Persona, ToolEffect } from "../../src/library/types.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import type { Json, JsonObject } from "../../src/shared/json.ts";
+import { nodeD1 } from "../support/releases/node-d1.ts";
+
+const text = fc.string({ minLength: 1, maxLength: 8 });
+const personas = fc
+  .record(
+    {
+      name: text,
+      description: text,
+      identity: fc.record({ systemPrompt: text, instructions: fc.array(text, { maxLength: 3 }) }),
+      memory: fc.record({ recentTurnsLimit: fc.integer({ min: 1, max: 9 }) }),
+    },
+    { requiredKeys: ["identity"] },
+  )
+  .map((persona): Persona => persona);
+
+/** The same value with its keys in another order at every level. */
+function reversed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(reversed);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .map(([key, member]) => [key, reversed(member)])
+      .reverse(),
+  );
+}
+
+describe("content hashes", () => {
+  test("HASH-1 are equal exactly where the content is, whatever the order of its keys", async () => {
+    await fc.assert(
+      fc.asyncProperty(personas, personas, async (one, other) => {
+        // SAFETY: the same members in another order.
+        expect(await contentHash(reversed(one) as Persona)).toBe(await contentHash(one));
+        const equal = JSON.stringify(reversed(one)) === JSON.stringify(reversed(other));
+        if (!equal && Object.keys(one).length === Object.keys(other).length)
+          expect(await contentHash(other)).not.toBe(await contentHash(one));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test("HASH-1 PERSONA-1 name and description count, defaults that are written out do not", async () => {
+    const persona: Persona = { identity: { systemPrompt: "Hi." } };
+    const hash = async (one: Persona) => contentHash(completePersona(one));
+    expect(await hash({ ...persona, description: "Says hello." })).not.toBe(await hash(persona));
+    const written = { ...persona, memory: { recentTurnsLimit: 20 }, tools: { constraints: {} } };
+    expect(await hash(written)).toBe(await hash(persona));
+  });
+});
+
+describe("versions", () => {
+  test("DEFS-1 DEFS-2 DEFS-3 are numbered in the order in which contents first came, tenant by tenant", async () => {
+    const write = fc.record({
+      tenant: fc.constantFrom("one", "two"),
+      id: fc.constantFrom("a", "b"),
+      content: fc.integer({ min: 0, max: 4 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(write, { maxLength: 25 }), async (writes) => {
+        const database = new NodeSqlDatabase();
+        const store = new D1Definitions(nodeD1(database));
+        const seen = new Map<string, number[]>();
+        for (const [now, { tenant, id, content }] of writes.entries()) {
+          const key = { tenant, library: "own", kind: "persona" as const, id };
+          const definition = { identity: { systemPrompt: `${content}` } };
+          const hash = await contentHash(definition);
+          const added = await store.add(key, { definition, hash, owner: tenant, overrides: false, now });
+          const contents = seen.get(`${tenant} ${id}`) ?? [];
+          expect(added.created).toBe(!contents.includes(content));
+          if (added.created) contents.push(content);
+          seen.set(`${tenant} ${id}`, contents);
+          expect(added.stored.version).toBe(contents.indexOf(content) + 1);
+        }
+        for (const [name, contents] of seen) {
+          const [tenant = "", id = ""] = name.split(" ");
+          const key = { tenant, library: "own", kind: "persona" as const, id };
+          const { items } = await store.versions(key);
+          expect(items.map(({ definition }) => Number(definition.identity.systemPrompt))).toEqual(contents);
+          expect((await store.find(key))?.version).toBe(contents.length);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
+
+describe("effects", () => {
+  const order: ToolEffect[] = ["pure", "idempotent", "once"];
+
+  test("AUTHOR-2 REG-6 each allows what the next does, and not the other way round", () => {
+    for (const [i, one] of order.entries()) {
+      for (const [j, other] of order.entries()) {
+        expect(claimsMore(one, other)).toBe(i < j);
+        expect(strictest(one, other)).toBe(order[Math.max(i, j)]);
+      }
+    }
+  });
+});
+
+describe("posted input schemas", () => {
+  test("what zod writes is taken", () => {
+    const nested: z.ZodType = z.lazy(() => z.object({ next: nested.optional() }));
+    for (const input of [
+      z.object({}),
+      z.object({
+        a: z.int().min(1).describe("A"),
+        b: z
+          .array(z.enum(["x", "y"]))
+          .max(3)
+          .optional(),
+      }),
+      z.object({ c: z.union([z.string().regex(/^a+$/), z.null()]), d: z.record(z.string(), z.number()) }),
+      z.strictObject({ e: z.tuple([z.string(), z.boolean()]), f: z.iso.date(), g: z.literal([1, "2"]) }),
+      z.object({ list: nested }),
+    ]) {
+      const schema = z.toJSONSchema(input, { io: "input" });
+      // SAFETY: JSON Schema is JSON.
+      expect(inputSchemaIssues(schema as unknown as JsonObject), JSON.stringify(schema)).toEqual([]);
+    }
+  });
+
+  test("of any form is refused with places, or checks any input without an accident", () => {
+    const keyword = fc.constantFrom(
+      ...["type", "enum", "const", "required", "properties", "patternProperties", "items", "allOf", "anyOf"],
+      ...[
+        "not",
+        "if",
+        "then",
+        "$ref",
+        "$defs",
+        "pattern",
+        "minimum",
+        "maxLength",
+        "uniqueItems",
+        "prefixItems",
+      ],
+      ...[
+        "contains",
+        "multipleOf",
+        "format",
+        "dependentRequired",
+        "additionalProperties",
+        "propertyNames",
+        "title",
+      ],
+      ...["dependentSchemas", "dependencies", "additionalItems", "id", "$id", "nullable", "__proto__"],
+    );
+    const { schema } = fc.letrec<{ schema: Json; value: Json }>((tie) => ({
+      schema: fc.oneof(
+        { maxDepth: 4 },
+        fc.boolean(),
+        fc.dictionary(keyword, tie("value"), { maxKeys: 4 }),
+      ) as fc.Arbitrary<Json>,
+      value: fc.oneof(
+        { maxDepth: 4 },
+        tie("schema"),
+        fc.constantFrom<Json>(
+          "object",
+          "string",
+          "(",
+          "^a",
+          "#",
+          "#/$defs/a",
+          "#/properties/a",
+          -1,
+          2,
+          true,
+          null,
+        ),
+        fc.array(tie("schema"), { maxLength: 2 }),
+        fc.array(fc.constantFrom("a", "b", "object"), { maxLength: 2 }),
+        fc.dictionary(fc.constantFrom("a", "b", "^a", "("), tie("schema"), { maxKeys: 2 }),
+      ) as fc.Arbitrary<Json>,
+    }));
+    const inputs: Json[] = [{}, { a: 1, b: "aa" }, { a: { a: [1, "a", null] }, b: [] }, { "^a": true }];
+    let taken = 0;
+    fc.assert(
+      fc.property(schema, (one) => {
+        const whole: JsonObject = {
+          ...(typeof one === "object" && !Array.isArray(one) ? one : {}),
+          type: "object",
+        };
+        const issues = inputSchemaIssues(whole, "/inputSchema");
+        for (const { path, message } of issues) {
+          expect(path).toMatch(/^\/inputSchema/);
+          expect(message).not.toBe("");
+        }
+        if (issues.length > 0) return;
+        taken += 1;
+        // SAFETY: it has been taken as one.
+        const validator = new Validator(structuredClone(whole) as Schema, "2020-12", false);
+        for (const input of inputs) {
+          try {
+            validator.validate(input);
+          } catch (error) {
+            // A schema may lead back to itself below its top; only an input that goes there finds out.
+            expect(error).toBeInstanceOf(RangeError);
+          }
+        }
+      }),
+      { numRuns: 200 },
+    );
+    expect(taken).toBeGreaterThan(5);
+  });
+});
+
+describe("model profiles that stand in", () => {
+  const profile = (fallbacks: string[]) => ({ provider: "offline" as const, modelId: "m", fallbacks });
+  const registryOf = (graph: readonly string[][]) =>
+    new CodeRegistry([
+      defineLibrary("models", {
+        modelProfiles: graph.map((fallbacks, n) => defineModelProfile(`p${n}`, profile(fallbacks))),
+      }),
+    ]);
+  const fallbacksOf = async (registry: CodeRegistry, modelProfileId: string) => {
+    const persona = { identity: { systemPrompt: "Hi.", modelProfileId } };
+    const chain = await resolveChain(registry, persona, { provider: "offline", modelId: "offline-1" });
+    return (chain.fallbacks ?? []).map(({ id }) => id);
+  };
+
+  test("CHAIN-3 each is followed by those that stand in for it", async () => {
+    const registry = registryOf([["p1", "p2"], ["p3", "p0"], ["p1"], []]);
+    expect(await fallbacksOf(registry, "models/p0")).toEqual(["p1", "p3", "p2"]);
+    expect(await fallbacksOf(registry, "models/p2")).toEqual(["p1", "p3", "p0"]);
+    expect(await fallbacksOf(registry, "models/p3")).toEqual([]);
+  });
+
+  test("CHAIN-3 none is there twice, nor the profile itself; more than five are refused", async () => {
+    const graphs = fc.array(
+      fc.array(fc.integer({ min: 0, max: 7 }), { maxLength: 3 }).map((ids) => ids.map((n) => `p${n}`)),
+      { minLength: 8, maxLength: 8 },
+    );
+    await fc.assert(
+      fc.asyncProperty(graphs, async (graph) => {
+        const reachable = new Set(["p0"]);
+        for (const id of reachable) for (const next of graph[Number(id.slice(1))] ?? []) reachable.add(next);
+        reachable.delete("p0");
+        const found = fallbacksOf(registryOf(graph), "models/p0");
+        if (reachable.size > 5) await expect(found).rejects.toMatchObject({ code: "INVALID_INPUT" });
+        else expect((await found).toSorted()).toEqual([...reachable].toSorted());
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test("one that there is not is NOT_FOUND, by name, or stops the deployment where it is of the same library", async () => {
+    const elsewhere = registryOf([["other/absent"]]);
+    await expect(fallbacksOf(elsewhere, "models/p0")).rejects.toMatchObject({
+      code: "NOT_FOUND",
+      message: expect.stringContaining('"other"'),
+    });
+    expect(() => registryOf([["absent"]])).toThrow(/"p0".*model profile "absent".*It has: p0/);
+  });
+});
+
+describe("what is deployed", () => {
+  test("a definition that is too large for the registry stops the deployment", () => {
+    const instructions = Array.from({ length: 11 }, () => "é".repeat(25_000));
+    const identity = { systemPrompt: "Hi.", instructions };
+    expect(() => definePersona("large", { identity })).toThrow(/"large" has \d+ bytes.*524288/);
+  });
+
+  test("a tool by API runs its task, any other itself", async () => {
+    const greet = defineTool({
+      name: "greet",
+      description: "Greets.",
+      input: z.object({}),
+      execute: () => null,
+    });
+    const tool = { library: "own", id: "hello", version: 3, hash: "", definition: greet.definition };
+    const chain = await resolveChain(
+      new CodeRegistry([]),
+      { identity: { systemPrompt: "Hi." } },
+      { provider: "offline", modelId: "offline-1" },
+    );
+    const call = { library: "own", id: "hello", version: 3 };
+    expect(invokedTool({ ...chain, tools: [tool] }, call)).toEqual(call);
+    const posted = { ...tool, definition: { ...tool.definition, task: "demo/greet" } };
+    expect(invokedTool({ ...chain, tools: [posted] }, call)).toEqual({
+      library: "demo",
+      id: "greet",
+      version: 0,
+    });
+  });
+});

@@ -1,0 +1,355 @@
+/** The rules of resilience, whatever happens: pauses, breakers and lines. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type FailedAttempt, nextStep } from "../../src/adapters/resilience/backoff.ts";
+import {
+  admit,
+  type BreakerSettings,
+  type BreakerState,
+  CLOSED,
+  judge,
+  type Verdict,
+} from "../../src/adapters/resilience/breaker.ts";
+import { HostGuards, hostKey } from "../../src/adapters/resilience/host-guards.ts";
+import { ConcurrencyLimiter, GONE_AFTER_MS, type Slot } from "../../src/adapters/resilience/limiter.ts";
+import { completeResilience, deadlineOf } from "../../src/adapters/resilience/profile.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+
+const RUNS = { numRuns: 150 };
+const span = fc.nat(200_000);
+const optionalSpan = fc.option(span, { nil: undefined });
+
+describe("pauses", () => {
+  const failedAttempt: fc.Arbitrary<FailedAttempt> = fc
+    .record({
+      base: fc.nat(10_000),
+      max: span,
+      jitter: fc.tuple(
+        fc.double({ min: 0, max: 2, noNaN: true }),
+        fc.double({ min: 0, max: 2, noNaN: true }),
+      ),
+      failed: fc.integer({ min: 1, max: 20 }),
+      maxAttempts: fc.integer({ min: 1, max: 20 }),
+      suggested: optionalSpan,
+      asked: optionalSpan,
+      retryable: fc.boolean(),
+      hasFallback: fc.boolean(),
+      category: fc.constantFrom("transient", "validation", "rate_limit", "auth"),
+      left: fc.integer({ min: -10, max: 300_000 }),
+      random: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+    })
+    .map(({ base, max, jitter, failed, suggested, asked, left, random, ...given }) => ({
+      profile: completeResilience({
+        maxAttempts: given.maxAttempts,
+        baseBackoffMs: base,
+        maxBackoffMs: max,
+        jitterFactorRange: [Math.min(...jitter), Math.max(...jitter)],
+      }),
+      error: {
+        category: given.category,
+        retryable: given.retryable,
+        ...(suggested === undefined ? {} : { suggestedBackoffMs: suggested }),
+        ...(asked === undefined ? {} : { retryAfterMs: asked }),
+      },
+      failed,
+      hasFallback: given.hasFallback,
+      now: 1_000_000,
+      deadline: 1_000_000 + left,
+      random,
+    }));
+
+  test("RESIL-1 RESIL-2 RESIL-3 a pause is the right one, in its bounds, and ends before the deadline", () => {
+    fc.assert(
+      fc.property(failedAttempt, (attempt) => {
+        const { profile, error, failed, now, deadline, random } = attempt;
+        const step = nextStep(attempt);
+        if (step.type === "fall-back")
+          expect(attempt.hasFallback && error.category !== "validation").toBe(true);
+        if (step.type === "give-up" && now < deadline) {
+          expect(attempt.hasFallback && error.category !== "validation").toBe(false);
+        }
+        if (step.type !== "retry") return;
+        expect(error.retryable && failed < profile.maxAttempts).toBe(true);
+        expect(now + step.delayMs).toBeLessThan(deadline);
+        expect(step.delayMs).toBeGreaterThanOrEqual(0);
+        const asked = error.suggestedBackoffMs ?? error.retryAfterMs;
+        const [from, to] = profile.jitterFactorRange;
+        const own = profile.baseBackoffMs * 2 ** (failed - 1) * (from + (to - from) * random);
+        expect(step.delayMs).toBeCloseTo(Math.min(profile.maxBackoffMs, asked ?? own), 3);
+        if (attempt.hasFallback && error.category !== "validation") {
+          expect(step.delayMs).toBeLessThanOrEqual(own);
+        }
+      }),
+      RUNS,
+    );
+  });
+
+  test("the spec's numbers hold where nothing is said, and the earliest bound is the deadline", () => {
+    const profile = completeResilience();
+    expect(profile).toEqual({
+      maxAttempts: 1,
+      retryEnabled: true,
+      perAttemptTimeoutMs: 30_000,
+      overallTimeoutMs: 90_000,
+      baseBackoffMs: 250,
+      maxBackoffMs: 60_000,
+      jitterFactorRange: [0.8, 1.2],
+    });
+    expect(deadlineOf(profile, 1_000)).toBe(91_000);
+    expect(deadlineOf({ ...profile, maxEndToEndLatencyMs: 5 }, 1_000)).toBe(1_005);
+    expect(deadlineOf({ ...profile, maxEndToEndLatencyMs: 5 }, 1_000, 1_002)).toBe(1_002);
+  });
+});
+
+describe("a breaker", () => {
+  const settings: BreakerSettings = { failures: 3, windowMs: 1_000, coolDownMs: 500 };
+  const verdict = fc.oneof(
+    { weight: 5, arbitrary: fc.constant<Verdict>("failed") },
+    { weight: 2, arbitrary: fc.constantFrom<Verdict>("alive", "unknown") },
+  );
+  /** An attempt begins, an attempt ends (one of those under way), time passes or jumps. */
+  const step = fc.oneof(
+    { weight: 5, arbitrary: fc.constant({ type: "begin" } as const) },
+    { weight: 5, arbitrary: fc.record({ type: fc.constant("end" as const), which: fc.nat(5), verdict }) },
+    { weight: 3, arbitrary: fc.record({ type: fc.constant("pass" as const), milliseconds: fc.nat(400) }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        type: fc.constant("jump" as const),
+        milliseconds: fc.integer({ min: -3_000, max: 3_000 }),
+      }),
+    },
+  );
+  const steps = fc.array(step, { minLength: 20, maxLength: 80 });
+
+  test("BREAKER-1 BREAKER-2 BREAKER-3 BREAKER-4 whatever happens", () => {
+    fc.assert(
+      fc.property(steps, (actions) => {
+        let state: BreakerState = CLOSED;
+        let now = 1_000_000;
+        let jumped = false;
+        const running: boolean[] = [];
+        const probes: number[] = [];
+        /** Failures since the last success, as an observer counts them. */
+        let row: number[] = [];
+        for (const action of actions) {
+          const before: BreakerState = state;
+          switch (action.type) {
+            case "pass":
+              now += action.milliseconds;
+              break;
+            case "jump":
+              now += action.milliseconds;
+              jumped ||= action.milliseconds < 0;
+              break;
+            case "begin": {
+              const admission = admit(state, settings, now);
+              state = admission.state;
+              if (admission.admitted) {
+                running.push(admission.isProbe);
+                expect(admission.isProbe).toBe(before.phase !== "closed");
+                const last = probes.at(-1);
+                if (admission.isProbe && before.phase === "half-open" && last !== undefined && !jumped) {
+                  expect(now - last).toBeGreaterThanOrEqual(settings.coolDownMs);
+                }
+                if (admission.isProbe) probes.push(now);
+              } else {
+                expect(before.phase).not.toBe("closed");
+                expect(admission.retryAfterMs).toBeGreaterThan(0);
+                expect(admission.retryAfterMs).toBeLessThanOrEqual(settings.coolDownMs);
+                expect(admit(state, settings, now + admission.retryAfterMs).admitted).toBe(true);
+              }
+              break;
+            }
+            case "end": {
+              const isProbe = running.splice(action.which % Math.max(1, running.length), 1)[0];
+              if (isProbe === undefined) break;
+              state = judge(state, { isProbe, verdict: action.verdict }, settings, now);
+              if (before.phase === "open") expect(state).toBe(before);
+              if (before.phase === "half-open" && !isProbe) expect(state).toBe(before);
+              if (before.phase === "half-open" && isProbe) {
+                expect(state.phase).toBe(action.verdict === "alive" ? "closed" : "open");
+              }
+              if (before.phase === "closed") {
+                if (action.verdict === "alive") row = [];
+                if (action.verdict === "failed") {
+                  row = [...row.filter((at) => at > now - settings.windowMs), now];
+                }
+                expect(state.phase).toBe(row.length >= settings.failures ? "open" : "closed");
+              }
+              if (state.phase === "closed" && before.phase !== "closed") row = [];
+              break;
+            }
+            default:
+              action satisfies never;
+          }
+        }
+      }),
+      RUNS,
+    );
+  });
+
+  /** The breaker after attempts that end with these verdicts at these times, all admitted at once. */
+  const afterEnds = (...ends: [at: number, verdict: Verdict][]) =>
+    ends.reduce<BreakerState>(
+      (state, [at, verdict]) => judge(state, { isProbe: false, verdict }, settings, at),
+      CLOSED,
+    );
+
+  test("BREAKER-1 failures count within the window, and since the last success", () => {
+    expect(afterEnds([0, "failed"], [500, "failed"], [999, "failed"])).toEqual({
+      phase: "open",
+      until: 1_499,
+    });
+    expect(afterEnds([0, "failed"], [500, "failed"], [1_000, "failed"]).phase).toBe("closed");
+    expect(afterEnds([0, "failed"], [1, "failed"], [2, "alive"], [3, "failed"]).phase).toBe("closed");
+    expect(afterEnds([0, "failed"], [1, "failed"], [2, "unknown"], [3, "failed"]).phase).toBe("open");
+  });
+
+  test("BREAKER-2 a clock that jumps back prolongs nothing", () => {
+    const open: BreakerState = { phase: "open", until: 1_000_000 };
+    expect(admit(open, settings, 0)).toMatchObject({ admitted: false, retryAfterMs: 500 });
+  });
+
+  test("BREAKER-3 BREAKER-4 only the probe decides", () => {
+    const probing = admit({ phase: "open", until: 100 }, settings, 100).state;
+    for (const verdict of ["alive", "failed", "unknown"] as const) {
+      expect(judge(probing, { isProbe: false, verdict }, settings, 110)).toBe(probing);
+    }
+    expect(judge(probing, { isProbe: true, verdict: "alive" }, settings, 110)).toBe(CLOSED);
+    const failed = judge(probing, { isProbe: true, verdict: "failed" }, settings, 110);
+    expect(admit(failed, settings, 609)).toMatchObject({ admitted: false, retryAfterMs: 1 });
+    const unknown = judge(probing, { isProbe: true, verdict: "unknown" }, settings, 110);
+    expect(admit(unknown, settings, 110)).toMatchObject({ admitted: true, isProbe: true });
+  });
+
+  test("BREAKER-3 a probe that is never heard of is given up", () => {
+    const open: BreakerState = { phase: "open", until: 100 };
+    const probe = admit(open, settings, 100);
+    expect(probe).toMatchObject({ admitted: true, isProbe: true });
+    expect(admit(probe.state, settings, 599)).toMatchObject({ admitted: false, retryAfterMs: 1 });
+    expect(admit(probe.state, settings, 600)).toMatchObject({ admitted: true, isProbe: true });
+  });
+
+  test("BREAKER-5 hosts are told apart, and forgotten", async () => {
+    const profile = (host: string) =>
+      ({ provider: "openai", modelId: "m", baseUrl: `https://${host}/v1` }) as const;
+    expect(hostKey(profile("one"))).not.toBe(hostKey(profile("two")));
+    expect(hostKey({ provider: "openai" })).toBe(hostKey(profile("api.openai.com")));
+    expect(hostKey({ provider: "workers-ai" })).toBe("workers-ai");
+    const guards = new HostGuards(new VirtualClock(), { breaker: { failures: 1 } });
+    const { signal } = new AbortController();
+    const fail = async (host: string) => (await guards.enter(profile(host), 1, signal)).leave("failed");
+    await fail("first");
+    await expect(guards.enter(profile("first"), 1, signal)).rejects.toThrowError(/in a row/);
+    for (let n = 0; n < 1_000; n++) await fail(`host-${n}`);
+    await expect(guards.enter(profile("first"), 1, signal)).resolves.toBeDefined();
+    await expect(guards.enter(profile("host-999"), 1, signal)).rejects.toThrowError(/in a row/);
+  });
+});
+
+describe("a line of calls", () => {
+  const which = fc.nat(9);
+  const step = fc.oneof(
+    { weight: 4, arbitrary: fc.constant({ type: "ask" } as const) },
+    { weight: 3, arbitrary: fc.record({ type: fc.constant("release" as const), which }) },
+    { weight: 2, arbitrary: fc.record({ type: fc.constant("leave" as const), which }) },
+    { weight: 1, arbitrary: fc.record({ type: fc.constant("again" as const), which }) },
+  );
+  const steps = fc.array(fc.tuple(step, fc.boolean()), { minLength: 10, maxLength: 60 });
+  const limits = fc.record({ concurrent: fc.integer({ min: 1, max: 3 }), queued: fc.nat(4) });
+
+  test("LIMITER-1 LIMITER-2 LIMITER-4 never above the limit, in order, and no slot is lost", () => {
+    fc.assert(
+      fc.property(limits, steps, (limit, actions) => {
+        const limiter = new ConcurrencyLimiter(limit, () => 0);
+        const holders: Slot[] = [];
+        const spent: Slot[] = [];
+        let waiting: Slot[] = [];
+        for (const [action, asksBackwards] of actions) {
+          switch (action.type) {
+            case "ask": {
+              const isFull = holders.length >= limit.concurrent && waiting.length >= limit.queued;
+              if (isFull) expect(() => limiter.ask(1_000)).toThrowError(/wait already/);
+              else waiting.push(limiter.ask(1_000));
+              break;
+            }
+            case "release": {
+              const [holder] = holders.splice(action.which % Math.max(1, holders.length), 1);
+              holder?.release();
+              if (holder !== undefined) spent.push(holder);
+              break;
+            }
+            case "leave": {
+              const [leaver] = waiting.splice(action.which % Math.max(1, waiting.length), 1);
+              leaver?.release();
+              break;
+            }
+            case "again": {
+              const former = spent[action.which % Math.max(1, spent.length)];
+              former?.release();
+              expect(former?.take() ?? false).toBe(false);
+              break;
+            }
+            default:
+              action satisfies never;
+          }
+          // Everybody who waits asks; in whatever order, the slots go to those who came first.
+          const free = limit.concurrent - holders.length;
+          const taken = asksBackwards
+            ? new Set(waiting.toReversed().filter((slot) => slot.take()))
+            : new Set(waiting.filter((slot) => slot.take()));
+          expect([...taken].sort(byPlace(waiting))).toEqual(waiting.slice(0, Math.max(0, free)));
+          holders.push(...taken);
+          waiting = waiting.filter((slot) => !taken.has(slot));
+          expect(holders.length).toBeLessThanOrEqual(limit.concurrent);
+        }
+        for (const slot of [...waiting, ...holders]) slot.release();
+        expect(limiter.isIdle).toBe(true);
+      }),
+      RUNS,
+    );
+  });
+
+  const byPlace = (line: readonly Slot[]) => (one: Slot, other: Slot) =>
+    line.indexOf(one) - line.indexOf(other);
+
+  test("LIMITER-3 a slot whose holder is gone comes back when its lease is over, and the line goes on", () => {
+    let now = 0;
+    const limiter = new ConcurrencyLimiter({ concurrent: 1, queued: 5 }, () => now);
+    const lost = limiter.ask(GONE_AFTER_MS * 2);
+    const gone = limiter.ask(1_000);
+    const waiting = limiter.ask(1_000);
+    now = GONE_AFTER_MS - 1;
+    expect(waiting.take()).toBe(false);
+    now = GONE_AFTER_MS * 2 - 2;
+    expect(waiting.take()).toBe(false);
+    now = GONE_AFTER_MS * 2;
+    expect(waiting.take()).toBe(true);
+    lost.release();
+    expect(gone.take()).toBe(false);
+    waiting.release();
+    expect(gone.take()).toBe(true);
+    gone.release();
+    expect(limiter.isIdle).toBe(true);
+  });
+
+  test("LIMITER-2 an abort leaves the line", async () => {
+    const clock = new VirtualClock();
+    const guards = new HostGuards(clock, { concurrency: { concurrent: 1, queued: 1 } });
+    const profile = { provider: "openai", modelId: "m" } as const;
+    const { signal } = new AbortController();
+    const controller = new AbortController();
+    const pass = await guards.enter(profile, 60_000, signal);
+    const reason = new Error("gone");
+    const leaving = guards.enter(profile, 60_000, controller.signal);
+    controller.abort(reason);
+    await expect(leaving).rejects.toBe(reason);
+    const next = guards.enter(profile, 60_000, signal);
+    pass.leave("alive");
+    pass.leave("alive");
+    await clock.runNext();
+    (await next).leave("alive");
+    expect(clock.pending).toBe(0);
+  });
+});

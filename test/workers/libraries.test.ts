@@ -1,0 +1,780 @@
+/** Libraries: definitions by API and by code, their versions, and what conversations make of them. */
+import { env } from "cloudflare:workers";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { z } from "zod";
+import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
+import type { ModelProfile } from "../../src/adapters/types.ts";
+import type { AgentApi } from "../../src/agents/agent/api.ts";
+import { D1Definitions } from "../../src/directory/d1-definitions.ts";
+import { MAX_VERSIONS } from "../../src/directory/definition-statements.ts";
+import { migrate } from "../../src/directory/migrate.ts";
+import { Catalogue } from "../../src/library/catalogue.ts";
+import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
+import { contentHash } from "../../src/library/hash.ts";
+import { PublishedCode } from "../../src/library/published-code.ts";
+import { CodeRegistry } from "../../src/library/registry.ts";
+import { resolveChain } from "../../src/library/resolve.ts";
+import type { ToolDefinition, ToolEffect } from "../../src/library/types.ts";
+import { VersionedRegistry } from "../../src/library/versioned-registry.ts";
+import { unwrap } from "../../src/shared/errors.ts";
+import type { Principal } from "../../src/shared/principal.ts";
+import { ADMIN, type Answer, expectProblem, get, MEMBER, post, send } from "./http-client.ts";
+import { testLibrary } from "./library.ts";
+import { createAgent, createConversation, type TestConversation } from "./world.ts";
+
+/** The tenant that `world.ts` lives in. */
+const AUTHOR: Principal = { subject: "ann", tenant: "test", roles: ["author"] };
+const inTenant = (tenant: string, roles: Principal["roles"] = ["author"], subject = "ann"): Principal => ({
+  subject,
+  tenant,
+  roles,
+});
+
+const guide = (systemPrompt: string, more: object = {}) => ({
+  id: "guide",
+  identity: { systemPrompt, modelProfileId: "test/scripted" },
+  ...more,
+});
+const scripted = (modelId: string): ModelProfile => ({
+  provider: "openai",
+  modelId,
+  baseUrl: env.PROVIDER_URL,
+});
+
+/** Adds a version; the answer is checked to be one. */
+async function add(path: string, body: object, principal = AUTHOR): Promise<Answer> {
+  const answer = await post(`/api/libraries/${path}`, body, principal);
+  expect([200, 201], JSON.stringify(answer.body)).toContain(answer.status);
+  return answer;
+}
+
+/** What the provider got for the next turn of a conversation. */
+async function nextRequest(conversation: TestConversation) {
+  const { play, turnId } = await conversation.play({ replies: [[{ text: "Yes." }]] });
+  await conversation.ended(turnId);
+  const [first] = await play.requests(1);
+  if (first === undefined) throw new Error("The provider was not asked.");
+  const { model, messages } = first.body;
+  return { model, system: messages[0]?.content };
+}
+
+describe("versions", () => {
+  test("F12 new content is the next version, and equal content has the version it had, whatever its order", async () => {
+    const path = "/api/libraries/shop/personas";
+    const first = await add("shop/personas", guide("One."));
+    expect(first).toMatchObject({
+      status: 201,
+      body: {
+        library: "shop",
+        id: "guide",
+        version: 1,
+        owner: "ann",
+        hash: expect.stringMatching(/^\w{64}$/),
+      },
+    });
+    expect(first.headers.get("location")).toBe(`${path}/guide/versions/1`);
+    const second = await add("shop/personas", guide("Two.", { description: "Newer." }));
+    expect(second).toMatchObject({ status: 201, body: { version: 2 } });
+    const { id, ...rest } = guide("Two.", { description: "Newer." });
+    const reordered = Object.fromEntries(Object.entries({ id, ...rest }).reverse());
+    expect(await add("shop/personas", reordered)).toMatchObject({ status: 200, body: second.body });
+    // Writing a default out is no change, a description is one.
+    const complete = guide("One.", {
+      memory: { recentTurnsLimit: 20 },
+      tools: { constraints: { maxMovesPerTurn: 16 } },
+    });
+    expect(await add("shop/personas", complete)).toMatchObject({ status: 200, body: first.body });
+    expect((await add("shop/personas", guide("One.", { description: "!" }))).body.version).toBe(3);
+    expect((await get(`${path}/guide/versions/1`, AUTHOR)).body).toEqual(first.body);
+  });
+
+  test("F12 latest is the highest number, not the first, the last in the alphabet or the last that was asked for", async () => {
+    for (let n = 1; n <= 11; n++) await add("numbers/personas", guide(`Number ${n}.`));
+    await add("numbers/personas", guide("Number 3."));
+    const path = "/api/libraries/numbers/personas/guide";
+    expect((await get(path, AUTHOR)).body.version).toBe(11);
+    const { body } = await get(path.replace("/guide", ""), AUTHOR);
+    expect(body).toMatchObject({ personas: [{ version: 11 }] });
+    const chain = await registryOf("test").persona({ library: "numbers", id: "guide" });
+    expect(chain).toMatchObject({ version: 11, definition: { identity: { systemPrompt: "Number 11." } } });
+    const pinned = await registryOf("test").persona({ library: "numbers", id: "guide", version: 9 });
+    expect(pinned).toMatchObject({ version: 9, definition: { identity: { systemPrompt: "Number 9." } } });
+    expect(await get(`${path}/versions/12`, AUTHOR)).toMatchObject({ status: 404 });
+  });
+
+  test("F12 a later version reaches new conversations only; running ones go on with theirs, after an eviction too", async () => {
+    await add("desk/personas", guide("First."));
+    const [latest, pinned] = [await createAgent("desk/guide"), await createAgent("desk/guide@1")];
+    const before = await createConversation(latest);
+    expect((await nextRequest(before)).system).toBe("First.");
+    await add("desk/personas", guide("Second."));
+    expect((await nextRequest(await createConversation(latest))).system).toBe("Second.");
+    expect((await nextRequest(await createConversation(pinned))).system).toBe("First.");
+    expect((await nextRequest(before)).system).toBe("First.");
+    await before.evict();
+    expect((await nextRequest(before)).system).toBe("First.");
+  });
+
+  test("A4 changing a model profile alters a new conversation's request without touching the persona", async () => {
+    await add("models/model-profiles", { id: "fast", ...scripted("small") });
+    const persona = await add("models/personas", {
+      id: "clerk",
+      identity: { systemPrompt: "You are a clerk.", modelProfileId: "fast" },
+    });
+    const agent = await createAgent("models/clerk");
+    const before = await createConversation(agent);
+    expect(await nextRequest(before)).toEqual({ model: "small", system: "You are a clerk." });
+    const changed = await add("models/model-profiles", { id: "fast", ...scripted("large") });
+    expect(changed.body.version).toBe(2);
+    const after = await createConversation(agent);
+    expect(await nextRequest(after)).toEqual({ model: "large", system: "You are a clerk." });
+    await before.evict();
+    expect(await nextRequest(before)).toEqual({ model: "small", system: "You are a clerk." });
+    expect((await get("/api/libraries/models/personas/clerk", AUTHOR)).body).toEqual(persona.body);
+  });
+
+  test("DEFS-1 DEFS-2 writers at once get numbers without a gap, and equal content one", async () => {
+    const write = (n: number) => post("/api/libraries/race/personas", guide(`Writer ${n}.`), AUTHOR);
+    const answers = await Promise.all([0, 1, 2, 3, 4, 5, 0, 1, 2, 0].map(write));
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(6);
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(4);
+    const versions = answers.map(({ body }) => body.version);
+    expect([...new Set(versions)].toSorted()).toEqual([1, 2, 3, 4, 5, 6]);
+    expect([versions[6], versions[7], versions[8], versions[9]]).toEqual([
+      versions[0],
+      versions[1],
+      versions[2],
+      versions[0],
+    ]);
+  });
+
+  test("a definition has so many versions and no more", async () => {
+    const store = new D1Definitions(database());
+    const key = { tenant: "many", library: "full", kind: "persona" as const, id: "guide" };
+    const definition = { identity: { systemPrompt: "One more." } };
+    const version = (hash: string) => ({ definition, hash, owner: "ann", overrides: false, now: 1 });
+    await store.add(key, version("first"));
+    await database()
+      .prepare("UPDATE definitions SET version = ?1 WHERE tenant = 'many' AND library = 'full'")
+      .bind(MAX_VERSIONS)
+      .run();
+    await expect(store.add(key, version("second"))).rejects.toMatchObject({ code: "CONFLICT" });
+    expect(await store.add(key, version("first"))).toMatchObject({ created: false });
+  });
+});
+
+describe("tools by API", () => {
+  const twice = {
+    id: "twice",
+    name: "twice",
+    description: "Doubles a small number.",
+    task: "test/double",
+    inputSchema: {
+      type: "object",
+      properties: { n: { type: "integer", maximum: 9 } },
+      required: ["n"],
+      additionalProperties: false,
+    },
+  };
+
+  test("A6 A7 run the code of the deployed tool, on input that the posted schema accepts", async () => {
+    const added = await add("math/tools", twice);
+    expect(added.body.definition).toMatchObject({ effect: "pure", timeoutMs: 60_000, task: "test/double" });
+    await add("math/personas", guide("Count.", { tools: { toolIds: ["twice"] } }));
+    const conversation = await createConversation(await createAgent("math/guide"));
+    const { play, turnId } = await conversation.play({
+      replies: [
+        [
+          { call: "twice", input: { n: 4 } },
+          { call: "twice", input: { n: 40 } },
+        ],
+        [{ text: "Done." }],
+      ],
+    });
+    const { moves } = await conversation.ended(turnId);
+    expect(moves.map(({ toolCall, toolResult }) => [toolCall?.toolId, toolResult])).toMatchObject([
+      ["math/twice", { success: true, result: { doubled: 8 } }],
+      ["math/twice", { success: false, error: { code: "INVALID_INPUT" } }],
+      [undefined, undefined],
+    ]);
+    const [request] = await play.requests(1);
+    expect(request?.body.tools).toMatchObject([
+      { function: { name: "twice", description: "Doubles a small number." } },
+    ]);
+  });
+
+  test("code that is gone answers NOT_FOUND, and the turn goes on", async () => {
+    await keepTool("ghost", "spook", {
+      name: "spook",
+      description: "Was there once.",
+      inputSchema: { type: "object" },
+      effect: "pure",
+      timeoutMs: 1_000,
+      task: "test/gone",
+    });
+    await add("ghost/personas", guide("Boo.", { tools: { toolIds: ["spook"] } }), {
+      ...AUTHOR,
+      roles: ["admin"],
+    });
+    const conversation = await createConversation(await createAgent("ghost/guide"));
+    const { turnId } = await conversation.play({
+      replies: [[{ call: "spook", input: {} }], [{ text: "Nobody." }]],
+    });
+    const { status, moves } = await conversation.ended(turnId);
+    expect([status, moves[0]?.toolResult?.error?.code]).toEqual(["completed", "NOT_FOUND"]);
+  });
+
+  test.each([
+    ["an unknown task", { task: "test/nobody" }, "/task"],
+    ["a task of no deployed library", { task: "math/twice" }, "/task"],
+    ["a task without a library", { task: "double" }, "/task"],
+    ["a task with a version", { task: "test/double@1" }, "/task"],
+    ["no task", { task: undefined }, "/task"],
+    ["an effect that promises more", { task: "test/charge", effect: "pure" }, "/effect"],
+    ["an effect that promises a little more", { task: "test/save", effect: "pure" }, "/effect"],
+    ["a schema of no object", { inputSchema: { type: "string" } }, "/inputSchema"],
+    [
+      "a type that there is not",
+      { inputSchema: { type: "object", properties: { n: { type: "int" } } } },
+      "/inputSchema/properties/n/type",
+    ],
+    [
+      "a reference to nowhere",
+      { inputSchema: { type: "object", properties: { n: { $ref: "#/$defs/n" } } } },
+      "/inputSchema/properties/n/$ref",
+    ],
+    [
+      "a reference elsewhere",
+      { inputSchema: { type: "object", allOf: [{ $ref: "https://a.example/b" }] } },
+      "/inputSchema/allOf/0/$ref",
+    ],
+    ["a schema that never ends", { inputSchema: { type: "object", allOf: [{ $ref: "#" }] } }, "/inputSchema"],
+    [
+      "a pattern that is none",
+      { inputSchema: { type: "object", properties: { s: { pattern: "(" } } } },
+      "/inputSchema/properties/s/pattern",
+    ],
+    ["code", { execute: "() => 1" }, "/execute"],
+    ["a timeout beyond 15 minutes", { timeoutMs: 900_001 }, "/timeoutMs"],
+    ["a name that providers refuse", { name: "two words" }, "/name"],
+    ["an id of other characters", { id: "Two" }, "/id"],
+  ])("LIBAPI-3 are refused with %s", async (_, change, path) => {
+    expectProblem(
+      await post("/api/libraries/refused/tools", { ...twice, ...change }, AUTHOR),
+      422,
+      "INVALID_INPUT",
+      path,
+    );
+    expect((await get("/api/libraries/refused", AUTHOR)).status).toBe(404);
+  });
+
+  test("AUTHOR-2 may promise less than the deployed tool, and what is left out is as that has it", async () => {
+    const { body } = await add("careful/tools", {
+      id: "cautious",
+      name: "cautious",
+      description: "Doubles, once.",
+      task: "test/double",
+      effect: "once",
+    });
+    const double = testLibrary.tools.find(({ id }) => id === "double");
+    expect(body.definition).toEqual({
+      ...double?.definition,
+      name: "cautious",
+      description: "Doubles, once.",
+      effect: "once",
+      task: "test/double",
+    });
+  });
+
+  test.each([
+    ["pure", "once"],
+    ["idempotent", "once"],
+  ] as const)(
+    "REG-6 one that was %s when it was added is pinned as the deployed code is now",
+    async (old, now) => {
+      await keepTool("older", `was-${old}`, {
+        name: "was",
+        description: "Charges.",
+        inputSchema: { type: "object" },
+        effect: old,
+        timeoutMs: 1_000,
+        task: "test/charge",
+      });
+      const { definition } = await registryOf("test").tool({ library: "older", id: `was-${old}` });
+      expect(definition.effect).toBe(now);
+    },
+  );
+});
+
+describe("personas and model profiles by API", () => {
+  test.each([
+    ["personas", guide("Hi.", { tools: { toolIds: ["absent"] } }), "/tools/toolIds/0"],
+    ["personas", guide("Hi.", { tools: { toolIds: ["test/double", "test/absent"] } }), "/tools/toolIds/1"],
+    ["personas", guide("Hi.", { tools: { toolIds: ["test/double", "test/double@1"] } }), "/tools/toolIds"],
+    [
+      "personas",
+      { id: "p", identity: { systemPrompt: "Hi.", modelProfileId: "absent" } },
+      "/identity/modelProfileId",
+    ],
+    [
+      "personas",
+      { id: "p", identity: { systemPrompt: "Hi.", modelProfileId: "a/b/c" } },
+      "/identity/modelProfileId",
+    ],
+    ["personas", { id: "p", identity: {} }, "/identity/systemPrompt"],
+    ["personas", { identity: { systemPrompt: "Hi." } }, "/id"],
+    ["personas", { ...guide("Hi."), version: 7 }, "/version"],
+    ["model-profiles", { id: "p", provider: "acme", modelId: "m" }, "/provider"],
+    ["model-profiles", { id: "p", ...scripted("m"), fallbacks: ["absent"] }, "/fallbacks"],
+    ["model-profiles", { id: "p", ...scripted("m"), fallbacks: ["p"] }, "/fallbacks"],
+    ["model-profiles", { id: "p", ...scripted("m"), costPer1kInput: -1 }, "/costPer1kInput"],
+    [
+      "model-profiles",
+      { id: "p", ...scripted("m"), executionConfig: { idleTimeoutMs: 0 } },
+      "/executionConfig/idleTimeoutMs",
+    ],
+    ["model-profiles", { id: "p", ...scripted("m"), apiKey: "sk-1" }, "/apiKey"],
+  ])("LIBAPI-3 %s %j are refused, by field", async (kind, body, path) => {
+    expectProblem(await post(`/api/libraries/refused/${kind}`, body, AUTHOR), 422, "INVALID_INPUT", path);
+    expect((await get("/api/libraries/refused", AUTHOR)).status).toBe(404);
+  });
+
+  test.each([
+    ["another host", "https://elsewhere.example/v1"],
+    ["another port", "http://127.0.0.1:1/v1"],
+    ["a provider's host without encryption", "http://api.openai.com/v1"],
+    ["a host that only looks like one", "https://api.openai.com.elsewhere.example/v1"],
+    ["a user", env.PROVIDER_URL.replace("//", "//hunter2@")],
+    ["a query", `${env.PROVIDER_URL}?to=elsewhere`],
+  ])("AUTHOR-3 a base URL with %s is refused, saying what to set", async (_, baseUrl) => {
+    const profile = { id: "p", ...scripted("m"), baseUrl };
+    const refused = await post("/api/libraries/hosts/model-profiles", profile, AUTHOR);
+    expectProblem(refused, 422, "INVALID_INPUT", "/baseUrl");
+    expect(refused.body.detail).toMatch(/DRAMATIS_MODEL_HOSTS.*models\.allowedHosts|Must have no user/);
+    expect(refused.body.detail).not.toContain("hunter2");
+  });
+
+  test.each(["offline", "ai-sdk"])("AUTHOR-3 %s takes no base URL", async (provider) => {
+    const profile = { id: "p", provider, modelId: "m", baseUrl: env.PROVIDER_URL };
+    const refused = await post("/api/libraries/hosts/model-profiles", profile, AUTHOR);
+    expectProblem(refused, 422, "INVALID_INPUT", "/baseUrl");
+  });
+
+  test("prices, times and those that stand in come back, and a conversation pins them", async () => {
+    const full = {
+      provider: "openai",
+      modelId: "m",
+      baseUrl: env.PROVIDER_URL,
+      apiKeySecret: "SOME_API_KEY",
+      parameters: { temperature: 0 },
+      executionConfig: { timeoutMs: 9_000, firstByteTimeoutMs: 3_000, idleTimeoutMs: 2_000 },
+      costPer1kInput: 0.1,
+      costPer1kOutput: 0.4,
+      costPer1kCachedInput: 0.05,
+      costPer1kCacheWrite: 0.2,
+    };
+    await add("full/model-profiles", { id: "spare", ...scripted("spare"), fallbacks: ["test/scripted"] });
+    const { body } = await add("full/model-profiles", { id: "main", ...full, fallbacks: ["spare"] });
+    expect(body.definition).toEqual({ ...full, fallbacks: ["spare"] });
+    await add("full/personas", { id: "p", identity: { systemPrompt: "Hi.", modelProfileId: "main" } });
+    // SAFETY: the binding's class implements `AgentApi`.
+    const agent = env.Agent.getByName(`test:${await createAgent("full/p")}`) as unknown as AgentApi;
+    expect(unwrap(await agent.persona()).chain.fallbacks).toMatchObject([
+      { library: "full", id: "spare", version: 1, definition: scripted("spare") },
+      { library: "test", id: "scripted", version: 1 },
+    ]);
+  });
+
+  test.each([
+    ["personas", guide("x".repeat(600_000))],
+    ["tools", { id: "t", name: "t", description: "x".repeat(70_000), task: "test/double" }],
+    ["model-profiles", { id: "p", ...scripted("x".repeat(70_000)) }],
+  ])("%s that are too large are refused before they are read to the end", async (kind, body) => {
+    expectProblem(await post(`/api/libraries/refused/${kind}`, body, AUTHOR), 413, "TOO_LARGE");
+  });
+});
+
+describe("who may", () => {
+  test("LIBAPI-2 write: authors and administrators; into a library of somebody else, administrators only", async () => {
+    const tenant = "roles";
+    const write = (prompt: string, principal: Principal) =>
+      post("/api/libraries/team/personas", guide(prompt), principal);
+    for (const role of ["member", "operator"] as const) {
+      expectProblem(await write("No.", inTenant(tenant, [role])), 403, "FORBIDDEN");
+    }
+    expect((await get("/api/libraries/team", inTenant(tenant))).status).toBe(404);
+    expect((await write("Mine.", inTenant(tenant))).status).toBe(201);
+    const other = inTenant(tenant, ["author"], "ben");
+    for (const prompt of ["Mine.", "Yours."]) expectProblem(await write(prompt, other), 403, "FORBIDDEN");
+    const admin = inTenant(tenant, ["admin"], "root");
+    expect(await write("Ours.", admin)).toMatchObject({ status: 201, body: { version: 2, owner: "root" } });
+    expect((await write("Mine again.", inTenant(tenant))).body.version).toBe(3);
+    expectProblem(await write("Yours.", other), 403, "FORBIDDEN");
+    const library = { id: "team", source: "api", owner: "ann" };
+    expect((await get("/api/libraries/team", inTenant(tenant, ["member"], "mel"))).body).toMatchObject(
+      library,
+    );
+    expect((await get("/api/libraries/team/personas/guide", inTenant(tenant, ["member"]))).body.version).toBe(
+      3,
+    );
+  });
+
+  test("LIBAPI-2 LIBAPI-3 of authors who begin a library at once, one has it", async () => {
+    const authors = ["ann", "ben", "cem", "dia"].map((name) => inTenant("begin", ["author"], name));
+    const answers = await Promise.all(
+      authors.map((author) => post("/api/libraries/new/personas", guide(author.subject), author)),
+    );
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 403, 403, 403]);
+    const winner = answers.find(({ status }) => status === 201)?.body.owner;
+    const { body } = await get("/api/libraries/new/personas/guide/versions", inTenant("begin"));
+    expect(body).toMatchObject({ versions: [{ version: 1, owner: winner }] });
+    expect((await get("/api/libraries/new", inTenant("begin"))).body).toMatchObject({ owner: winner });
+  });
+
+  test("LIBAPI-1 REG-4 two tenants with a library of one id share nothing, and both see the deployed ones", async () => {
+    const [one, two] = [inTenant("first"), inTenant("second")];
+    await add("same/personas", guide("Of the first."), one);
+    for (const path of [
+      "",
+      "/personas",
+      "/personas/guide",
+      "/personas/guide/versions",
+      "/personas/guide/versions/1",
+    ]) {
+      expectProblem(await get(`/api/libraries/same${path}`, two), 404, "NOT_FOUND");
+    }
+    expect((await get("/api/libraries", two)).body.libraries.map(({ id }) => id)).not.toContain("same");
+    const theirs = await add("same/personas", guide("Of the second."), two);
+    expect(theirs).toMatchObject({ status: 201, body: { version: 1 } });
+    const definition = { identity: { systemPrompt: "Of the first." } };
+    expect((await get("/api/libraries/same/personas/guide", one)).body).toMatchObject({
+      version: 1,
+      definition,
+    });
+    await expect(registryOf("third").persona({ library: "same", id: "guide" })).rejects.toMatchObject({
+      code: "NOT_FOUND",
+    });
+    for (const principal of [one, two]) {
+      expect((await get("/api/libraries/test/personas/plain", principal)).status).toBe(200);
+    }
+  });
+
+  test("LIBAPI-2 what is deployed is read as anything else, and changed by nobody", async () => {
+    for (const kind of ["personas", "tools", "model-profiles"]) {
+      const refused = await post(`/api/libraries/test/${kind}`, {}, ADMIN);
+      expectProblem(refused, 409, "CONFLICT");
+      expect(refused.body.detail).toContain("deployed");
+    }
+    expect((await get("/api/libraries/test", MEMBER)).body).toEqual({
+      id: "test",
+      source: "code",
+      owner: null,
+      createdAt: null,
+    });
+    const { body } = await get("/api/libraries/test/personas/plain", MEMBER);
+    expect(body).toMatchObject({ library: "test", id: "plain", version: 1, owner: null });
+    expect(body.hash).toBe(await contentHash(body.definition as never));
+    expect((await get("/api/libraries/test/personas/plain/versions/1", MEMBER)).body).toEqual(body);
+    expect((await get("/api/libraries/test/personas/plain/versions", MEMBER)).body).toEqual({
+      versions: [body],
+    });
+    for (const path of [
+      "personas/none",
+      "personas/none/versions",
+      "personas/plain/versions/2",
+      "tools/plain",
+    ]) {
+      expectProblem(await get(`/api/libraries/test/${path}`, MEMBER), 404, "NOT_FOUND");
+    }
+  });
+
+  test("what is not built in is 404, another method 405", async () => {
+    for (const path of [
+      "test/tasks",
+      "test/workflows",
+      "test/personas/plain/versions/x",
+      "test/personas/plain/versions/0",
+      "Test",
+      "test/personas/a%2Fb",
+    ]) {
+      expectProblem(await get(`/api/libraries/${path}`), 404, "NOT_FOUND");
+    }
+    for (const path of [
+      "",
+      "/test",
+      "/test/personas",
+      "/test/personas/plain",
+      "/test/personas/plain/versions",
+    ]) {
+      const refused = await send(`/api/libraries${path}`, { method: "DELETE" });
+      expect([refused.status, refused.headers.get("allow")?.includes("GET")]).toEqual([405, true]);
+    }
+  });
+});
+
+describe("lists", () => {
+  /** The ids, page by page. */
+  async function listed(path: string, resource: string, query: string, principal: Principal) {
+    const found: string[][] = [];
+    let cursor: string | undefined;
+    do {
+      const { status, body } = await get(
+        `/api/libraries${path}?${query}${cursor === undefined ? "" : `&cursor=${cursor}`}`,
+        principal,
+      );
+      expect(status).toBe(200);
+      // SAFETY: the API names the member after the resource.
+      const items = Reflect.get(body, resource) as { id: string; version?: number }[];
+      found.push(items.map(({ id, version }) => (resource === "versions" ? `${version}` : id)));
+      cursor = body.nextCursor;
+    } while (cursor !== undefined);
+    return found;
+  }
+
+  test.each([1, 2, 3, 50])(
+    "LIBAPI-4 come in pages of %i, by creation and back, without loss",
+    async (limit) => {
+      const author = inTenant(`pages-${limit}`);
+      const ids = ["c", "a", "d", "b"];
+      for (const id of ids) await add(`${id}/personas`, guide("Hi."), author);
+      for (const id of ids) await add("c/model-profiles", { id, ...scripted(id) }, author);
+      for (const n of [1, 2, 3]) await add("c/model-profiles", { id: "a", ...scripted(`a${n}`) }, author);
+      const deployed = ["test", "release"];
+      const expected: [path: string, resource: string, ids: string[]][] = [
+        ["", "libraries", [...deployed, ...ids]],
+        ["/c/model-profiles", "modelProfiles", ids],
+        ["/c/model-profiles/a/versions", "versions", ["1", "2", "3", "4"]],
+        ["/test/model-profiles", "modelProfiles", ["scripted", "priced", "failing", "hasty"]],
+        ["/a/tools", "tools", []],
+      ];
+      for (const [path, resource, order] of expected) {
+        const ascending = await listed(path, resource, `limit=${limit}`, author);
+        const descending = await listed(path, resource, `limit=${limit}&order=desc`, author);
+        const known = resource === "libraries" ? await libraryIds(order) : order;
+        expect(ascending.flat()).toEqual(known);
+        expect(descending.flat()).toEqual(known.toReversed());
+        for (const pages of [ascending, descending])
+          expect(pages.slice(0, -1).every((page) => page.length === limit)).toBe(true);
+      }
+    },
+  );
+
+  /** The ids of deployed libraries as they are, in place of the two that the caller wrote. */
+  async function libraryIds([, , ...rest]: string[]): Promise<string[]> {
+    const { body } = await get("/api/libraries", inTenant("nobody"));
+    return [...body.libraries.map(({ id }) => id), ...rest];
+  }
+
+  test("a page of large definitions ends early and goes on after that", async () => {
+    const author = inTenant("large");
+    for (let n = 0; n < 4; n++) {
+      await add(
+        "big/personas",
+        { ...guide(`${n}`), id: `p${n}`, identity: { systemPrompt: `${n}` } },
+        author,
+      );
+    }
+    const store = new D1Definitions(database());
+    const kind = { tenant: "large", library: "big", kind: "persona" as const };
+    await database()
+      .prepare(
+        "UPDATE definitions SET definition = json_set(definition, '$.name', ?1) WHERE tenant = 'large'",
+      )
+      .bind("x".repeat(1_500_000))
+      .run();
+    const first = await store.list(kind);
+    expect(first.items.map(({ id }) => id)).toEqual(["p0", "p1"]);
+    const rest = await store.list(kind, { cursor: first.nextCursor ?? "" });
+    expect([rest.items.map(({ id }) => id), rest.nextCursor]).toEqual([["p2", "p3"], undefined]);
+  });
+
+  test.each(["limit=0", "order=up", "cursor=nonsense"])("refuse ?%s", async (query) => {
+    for (const path of ["", "/test/personas"]) {
+      expectProblem(await get(`/api/libraries${path}?${query}`), 422, "INVALID_INPUT");
+    }
+  });
+});
+
+describe("publishing what is deployed", () => {
+  const persona = (systemPrompt: string) => definePersona("guide", { identity: { systemPrompt } });
+  const charge = (effect: ToolEffect) =>
+    defineTool({ name: "charge", description: "Charges.", input: z.object({}), effect, execute: () => null });
+
+  /** A deployment, as a fresh isolate has it. */
+  function deployed(library: string, systemPrompt: string, effect: ToolEffect = "pure") {
+    const code = new CodeRegistry([
+      defineLibrary(library, {
+        personas: [persona(systemPrompt)],
+        tools: [charge(effect)],
+        modelProfiles: [defineModelProfile("offline", { provider: "offline", modelId: "offline-1" })],
+      }),
+    ]);
+    const meter = metered();
+    const store = new D1Definitions(meter.database);
+    const published = new PublishedCode(code);
+    const registry = new VersionedRegistry({ code, published, store }, "anybody");
+    const guide = (version?: number) =>
+      registry.persona({ library, id: "guide", ...(version === undefined ? {} : { version }) });
+    const prompt = async (version?: number) => {
+      const found = await guide(version);
+      return [found.version, found.definition.identity.systemPrompt];
+    };
+    return { registry, prompt, meter, catalogue: new Catalogue({ code, published, store }) };
+  }
+
+  test("PUBLISH-1 H5 one read where all is known, writes of what is missing only, and nothing after that", async () => {
+    await migrate(database());
+    const first = deployed("counted", "One.");
+    await migrate(first.meter.database);
+    expect(await first.meter.cost(() => first.prompt())).toEqual({
+      statements: 3,
+      read: expect.any(Number),
+      written: 9,
+    });
+    expect(await first.meter.cost(() => first.prompt())).toEqual({ statements: 0, read: 0, written: 0 });
+    const again = deployed("counted", "One.");
+    await migrate(again.meter.database);
+    const cost = await again.meter.cost(() => again.prompt());
+    expect(cost).toMatchObject({ statements: 1, written: 0 });
+    expect(cost.read, "the list of what is asked, and each found").toBeLessThanOrEqual(12);
+    // All at once, as a persona that is given inline asks for them.
+    const inline = deployed("counted", "One.");
+    await migrate(inline.meter.database);
+    const source = {
+      identity: { systemPrompt: "Hi.", modelProfileId: "counted/offline" },
+      tools: { toolIds: ["counted/charge"] },
+    };
+    const resolve = () => resolveChain(inline.registry, source, OFFLINE_PROFILE);
+    expect(await inline.meter.cost(resolve)).toMatchObject({ statements: 1, written: 0 });
+    const changed = deployed("counted", "Two.");
+    await migrate(changed.meter.database);
+    // The row and its content's index; only a first version is in the index of the list.
+    expect(await changed.meter.cost(() => changed.prompt())).toMatchObject({ statements: 3, written: 2 });
+  });
+
+  test("F12 PUBLISH-2 REG-3 latest is what is deployed: after a roll back the old number again, and others by number", async () => {
+    const [one, two] = ["One.", "Two."];
+    expect(await deployed("rolling", one).prompt()).toEqual([1, one]);
+    expect(await deployed("rolling", two).prompt()).toEqual([2, two]);
+    const back = deployed("rolling", one);
+    expect(await back.prompt()).toEqual([1, one]);
+    expect(await back.prompt(1)).toEqual([1, one]);
+    expect(await back.prompt(2)).toEqual([2, two]);
+    await expect(back.prompt(3)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    const reference = { library: "rolling", id: "guide" };
+    expect(await back.catalogue.find("anybody", "persona", reference)).toMatchObject({ version: 1 });
+    const { items } = await back.catalogue.versions("anybody", "persona", reference);
+    expect(items.map(({ version }) => version)).toEqual([1, 2]);
+    expect((await back.catalogue.list("anybody", "persona", "rolling")).items).toMatchObject([
+      { version: 1 },
+    ]);
+    expect(await deployed("rolling", "Three.").prompt()).toEqual([3, "Three."]);
+  });
+
+  test("DEFS-1 isolates that publish at once agree on the numbers", async () => {
+    const isolates = Array.from({ length: 6 }, () => deployed("crowd", "Together."));
+    expect(await Promise.all(isolates.map(({ prompt }) => prompt()))).toEqual(
+      isolates.map(() => [1, "Together."]),
+    );
+    const others = Array.from({ length: 6 }, (_, n) => deployed("crowd", `Apart ${n}.`));
+    const versions = await Promise.all(others.map(async ({ prompt }) => (await prompt())[0]));
+    expect(versions.toSorted()).toEqual([2, 3, 4, 5, 6, 7]);
+  });
+
+  test("REG-6 an older version of a deployed tool is pinned with the effect that the code has now", async () => {
+    const before = deployed("effects", "x", "pure");
+    expect((await before.registry.tool({ library: "effects", id: "charge" })).definition.effect).toBe("pure");
+    const after = deployed("effects", "x", "once");
+    const old = await after.registry.tool({ library: "effects", id: "charge", version: 1 });
+    expect([old.version, old.definition.effect]).toEqual([1, "once"]);
+  });
+
+  test("REG-5 while the store is away what is deployed goes on under number 0, and the rest is UNAVAILABLE", async () => {
+    const log = vi.spyOn(console, "error").mockReturnValue();
+    onTestFinished(() => log.mockRestore());
+    const code = new CodeRegistry([testLibrary]);
+    // SAFETY: the store uses these two methods only.
+    const broken = {
+      prepare: (sql: string) => database().prepare(sql),
+      batch: () => Promise.reject(new Error("D1 is away.")),
+    } as unknown as D1Database;
+    const store = new D1Definitions(broken);
+    const registry = new VersionedRegistry({ code, published: new PublishedCode(code), store }, "test");
+    const away = { code: "UNAVAILABLE", retriable: true };
+    const plain = { library: "test", id: "plain" };
+    const pinned = await registry.persona(plain);
+    expect(pinned).toMatchObject({ version: 0, hash: (await code.persona(plain)).hash });
+    expect(await registry.tool({ library: "test", id: "double" })).toMatchObject({ version: 0 });
+    await expect(registry.persona({ ...plain, version: 1 })).rejects.toMatchObject(away);
+    await expect(registry.persona({ library: "desk", id: "guide" })).rejects.toMatchObject(away);
+    await expect(store.list({ tenant: "test", library: "desk", kind: "persona" })).rejects.toMatchObject(
+      away,
+    );
+  });
+
+  test("without a database the deployed code answers alone, and nothing can be added", async () => {
+    const code = new CodeRegistry([testLibrary]);
+    const catalogue = new Catalogue({ code, published: new PublishedCode(code), store: null });
+    const plain = { library: "test", id: "plain" };
+    const found = await catalogue.find("t", "persona", plain);
+    expect(found).toMatchObject({ version: 1, createdAt: null, owner: null });
+    expect(await catalogue.find("t", "persona", { ...plain, version: 1 })).toEqual(found);
+    expect(await catalogue.versions("t", "persona", plain)).toEqual({ items: [found] });
+    expect((await catalogue.libraries("t")).items.map(({ id }) => id)).toEqual(["test"]);
+    for (const missing of [
+      catalogue.find("t", "persona", { ...plain, version: 2 }),
+      catalogue.find("t", "persona", { library: "own", id: "x" }),
+      catalogue.list("t", "persona", "own"),
+    ]) {
+      await expect(missing).rejects.toMatchObject({ code: "NOT_FOUND" });
+    }
+    expect(() => catalogue.checkWriter(ADMIN, "own")).toThrow(
+      expect.objectContaining({ code: "UNAVAILABLE" }),
+    );
+  });
+});
+
+function database(): D1Database {
+  // SAFETY: `test/wrangler.jsonc` binds it.
+  return Reflect.get(env, "DB") as D1Database;
+}
+
+function registryOf(tenant: string): VersionedRegistry {
+  const code = new CodeRegistry([testLibrary]);
+  const sources = { code, published: new PublishedCode(code), store: new D1Definitions(database()) };
+  return new VersionedRegistry(sources, tenant);
+}
+
+/** Puts a definition into the registry as an earlier deployment would have, without today's checks. */
+async function keepTool(library: string, id: string, definition: ToolDefinition): Promise<void> {
+  await new D1Definitions(database()).add(
+    { tenant: "test", library, kind: "tool", id },
+    { definition, hash: await contentHash(definition), owner: "ann", overrides: true, now: Date.now() },
+  );
+}
+
+/** The same database as another isolate has it, and what is asked of it through this reference. */
+function metered() {
+  const inner = database();
+  const total = { statements: 0, read: 0, written: 0 };
+  const batch = async (statements: D1PreparedStatement[]) => {
+    const results = await inner.batch(statements);
+    total.statements += statements.length;
+    for (const { meta } of results) {
+      total.read += meta.rows_read;
+      total.written += meta.rows_written;
+    }
+    return results;
+  };
+  const reference = { prepare: (sql: string) => inner.prepare(sql), batch };
+  return {
+    // SAFETY: the store uses these two methods only.
+    database: reference as unknown as D1Database,
+    /** What `action` costs. */
+    async cost(action: () => Promise<unknown>) {
+      Object.assign(total, { statements: 0, read: 0, written: 0 });
+      await action();
+      return { ...total };
+    },
+  };
+}
