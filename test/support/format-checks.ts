@@ -94,7 +94,10 @@ function checkSent(
   ]);
   const asked = messages.flatMap(({ toolCalls = [] }) => toolCalls);
   const given = items.filter((item) => item.type === "call");
-  expect(given.map((item) => item.arguments)).toEqual(asked.map((call) => call.arguments));
+  // As text, which also tells members apart that an object of JavaScript has by itself.
+  expect(JSON.stringify(given.map((item) => item.arguments))).toBe(
+    JSON.stringify(asked.map((call) => call.arguments)),
+  );
   for (const { id, name } of given) {
     expect(id).toMatch(checks.id);
     expect(name).toMatch(checks.name);
