@@ -31,7 +31,6 @@ const event = z.discriminatedUnion("type", [
   z.object({ type: z.literal("message_start"), message }),
   z.object({ type: z.literal("message"), ...message.shape }),
   z.object({ type: z.literal("content_block_start"), index, content_block: object }),
-  z.object({ type: z.literal("content_block_delta"), index, delta: object }),
   z.object({ type: z.literal("content_block_stop"), index }),
   z.object({
     type: z.literal("message_delta"),
@@ -61,6 +60,8 @@ export class AnthropicReader implements ReplyReader {
 
   read(payload: JsonObject): ModelDelta[] | ModelError | undefined {
     if (isJsonObject(payload.error)) return errorOf(payload.error, payload.request_id);
+    // Nearly every event is one of these: the schema would take longer than all the rest.
+    if (payload.type === "content_block_delta") return this.#piece(payload);
     if (typeof payload.type !== "string") return undefined;
     if (!KNOWN.has(payload.type)) return [];
     const { data } = event.safeParse(payload);
@@ -73,8 +74,6 @@ export class AnthropicReader implements ReplyReader {
         return this.#whole(data);
       case "content_block_start":
         return this.#blocks.begin(data.content_block, data.index);
-      case "content_block_delta":
-        return this.#blocks.add(data.index, data.delta);
       case "content_block_stop":
         return this.#blocks.end(data.index);
       case "message_delta":
@@ -93,6 +92,10 @@ export class AnthropicReader implements ReplyReader {
     const last = this.#blocks.close();
     const parts = this.#blocks.native();
     return parts === undefined ? last : [...last, { type: "native", parts }];
+  }
+
+  #piece({ index, delta }: JsonObject): ModelDelta[] | undefined {
+    return typeof index === "number" && isJsonObject(delta) ? this.#blocks.add(index, delta) : undefined;
   }
 
   #begin({ id, content, stop_reason: stop, usage }: z.infer<typeof message>): ModelDelta[] | ModelError {
