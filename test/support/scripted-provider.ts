@@ -141,9 +141,11 @@ function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play):
     : toReply(answer, play, reply);
 }
 
-function parseScript(content: string | null | undefined): Script | null {
+/** Where media were sent the content is a list, and the script its first text. */
+function parseScript(content: unknown): Script | null {
   try {
-    const script: Script = JSON.parse(content ?? "");
+    const text = Array.isArray(content) ? content.find(({ type }) => type === "text")?.text : content;
+    const script: Script = JSON.parse(String(text));
     return typeof script.key === "string" && Array.isArray(script.replies) ? script : null;
   } catch {
     return null;
