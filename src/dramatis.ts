@@ -3,7 +3,7 @@
  * part; everything else gets what it needs as a port.
  */
 import type { LanguageModelV4 } from "@ai-sdk/provider";
-import { defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
+import { atBaseUrl, defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
 import { createModelGateway, secretsOf } from "./adapters/gateway.ts";
 import { adapterFor } from "./adapters/lookup.ts";
 import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
@@ -153,6 +153,7 @@ export function dramatis(options: DramatisOptions) {
     Agent: createAgentClass<DramatisEnv & Cloudflare.Env>({
       registry,
       defaultProfile: (env) => options.models?.default ?? defaultModelProfile(env, env.AI !== undefined),
+      completeProfile: (env, profile) => atBaseUrl(profile, env),
       directory,
       deadLetters,
     }),

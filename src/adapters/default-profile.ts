@@ -1,4 +1,4 @@
-/** Which model answers where a persona names none, decided by the environment alone. */
+/** What the environment says of models: which answers where a persona names none, and where a provider is. */
 import { DramatisError } from "../shared/errors.ts";
 import { httpProvider } from "./gateway/http-providers.ts";
 import { resolveProvider } from "./lookup.ts";
@@ -42,6 +42,12 @@ export function defaultModelProfile(env: ModelEnvironment, hasAiBinding: boolean
   return OFFLINE_PROFILE;
 }
 
+/** The profile; one without a base URL gets its provider's in the environment, where there is one. */
+export function atBaseUrl(profile: ModelProfile, env: ModelEnvironment): ModelProfile {
+  const baseUrl = read(env, httpProvider(profile.provider)?.baseUrlName).replace(/\/+$/, "");
+  return profile.baseUrl !== undefined || baseUrl === "" ? profile : { ...profile, baseUrl };
+}
+
 function chosenProfile(chosen: string, env: ModelEnvironment): ModelProfile {
   const slash = chosen.indexOf("/");
   const name = chosen.slice(0, slash);
@@ -68,8 +74,7 @@ function isSetUp(provider: ProviderId, env: ModelEnvironment): boolean {
 }
 
 function profileOf(provider: ProviderId, modelId: string, env: ModelEnvironment): ModelProfile {
-  const baseUrl = read(env, httpProvider(provider)?.baseUrlName).replace(/\/+$/, "");
-  return { provider, modelId, ...(baseUrl === "" ? {} : { baseUrl }) };
+  return atBaseUrl({ provider, modelId }, env);
 }
 
 function read(env: object, name: string | undefined): string {

@@ -241,6 +241,20 @@ describe("model profiles that stand in", () => {
     expect(await fallbacksOf(registry, "models/p3")).toEqual([]);
   });
 
+  test("CHAIN-1 what the deployment adds to a profile is pinned, also with those that stand in", async () => {
+    const registry = registryOf([["p1"], []]);
+    const { modelProfile, fallbacks } = await resolveChain(
+      registry,
+      { identity: { systemPrompt: "Hi.", modelProfileId: "models/p0" } },
+      { provider: "offline", modelId: "offline-1" },
+      (found) => ({ ...found, baseUrl: "http://127.0.0.1:1" }),
+    );
+    const baseUrls = [modelProfile, ...(fallbacks ?? [])].map(({ definition }) => definition.baseUrl);
+    expect(baseUrls).toEqual(["http://127.0.0.1:1", "http://127.0.0.1:1"]);
+    const { hash } = await registry.modelProfile({ library: "models", id: "p0" });
+    expect(modelProfile.hash).toBe(hash);
+  });
+
   test("CHAIN-3 none is there twice, nor the profile itself; more than five are refused", async () => {
     const graphs = fc.array(
       fc.array(fc.integer({ min: 0, max: 7 }), { maxLength: 3 }).map((ids) => ids.map((n) => `p${n}`)),

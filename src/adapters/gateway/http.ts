@@ -54,7 +54,8 @@ async function post(
   ports: GatewayPorts,
   signal: AbortSignal,
 ): Promise<Response> {
-  const base = baseUrlOf(profile, provider).href.replace(/\/+$/, "");
+  const { href, origin } = baseUrlOf(profile, provider);
+  const base = href.replace(/\/+$/, "");
   const { path, headers, body } = provider.call({ profile, body: given });
   const init: RequestInit = {
     method: "POST",
@@ -75,7 +76,7 @@ async function post(
     return await fetch(base + path, init);
   } catch (error) {
     signal.throwIfAborted();
-    throw new ModelFailure("network", `The model server could not be reached: ${reasonOf(error)}.`);
+    throw new ModelFailure("network", `The model server ${origin} could not be reached: ${reasonOf(error)}.`);
   }
 }
 
