@@ -124,7 +124,7 @@ async function refusal(
   const category = isRedirect ? "validation" : categoryOfResponse(status, said);
   const wait = retryAfterMs(headers, ports.clock.now()) ?? said.retryAfterMs;
   const message = [
-    `The model server answered ${status}${said.message === undefined ? "." : `: ${said.message}`}`,
+    `The model server answered ${status}${said.message === undefined ? "" : `: ${said.message.replace(/\.$/, "")}`}.`,
     isRedirect
       ? `It redirects elsewhere. ${check(profile, descriptionOf(profile))}`
       : advice(category, profile, ports),

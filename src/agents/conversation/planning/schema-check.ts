@@ -12,7 +12,7 @@ export function violations(schema: JsonObject, value: Json): string[] | null {
   const leaves = errors.filter((error) => error.keyword !== "properties" && error.keyword !== "items");
   return (leaves.length > 0 ? leaves : errors)
     .slice(0, MAX_VIOLATIONS)
-    .map((error) => `${error.instanceLocation.replace(/^#/, "") || "/"}: ${error.error}`);
+    .map((error) => `${error.instanceLocation.replace(/^#/, "") || "/"}: ${error.error.replace(/\.$/, "")}`);
 }
 
 function errorsOf(schema: JsonObject, value: Json): OutputUnit[] | null {
