@@ -102,7 +102,7 @@ function write(name: string, text: string): void {
 
 /** The repository's own, changed as the README says. */
 function writeConfiguration(): void {
-  const { r2_buckets, ...pattern } = JSON.parse(readFileSync(join(ROOT, "wrangler.jsonc"), "utf8"));
+  const pattern = JSON.parse(readFileSync(join(ROOT, "wrangler.jsonc"), "utf8"));
   const configuration = {
     ...pattern,
     name: "my-agents",
