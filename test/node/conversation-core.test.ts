@@ -1008,6 +1008,7 @@ describe("OUTPUT-4 a schema that cannot be used is refused with its place", () =
     expect(() => checkOutputSchema({ name: "x", schema })).toThrow(
       expect.objectContaining({
         code: "INVALID_INPUT",
+        message: expect.stringContaining(`/output/schema${path}: `),
         options: { errors: [{ path: `/output/schema${path}`, message: expect.any(String) }] },
       }),
     );

@@ -86,6 +86,7 @@ describe("what content may name", () => {
     ];
     await expect(checkMedia(content, media)).rejects.toMatchObject({
       code: "INVALID_INPUT",
+      message: expect.stringMatching(/: \/content\/1\/url: .+[^.]; \/content\/2\/url: /),
       options: { errors: [{ path: "/content/1/url" }, { path: "/content/2/url" }] },
     });
   });

@@ -7,6 +7,7 @@
 import type { OutputSpec } from "../../../adapters/types.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { isJson, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { issuesText } from "../../../shared/validation.ts";
 import { MAX_OUTPUT_SCHEMA } from "../limits.ts";
 import { violations } from "./schema-check.ts";
 
@@ -110,7 +111,12 @@ const KEYWORDS: ReadonlyMap<string, Check> = new Map([
 ]);
 
 function invalid(path: string, message: string): DramatisError {
-  return new DramatisError("INVALID_INPUT", "The schema in `output` cannot be used.", {
-    errors: [{ path: `/output/schema${path}`, message }],
-  });
+  const errors = [{ path: `/output/schema${path}`, message }];
+  return new DramatisError(
+    "INVALID_INPUT",
+    `The schema of the output cannot be used: ${issuesText(errors)}`,
+    {
+      errors,
+    },
+  );
 }
