@@ -52,7 +52,7 @@ async function megabytesPerSecond({ read }: Reading, { body }: ReplyStream): Pro
     },
   });
   const before = performance.now();
-  for await (const _ of read(source));
+  expectReply(await lastOf(await read(source)));
   return body.length / 1_000 / (performance.now() - before);
 }
 
@@ -70,6 +70,20 @@ async function latencyPerEvent({ read }: Reading, { events }: ReplyStream): Prom
     { highWaterMark: 0 },
   );
   const before = performance.now();
-  for await (const _ of read(source));
+  expectReply(await lastOf(await read(source)));
   return (performance.now() - before) / events.length;
+}
+
+async function lastOf(stream: AsyncIterable<unknown>): Promise<unknown> {
+  let last: unknown;
+  for await (const piece of stream) last = piece;
+  return last;
+}
+
+/** A reader that gives up early would be the fastest. */
+function expectReply(last: unknown): void {
+  const isWhole = /"finish"|message_stop|response\.completed|"usage":|"finishReason"/.test(
+    JSON.stringify(last),
+  );
+  if (!isWhole) throw new Error(`A reply ended with ${JSON.stringify(last)}.`);
 }

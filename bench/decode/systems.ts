@@ -6,8 +6,8 @@ import { createModelGateway } from "../../src/adapters/gateway.ts";
 import type { ModelDelta, ProviderId } from "../../src/adapters/types.ts";
 import { systemClock } from "../../src/ports/workers/system.ts";
 
-/** Sends the request, and yields what it makes of the answer's body. */
-export type Reader = (body: ReadableStream<Uint8Array>) => AsyncIterable<unknown>;
+/** Sends the request; what it answers yields what it makes of the answer's body. */
+export type Reader = (body: ReadableStream<Uint8Array>) => Promise<AsyncIterable<unknown>>;
 
 export interface Reading {
   provider: ProviderId;
@@ -27,43 +27,38 @@ export const READINGS: readonly Reading[] = [
   {
     provider: "openai",
     system: "openai-sdk",
-    read: (body) => flat(openai(body).chat.completions.create({ model: "m", messages, stream: true })),
+    read: (body) => openai(body).chat.completions.create({ model: "m", messages, stream: true }),
   },
   {
     provider: "openai-responses",
     system: "openai-sdk",
-    read: (body) => flat(openai(body).responses.create({ model: "m", input: "Hi", stream: true })),
+    read: (body) => openai(body).responses.create({ model: "m", input: "Hi", stream: true }),
   },
   {
     provider: "anthropic",
     system: "anthropic-sdk",
     read: (body) =>
-      flat(
-        new Anthropic({ apiKey: "k", fetch: answering(body) }).messages.create({
-          model: "m",
-          max_tokens: 9,
-          messages,
-          stream: true,
-        }),
-      ),
+      new Anthropic({ apiKey: "k", fetch: answering(body) }).messages.create({
+        model: "m",
+        max_tokens: 9,
+        messages,
+        stream: true,
+      }),
   },
   { provider: "gemini", system: "google-sdk", read: throughGoogle },
 ];
 
-async function* throughGateway(
+async function throughGateway(
   provider: ProviderId,
   body: ReadableStream<Uint8Array>,
-): AsyncGenerator<ModelDelta> {
+): Promise<AsyncIterable<ModelDelta>> {
   const gateway = createModelGateway({ secret: () => "k", fetch: answering(body), clock: systemClock });
   const request = {
     profile: { provider, modelId: "m" },
     body: {},
     context: { tenant: "t", projectId: "p", agentId: "a", conversationId: "c", turnId: "t" },
   };
-  for await (const delta of gateway.stream(request, new AbortController().signal)) {
-    if (delta.type === "error") throw new Error(delta.error.message);
-    yield delta;
-  }
+  return gateway.stream(request, new AbortController().signal);
 }
 
 function openai(body: ReadableStream<Uint8Array>): OpenAI {
@@ -71,23 +66,17 @@ function openai(body: ReadableStream<Uint8Array>): OpenAI {
 }
 
 /** This SDK takes no `fetch`: it gets the runtime's, for the time of its request. */
-async function* throughGoogle(body: ReadableStream<Uint8Array>): AsyncGenerator<unknown> {
+async function throughGoogle(body: ReadableStream<Uint8Array>): Promise<AsyncIterable<unknown>> {
   const { fetch } = globalThis;
   globalThis.fetch = answering(body);
   try {
-    const stream = await new GoogleGenAI({ apiKey: "k" }).models.generateContentStream({
+    return await new GoogleGenAI({ apiKey: "k" }).models.generateContentStream({
       model: "m",
       contents: "Hi",
     });
-    globalThis.fetch = fetch;
-    yield* stream;
   } finally {
     globalThis.fetch = fetch;
   }
-}
-
-async function* flat(stream: Promise<AsyncIterable<unknown>>): AsyncGenerator<unknown> {
-  yield* await stream;
 }
 
 function answering(body: ReadableStream<Uint8Array>): typeof fetch {

@@ -7,40 +7,31 @@
  * AISDK-2  What a part carries for its provider (signatures, ids) goes back with it, to the model that gave it.
  * AISDK-3  Names and ids are letters, digits, `_` and `-` wherever they occur, which every provider behind takes.
  */
-import { DramatisError } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { toPrompt } from "./ai-sdk/prompt.ts";
-import { AiSdkReader } from "./ai-sdk/stream.ts";
-import { settings } from "./chat-messages.ts";
-import { checkChoice, checkNames } from "./openai/names.ts";
+import { AiSdkReader } from "./ai-sdk/reader.ts";
+import { systemMessages } from "./chat-messages.ts";
+import { NAME_LENGTH } from "./names.ts";
 import { ReplyStream } from "./reply-stream.ts";
+import { continued, listOf, settings } from "./request.ts";
+import { checkChoice, checkNames } from "./tools.ts";
 import type { FormatAdapter, ModelContext, ModelProfile, ToolSpec } from "./types.ts";
 
 export const aiSdkFormat: FormatAdapter = {
   provider: "ai-sdk",
   buildRequest(profile, context) {
-    checkNames("ai-sdk", context);
+    checkNames("ai-sdk", context, NAME_LENGTH);
     checkChoice("ai-sdk", context);
     const { systemInstructions, messages } = context;
-    const leading =
-      systemInstructions.length === 0 ? [] : [{ role: "system", content: systemInstructions.join("\n\n") }];
     return {
-      prompt: [...leading, ...toPrompt(messages, profile)],
+      prompt: [...systemMessages(systemInstructions), ...toPrompt(messages, profile)],
       ...toolsOf(context),
       ...outputOf(context),
       ...options(profile, context),
     };
   },
-  extend(profile, request, messages) {
-    const { prompt } = request;
-    if (!Array.isArray(prompt)) {
-      throw new DramatisError(
-        "INVALID_INPUT",
-        "A model request must have an array `prompt` to be continued.",
-      );
-    }
-    return { ...request, prompt: [...prompt, ...toPrompt(messages, profile, prompt)] };
-  },
+  extend: (profile, request, messages) =>
+    continued(request, "prompt", toPrompt(messages, profile, listOf(request, "prompt"))),
   decoder: () => new ReplyStream("ai-sdk", new AiSdkReader()),
 };
 

@@ -1,8 +1,8 @@
 /**
  * Anthropic's Messages API.
  *
- * ANTHROPIC-1  Turns alternate and begin with a user's; blank texts are left out. A request that is extended keeps its
- *              turns as they are, and gets the new ones behind them.
+ * ANTHROPIC-1  Turns alternate, begin with a user's and end with one, unless calls wait for their results; blank texts
+ *              are left out. A request that is extended keeps its turns as they are, and gets the new ones behind them.
  * ANTHROPIC-2  All results of one reply stand first in the user's turn right behind it, and ids of calls are unique over
  *              the request, whatever ids the calls came with.
  * ANTHROPIC-3  A reply of the same model goes back in its own blocks, in order and unchanged.
@@ -10,14 +10,14 @@
  *              while a request is extended.
  */
 import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
-import { callIdsIn, toName, toTurns } from "./anthropic/messages.ts";
-import { AnthropicReply } from "./anthropic/reply.ts";
+import { NAME_LENGTH, toTurns } from "./anthropic/messages.ts";
+import { AnthropicReader } from "./anthropic/reader.ts";
 import { enforceable } from "./anthropic/schema.ts";
-import { CallIds } from "./call-ids.ts";
-import { appendMessages, settings } from "./chat-messages.ts";
 import { unsupported } from "./native.ts";
 import { ReplyStream } from "./reply-stream.ts";
-import { alternating, instructed, listOf, NO_MESSAGE, type Turn } from "./turns.ts";
+import { continued, listOf, settings } from "./request.ts";
+import { checkChoice, checkNames, ownTools } from "./tools.ts";
+import { alternating, answerable, instructed, NO_MESSAGE, type Turn } from "./turns.ts";
 import type { FormatAdapter, ModelContext, ModelProfile, ToolSpec } from "./types.ts";
 
 /** What the request says itself, or joins with what the profile says. */
@@ -38,15 +38,15 @@ export const anthropicFormat: FormatAdapter = {
   provider: "anthropic",
   buildRequest(profile, context) {
     const { instructions, messages, leading } = instructed("anthropic", context);
-    const turns = toTurns(profile, messages, new CallIds());
+    const turns = toTurns(profile, messages);
     if (context.cache !== undefined)
       breakBehind(turns.slice(0, Math.max(0, context.cache.stableMessages - leading)));
-    const sent = toMessages(turns);
+    const asked = answerable(alternating(turns, OPENING), OPENING, messages.at(-1));
     return {
       model: profile.modelId,
       ...limit(profile),
       ...system(instructions, context),
-      messages: sent.length === 0 ? [{ role: "user", content: [OPENING] }] : sent,
+      messages: asked.map(toMessage),
       ...tools(profile, context),
       ...output(profile, context),
       ...streaming(profile),
@@ -55,14 +55,14 @@ export const anthropicFormat: FormatAdapter = {
   },
   extend(profile, request, messages) {
     const sent = listOf(request, "messages");
-    const turns = toTurns(profile, messages, new CallIds(callIdsIn(sent)));
-    return appendMessages(request, toMessages(turns, roleOf(sent.at(-1))));
+    const turns = alternating(toTurns(profile, messages, sent), OPENING, roleOf(sent.at(-1)));
+    return continued(request, "messages", turns.map(toMessage));
   },
-  decoder: () => new ReplyStream("anthropic", new AnthropicReply()),
+  decoder: () => new ReplyStream("anthropic", new AnthropicReader()),
 };
 
-function toMessages(turns: readonly Turn[], last?: Turn["role"]): JsonObject[] {
-  return alternating(turns, OPENING, last).map(({ role, blocks }) => ({ role, content: blocks }));
+function toMessage({ role, blocks }: Turn): JsonObject {
+  return { role, content: blocks };
 }
 
 function roleOf(message: Json | undefined): Turn["role"] | undefined {
@@ -98,25 +98,23 @@ function system(instructions: string, { cache }: ModelContext): JsonObject {
 }
 
 function tools(profile: ModelProfile, context: ModelContext): JsonObject {
-  const own = profile.parameters?.tools ?? [];
-  if (!Array.isArray(own)) throw unsupported("anthropic", "a parameter `tools` that is not a list");
+  const own = ownTools(profile);
+  checkNames("anthropic", context, NAME_LENGTH);
+  checkChoice("anthropic", context, own);
   const offered = [...context.tools.map(toTool), ...own];
-  const last = offered.at(-1);
-  if (last === undefined) {
-    if (context.toolChoice === "auto" || context.toolChoice === "none") return {};
-    throw unsupported("anthropic", "the order to call a tool where none is offered");
-  }
-  const isMarked = context.cache !== undefined && isJsonObject(last);
-  return {
-    tools: isMarked ? [...offered.slice(0, -1), { ...last, ...CACHED }] : offered,
-    ...choice(profile, context),
-  };
+  if (offered.length === 0) return {};
+  if (context.cache !== undefined) markLast(offered);
+  return { tools: offered, ...choice(profile, context) };
+}
+
+/** A tool that the model must search for first is not part of what is cached. */
+function markLast(offered: Json[]): void {
+  const at = offered.findLastIndex((tool) => isJsonObject(tool) && tool.defer_loading !== true);
+  const tool = offered[at];
+  if (isJsonObject(tool)) offered[at] = { ...tool, ...CACHED };
 }
 
 function toTool({ name, description, inputSchema }: ToolSpec): JsonObject {
-  if (name !== toName(name)) {
-    throw unsupported("anthropic", `a tool named "${name}": use 1 to 128 letters, digits, "_" and "-"`);
-  }
   const alternative = ["anyOf", "oneOf", "allOf"].find((keyword) => inputSchema[keyword] !== undefined);
   if (alternative !== undefined) {
     throw unsupported("anthropic", `"${alternative}" at the top of the schema of the tool "${name}"`);
@@ -134,6 +132,9 @@ function choice({ parameters = {} }: ModelProfile, { toolChoice }: ModelContext)
   if (toolChoice === "auto")
     return parameters.tool_choice === null ? {} : { tool_choice: { type: "auto", ...given } };
   if (toolChoice === "none") return { tool_choice: { type: "none" } };
+  if (isJsonObject(parameters.thinking) && parameters.thinking.type !== "disabled") {
+    throw unsupported("anthropic", "the order to call a tool from a model that thinks");
+  }
   const one = given.disable_parallel_tool_use;
   const alone = one === undefined ? {} : { disable_parallel_tool_use: one };
   return toolChoice === "required"

@@ -1,11 +1,11 @@
 /**
- * Names and ids of calls as a provider takes them. They come from any provider, so they may be of any shape, and ids
- * may repeat from reply to reply. Pure.
+ * Ids of calls as a provider takes them. They come from any provider, so they may be of any shape, and they may repeat
+ * from reply to reply. Pure.
  */
 import { fingerprint } from "./text.ts";
 
 /** An id of letters, digits, `_` and `-`; one that had to be changed ends with a fingerprint of what it was. */
-export function plainId(id: string, limit: number): string {
+function plainId(id: string, limit: number): string {
   const plain = id.replace(/[^A-Za-z0-9_-]/gu, "_");
   const fits = plain === id && id !== "" && id.length <= limit;
   return fits ? id : `${plain.slice(0, limit - 9)}_${fingerprint(id)}`;
@@ -17,15 +17,17 @@ const LONGEST_ID = 56;
 export class CallIds {
   readonly #used: Set<string>;
   readonly #sent = new Map<string, string>();
+  readonly #longest: number;
 
-  /** `used`: the ids that the request has already. */
-  constructor(used: Iterable<string> = []) {
+  /** `used`: the ids that the request has already, in order. `longest`: characters of an id, without such a number. */
+  constructor(used: Iterable<string> = [], longest = LONGEST_ID) {
     this.#used = new Set(used);
+    this.#longest = longest;
   }
 
   /** The id to send for a call. */
   ofCall(id: string): string {
-    const plain = plainId(id, LONGEST_ID);
+    const plain = plainId(id, this.#longest);
     let unused = plain;
     for (let n = 2; this.#used.has(unused); n++) unused = `${plain}_${n}`;
     this.#used.add(unused);
@@ -35,6 +37,10 @@ export class CallIds {
 
   /** The id to send with the result of the newest call of that id. */
   ofResult(id: string): string {
-    return this.#sent.get(id) ?? plainId(id, LONGEST_ID);
+    const sent = this.#sent.get(id);
+    if (sent !== undefined) return sent;
+    const plain = plainId(id, this.#longest);
+    const numbered = new RegExp(`^${plain}(?:_\\d+)?$`);
+    return [...this.#used].findLast((used) => numbered.test(used)) ?? plain;
   }
 }

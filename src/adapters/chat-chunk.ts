@@ -6,6 +6,7 @@ import type { ChatReasoning } from "./chat-native.ts";
 import type { ChatPiece } from "./chat-stream.ts";
 import type { ToolCallFragment } from "./tool-call-slots.ts";
 import type { TokenUsage } from "./types.ts";
+import { finerCounts, tokenUsage } from "./usage.ts";
 
 const text = z.string().nullish();
 
@@ -93,25 +94,20 @@ export function toFragment(call: z.infer<typeof toolCallSchema>): ToolCallFragme
   };
 }
 
-/** Token counts; the provider's finer counts are kept as they are. */
+/** Token counts, with the provider's finer ones. */
 export function readUsage(value: unknown): TokenUsage | undefined {
   if (!isJsonObject(value)) return undefined;
-  const breakdown = Object.entries(value).filter(([, detail]) => isJsonObject(detail));
   const { prompt_tokens_details: input, completion_tokens_details: output } = value;
   const ofInput = isJsonObject(input) ? input : {};
-  const usage: TokenUsage = {
-    ...count("inputTokens", value.prompt_tokens),
-    ...count("cachedInputTokens", ofInput.cached_tokens ?? value.prompt_cache_hit_tokens),
-    ...count("cacheWriteTokens", ofInput.cache_write_tokens),
-    ...count("outputTokens", value.completion_tokens),
-    ...count("reasoningTokens", isJsonObject(output) ? output.reasoning_tokens : undefined),
-    ...count("totalTokens", value.total_tokens),
-    ...(breakdown.length === 0 ? {} : { breakdown: Object.fromEntries(breakdown) }),
-  };
-  return Object.keys(usage).length === 0 ? undefined : usage;
-}
-
-/** One count under its name; nothing if it is no count. */
-export function count(key: Exclude<keyof TokenUsage, "breakdown">, value: unknown): TokenUsage {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? { [key]: value } : {};
+  return tokenUsage(
+    {
+      inputTokens: value.prompt_tokens,
+      cachedInputTokens: ofInput.cached_tokens ?? value.prompt_cache_hit_tokens,
+      cacheWriteTokens: ofInput.cache_write_tokens,
+      outputTokens: value.completion_tokens,
+      reasoningTokens: isJsonObject(output) ? output.reasoning_tokens : undefined,
+      totalTokens: value.total_tokens,
+    },
+    finerCounts(value),
+  );
 }

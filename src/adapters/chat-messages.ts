@@ -1,7 +1,6 @@
 /** The chat message shape that Workers AI and OpenAI's Chat Completions share. Optional keys are absent, never undefined. */
 import type { ContextMessage, ToolCall } from "../memory/types.ts";
-import { DramatisError } from "../shared/errors.ts";
-import type { Json, JsonObject } from "../shared/json.ts";
+import type { JsonObject } from "../shared/json.ts";
 import type { ToolSpec } from "./types.ts";
 
 export type ChatToolCall = {
@@ -41,24 +40,6 @@ export function systemMessages(systemInstructions: readonly string[]): ChatMessa
 
 export function toChatTool({ name, description, inputSchema }: ToolSpec): JsonObject {
   return { type: "function", function: { name, description, parameters: inputSchema } };
-}
-
-/** A profile's parameters without the keys that the request itself sets; a parameter of `null` is left out. */
-export function settings(parameters: JsonObject | undefined, reserved: readonly string[]): JsonObject {
-  const entries = Object.entries(parameters ?? {});
-  return Object.fromEntries(entries.filter(([key, value]) => value !== null && !reserved.includes(key)));
-}
-
-/** `request` with `later` behind its messages; every other key keeps its value and its place. */
-export function appendMessages(request: JsonObject, later: readonly Json[]): JsonObject {
-  const { messages } = request;
-  if (!Array.isArray(messages)) {
-    throw new DramatisError(
-      "INVALID_INPUT",
-      "A model request must have an array `messages` to be continued.",
-    );
-  }
-  return { ...request, messages: [...messages, ...later] };
 }
 
 function toChatToolCall({ id, name, arguments: input }: ToolCall): ChatToolCall {

@@ -3,9 +3,9 @@
  * came, and what stood beside a call (`extra_content`, where Gemini's signatures are). OpenAI itself sends none of it.
  * A reply without calls is not kept: it ends its loop, and some servers refuse old reasoning. Pure.
  */
-import type { ContextMessage, Facts, NativePart } from "../memory/types.ts";
+import type { ContextMessage, NativePart } from "../memory/types.ts";
 import { isJson, isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
-import { nativeParts } from "./native.ts";
+import { ownParts } from "./native.ts";
 import type { ModelProfile } from "./types.ts";
 
 /** The reasoning of one chunk, by the server's own keys. The first that a reply has is what is given back. */
@@ -63,25 +63,22 @@ export class ChatNative {
   }
 }
 
-/** What a message of this profile's own model is sent back with: keys of the message, and of its calls by index. */
+/** What a message of this profile's own model is sent back with: keys of the message, and of its calls in order. */
 export function chatNative(
   message: ContextMessage,
   profile: ModelProfile,
-): { message: JsonObject; calls: (JsonObject | undefined)[] } {
-  const given: { message: JsonObject; calls: (JsonObject | undefined)[] } = { message: {}, calls: [] };
-  for (const part of nativeParts(message, profile) ?? []) {
+): { message: JsonObject; calls: JsonObject[] } {
+  const given: { message: JsonObject; calls: JsonObject[] } = { message: {}, calls: [] };
+  for (const part of ownParts(message, profile) ?? []) {
     if (part.type === "block") Object.assign(given.message, reasoningOf(part.value));
-    if (part.type === "tool-call") {
-      const { extra } = part;
-      given.calls[part.index] = isJson(extra) && isJsonObject(extra) ? extra : undefined;
-    }
+    if (part.type === "tool-call") given.calls.push(part.extra);
   }
   return given;
 }
 
-function reasoningOf(value: Facts): JsonObject {
+function reasoningOf(value: JsonObject): JsonObject {
   const { reasoning_details: details, reasoning_content: content, reasoning } = value;
-  if (Array.isArray(details) && isJson(details)) return { reasoning_details: details };
+  if (Array.isArray(details)) return { reasoning_details: details };
   if (typeof content === "string") return { reasoning_content: content };
   return typeof reasoning === "string" ? { reasoning } : {};
 }

@@ -1,17 +1,13 @@
 /**
- * Decodes one chat reply from its payloads, for every provider whose chunks are chat-shaped. A reader turns one payload
- * into a `ChatPiece`; this state machine decides what is complete.
- *
- * STREAM-1  `finish` comes last, once, and only when the reply is complete: after a finish reason or `[DONE]`.
- * STREAM-2  A reply that ends before it is complete, or a payload that cannot be read, gives one error delta.
- * STREAM-3  Once a finish reason is known, nothing that follows can turn the reply into a failure.
- * STREAM-4  After an error delta nothing more is reported.
+ * Reads one chat reply, for every provider whose payloads are chat-shaped: what they differ in, a function turns into
+ * `ChatPiece`s.
  */
-import { isJsonObject, type JsonObject } from "../shared/json.ts";
+import type { JsonObject } from "../shared/json.ts";
 import { ChatNative, type ChatReasoning } from "./chat-native.ts";
 import { inBandError, modelError } from "./errors.ts";
+import type { ReplyReader } from "./reply-stream.ts";
 import { type ToolCallFragment, ToolCallSlots } from "./tool-call-slots.ts";
-import type { FinishReason, ModelDelta, ModelError, ProviderId, StreamDecoder, TokenUsage } from "./types.ts";
+import type { FinishReason, ModelDelta, ModelError, ProviderId, TokenUsage } from "./types.ts";
 
 /** What one payload adds to the reply. */
 export interface ChatPiece {
@@ -36,13 +32,13 @@ export type ChunkReader = (chunk: JsonObject) => ChatPiece | undefined;
 /** What ends a stream of chat chunks. */
 export const DONE = "[DONE]";
 
-export class ChatStream implements StreamDecoder {
+export class ChatReader implements ReplyReader {
+  readonly isOver = false;
   readonly #provider: ProviderId;
   readonly #read: ChunkReader;
   readonly #calls = new ToolCallSlots();
   readonly #native = new ChatNative();
   #textLength = 0;
-  #state: "open" | "ended" | "failed" = "open";
   #messageId: string | undefined;
   #sawReply = false;
   #finish: string | undefined;
@@ -52,31 +48,26 @@ export class ChatStream implements StreamDecoder {
     this.#read = read;
   }
 
-  push(data: string): ModelDelta[] {
-    const payload = data.trim();
-    if (this.#state !== "open" || payload === "") return [];
-    if (payload === DONE) {
-      if (this.#sawReply) this.#finish ??= "stop";
-      return this.end();
-    }
-    const chunk = parse(payload);
-    if (chunk === undefined) return this.#fail("The provider sent something that is not a JSON object.");
-    if (chunk.error !== undefined && chunk.error !== null) {
-      return this.#fail(inBandError(this.#provider, chunk.error));
-    }
-    const piece = this.#read(chunk);
-    if (piece === undefined) return this.#fail("The provider sent a chunk of an unknown shape.");
-    if (piece.finish === "error") return this.#fail("The provider gave up in the middle of its reply.");
-    return this.#take(piece);
+  get finish(): FinishReason | undefined {
+    return this.#finish === undefined ? undefined : finishReason(this.#finish, this.#calls.size > 0);
   }
 
-  end(): ModelDelta[] {
-    if (this.#state !== "open") return [];
-    if (this.#finish === undefined) return this.#fail("The reply ended before it was complete.");
-    this.#state = "ended";
+  read(chunk: JsonObject): ModelDelta[] | ModelError | undefined {
+    if (chunk.error !== undefined && chunk.error !== null) return inBandError(this.#provider, chunk.error);
+    const piece = this.#read(chunk);
+    if (piece?.finish === "error") {
+      return modelError(this.#provider, "transient", "The provider gave up in the middle of its reply.");
+    }
+    return piece === undefined ? undefined : this.#take(piece);
+  }
+
+  done(): void {
+    if (this.#sawReply) this.#finish ??= "stop";
+  }
+
+  close(): ModelDelta[] {
     const parts = this.#native.parts(this.#textLength, this.#calls.extras);
-    const finish = { type: "finish", reason: finishReason(this.#finish, this.#calls.size > 0) } as const;
-    return parts === undefined ? [finish] : [{ type: "native", parts }, finish];
+    return parts === undefined ? [] : [{ type: "native", parts }];
   }
 
   #take(piece: ChatPiece): ModelDelta[] {
@@ -97,22 +88,6 @@ export class ChatStream implements StreamDecoder {
     if (piece.finish) this.#finish = piece.finish;
     if (piece.isWhole) this.#finish ??= "stop";
     return deltas;
-  }
-
-  #fail(reason: string | ModelError): ModelDelta[] {
-    if (this.#finish !== undefined) return [];
-    this.#state = "failed";
-    const error = typeof reason === "string" ? modelError(this.#provider, "transient", reason) : reason;
-    return [{ type: "error", error }];
-  }
-}
-
-function parse(payload: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(payload);
-    return isJsonObject(value) ? value : undefined;
-  } catch {
-    return undefined;
   }
 }
 

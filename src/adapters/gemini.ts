@@ -1,20 +1,20 @@
 /**
  * Google's Gemini API: the body of `generateContent` and `streamGenerateContent`.
  *
- * GEMINI-1  Turns alternate and begin with a user's; blank texts are left out. A request that is extended keeps its
- *           contents as they are, and gets the new ones behind them.
+ * GEMINI-1  Turns alternate, begin with a user's and end with one, unless calls wait for their results; blank texts are
+ *           left out. A request that is extended keeps its contents as they are, and gets the new ones behind them.
  * GEMINI-2  All results of one reply stand first in the user's content right behind it, in the order of their calls and
  *           under their names, and ids of calls are unique over the request, whatever ids the calls came with.
  * GEMINI-3  A reply of the same model goes back in its own parts, each with its own signature.
  */
 import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
-import { CallIds } from "./call-ids.ts";
-import { settings } from "./chat-messages.ts";
-import { callIdsIn, toName, toTurns } from "./gemini/contents.ts";
-import { GeminiReply } from "./gemini/reply.ts";
+import { generationOf, toName, toTurns } from "./gemini/contents.ts";
+import { GeminiReader } from "./gemini/reader.ts";
 import { unsupported } from "./native.ts";
 import { ReplyStream } from "./reply-stream.ts";
-import { alternating, instructed, listOf, NO_MESSAGE, type Turn } from "./turns.ts";
+import { continued, listOf, settings } from "./request.ts";
+import { checkChoice, ownTools } from "./tools.ts";
+import { alternating, answerable, instructed, NO_MESSAGE, type Turn } from "./turns.ts";
 import type { FormatAdapter, ModelContext, ModelProfile, ToolSpec } from "./types.ts";
 
 /** What the request says itself, or joins with what the profile says. */
@@ -36,11 +36,11 @@ export const geminiFormat: FormatAdapter = {
   provider: "gemini",
   buildRequest(profile, context) {
     const { instructions, messages } = instructed("gemini", context);
-    const sent = toContents(toTurns(profile, messages, new CallIds()));
+    const turns = alternating(toTurns(profile, messages), OPENING);
     const [beside, flat] = parameters(profile);
     const config = { ...flat, ...output(context) };
     return {
-      contents: sent.length === 0 ? [{ role: "user", parts: [OPENING] }] : sent,
+      contents: answerable(turns, OPENING, messages.at(-1)).map(toContent),
       ...(instructions === "" ? {} : { systemInstruction: { parts: [{ text: instructions }] } }),
       ...tools(profile, context),
       ...(Object.keys(config).length === 0 ? {} : { generationConfig: config }),
@@ -49,16 +49,14 @@ export const geminiFormat: FormatAdapter = {
   },
   extend(profile, request, messages) {
     const sent = listOf(request, "contents");
-    const turns = toTurns(profile, messages, new CallIds(callIdsIn(sent)));
-    return { ...request, contents: [...sent, ...toContents(turns, roleOf(sent.at(-1)))] };
+    const turns = alternating(toTurns(profile, messages, sent), OPENING, roleOf(sent.at(-1)));
+    return continued(request, "contents", turns.map(toContent));
   },
-  decoder: () => new ReplyStream("gemini", new GeminiReply()),
+  decoder: () => new ReplyStream("gemini", new GeminiReader()),
 };
 
-function toContents(turns: readonly Turn[], last?: Turn["role"]): JsonObject[] {
-  return alternating(turns, OPENING, last).map(({ role, blocks }) => {
-    return { role: role === "user" ? "user" : "model", parts: blocks };
-  });
+function toContent({ role, blocks }: Turn): JsonObject {
+  return { role: role === "user" ? "user" : "model", parts: blocks };
 }
 
 function roleOf(content: Json | undefined): Turn["role"] | undefined {
@@ -77,12 +75,13 @@ function parameters(profile: ModelProfile): [beside: JsonObject, config: JsonObj
   ];
 }
 
-function tools({ parameters: given = {} }: ModelProfile, context: ModelContext): JsonObject {
-  const own = given.tools ?? [];
-  if (!Array.isArray(own)) throw unsupported("gemini", "a parameter `tools` that is not a list");
-  const declared = context.tools.map(toDeclaration);
+function tools(profile: ModelProfile, context: ModelContext): JsonObject {
+  checkChoice("gemini", context);
+  const own = ownTools(profile);
+  const given = profile.parameters ?? {};
+  const declared = isAnsweredOnly(profile, context) ? [] : context.tools.map(toDeclaration);
   const { functionCallingConfig, ...others } = isJsonObject(given.toolConfig) ? given.toolConfig : {};
-  const choice = choose(context) ?? (declared.length === 0 ? undefined : functionCallingConfig);
+  const choice = declared.length === 0 ? undefined : (choose(context) ?? functionCallingConfig);
   const config = { ...others, ...(choice === undefined ? {} : { functionCallingConfig: choice }) };
   const offered = [...(declared.length === 0 ? [] : [{ functionDeclarations: declared }]), ...own];
   return {
@@ -91,11 +90,24 @@ function tools({ parameters: given = {} }: ModelProfile, context: ModelContext):
   };
 }
 
+/**
+ * Whether the tools are left out, because nothing may call them: models before the third generation take none beside a
+ * structured reply. Throws `UNSUPPORTED` if one might be called.
+ */
+function isAnsweredOnly(
+  { modelId }: ModelProfile,
+  { tools: offered, toolChoice, output: asked }: ModelContext,
+): boolean {
+  const generation = generationOf(modelId);
+  if (asked === undefined || offered.length === 0 || generation === 0 || generation >= 3) return false;
+  if (toolChoice === "none") return true;
+  throw unsupported("gemini", "a request for a structured reply that also offers tools, before Gemini 3");
+}
+
 /** The context's choice; `undefined` where it leaves the model free. */
-function choose({ tools: offered, toolChoice }: ModelContext): JsonObject | undefined {
+function choose({ toolChoice }: ModelContext): JsonObject | undefined {
   if (toolChoice === "auto") return undefined;
-  if (toolChoice === "none") return offered.length === 0 ? undefined : { mode: "NONE" };
-  if (offered.length === 0) throw unsupported("gemini", "the order to call a tool where none is offered");
+  if (toolChoice === "none") return { mode: "NONE" };
   return toolChoice === "required"
     ? { mode: "ANY" }
     : { mode: "ANY", allowedFunctionNames: [toolChoice.name] };

@@ -1,5 +1,5 @@
 /** Where the media of a message come from, in the two ways that providers take them: by address or by value. Pure. */
-import type { ContextPart } from "../memory/types.ts";
+import type { ContextMessage, ContextPart } from "../memory/types.ts";
 import { unsupported } from "./native.ts";
 import type { ProviderId } from "./types.ts";
 
@@ -31,6 +31,18 @@ export function resolveMedia(provider: ProviderId, { type, source, mediaType }: 
 /** Media by value as a `data:` URL; an address as it is. */
 export function mediaUrl(media: ResolvedMedia): string {
   return "url" in media ? media.url : `data:${media.mediaType};base64,${media.base64}`;
+}
+
+/** The name of a file given by value; providers that want one go by its ending. */
+export function fileName({ name }: MediaPart, mediaType: string): string {
+  return name ?? (mediaType === "application/pdf" ? "file.pdf" : "file");
+}
+
+/** Whether a message has more than text; throws `UNSUPPORTED` where its speaker can send text only. */
+export function hasMedia(provider: ProviderId, { role, parts = [] }: ContextMessage): boolean {
+  if (parts.every(({ type }) => type === "text")) return false;
+  if (role !== "user") throw unsupported(provider, `images or files in a message of the role "${role}"`);
+  return true;
 }
 
 function articled(type: MediaPart["type"]): string {

@@ -1,24 +1,43 @@
 /** What an earlier reply must be sent back with (NATIVE-1), and what a provider cannot express. Pure. */
-import type { ContextMessage, NativePart } from "../memory/types.ts";
+import type { ContextMessage, NativePart, ToolCall } from "../memory/types.ts";
 import { DramatisError } from "../shared/errors.ts";
+import type { JsonObject } from "../shared/json.ts";
+import { jsonOf } from "./request.ts";
 import type { ModelProfile, ProviderId } from "./types.ts";
+
+/** A part of a reply with the text or the call that it points to. `extra` is empty where there is none. */
+export type OwnPart =
+  | { type: "text"; text: string; extra: JsonObject }
+  | { type: "tool-call"; call: ToolCall; extra: JsonObject }
+  | { type: "block"; value: JsonObject };
 
 /**
  * The parts of a reply that this profile's model gave, where they still cover the message's text and calls; `undefined`
  * where the message must be built from text and calls alone.
  */
-export function nativeParts(message: ContextMessage, profile: ModelProfile): NativePart[] | undefined {
+export function ownParts(message: ContextMessage, profile: ModelProfile): OwnPart[] | undefined {
   const { native, content, toolCalls = [] } = message;
   if (native === undefined) return undefined;
   if (native.provider !== profile.provider || native.modelId !== profile.modelId) return undefined;
-  let length = 0;
-  const calls: number[] = [];
+  const rest = [...toolCalls];
+  const parts: OwnPart[] = [];
+  let read = 0;
   for (const part of native.parts) {
-    if (part.type === "text") length += part.length;
-    else if (part.type === "tool-call") calls.push(part.index);
+    if (part.type === "block") {
+      parts.push({ type: "block", value: jsonOf(part.value) });
+      continue;
+    }
+    const extra = jsonOf(part.extra ?? {});
+    if (part.type === "text") {
+      parts.push({ type: "text", text: content.slice(read, read + part.length), extra });
+      read += part.length;
+      continue;
+    }
+    const call = part.index === toolCalls.length - rest.length ? rest.shift() : undefined;
+    if (call === undefined) return undefined;
+    parts.push({ type: "tool-call", call, extra });
   }
-  const coversCalls = calls.length === toolCalls.length && calls.every((index, n) => index === n);
-  return length === content.length && coversCalls ? native.parts : undefined;
+  return read === content.length && rest.length === 0 ? parts : undefined;
 }
 
 /** Whether a reply must go back in its own parts: it has more than texts, and calls behind them. */

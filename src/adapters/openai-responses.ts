@@ -8,16 +8,15 @@
  *              tool's call that nobody answered) goes back as texts and calls alone.
  * RESPONSES-3  Who speaks stands before the text, as in `Ann: Hello`, because messages have no names.
  */
-import type { ContextMessage } from "../memory/types.ts";
-import { DramatisError } from "../shared/errors.ts";
-import type { Json, JsonObject } from "../shared/json.ts";
-import { settings } from "./chat-messages.ts";
-import { checkChoice, checkNames } from "./openai/names.ts";
-import { fitsStrict } from "./openai/strict-schema.ts";
+import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
+import { NAME_LENGTH } from "./names.ts";
+import { fitsStrict, withoutLookaround } from "./openai/strict-schema.ts";
 import { cacheKey } from "./openai.ts";
 import { toItems } from "./openai-responses/items.ts";
-import { ResponsesReader } from "./openai-responses/stream.ts";
+import { ResponsesReader } from "./openai-responses/reader.ts";
 import { ReplyStream } from "./reply-stream.ts";
+import { continued, listOf, settings } from "./request.ts";
+import { checkChoice, checkNames, ownTools } from "./tools.ts";
 import type { FormatAdapter, ModelContext, ModelProfile, ToolSpec } from "./types.ts";
 
 const TOOL_PARAMETERS = ["tool_choice", "parallel_tool_calls"];
@@ -28,9 +27,9 @@ const NOT_REASONING = /^(?:ft:)?(?:gpt-3|gpt-4|chatgpt-|gpt-5[\w.]*-chat)/;
 export const openaiResponsesFormat: FormatAdapter = {
   provider: "openai-responses",
   buildRequest(profile, context) {
-    const builtIn = builtInTools(profile);
-    checkNames("openai-responses", context);
-    checkChoice("openai-responses", context, builtIn.length);
+    const builtIn = ownTools(profile);
+    checkNames("openai-responses", context, NAME_LENGTH);
+    checkChoice("openai-responses", context, builtIn);
     const { systemInstructions, messages } = context;
     return {
       model: profile.modelId,
@@ -40,20 +39,10 @@ export const openaiResponsesFormat: FormatAdapter = {
       ...options(profile, context, builtIn),
     };
   },
-  extend(profile, request, messages: readonly ContextMessage[]) {
-    const { input } = request;
-    if (!Array.isArray(input)) {
-      throw new DramatisError("INVALID_INPUT", "A model request must have an array `input` to be continued.");
-    }
-    return { ...request, input: [...input, ...toItems(messages, profile, input)] };
-  },
+  extend: (profile, request, messages) =>
+    continued(request, "input", toItems(messages, profile, listOf(request, "input"))),
   decoder: () => new ReplyStream("openai-responses", new ResponsesReader()),
 };
-
-/** Tools that the provider runs itself (`{"type": "web_search"}` …), from the profile's parameter `tools`. */
-function builtInTools({ parameters }: ModelProfile): readonly Json[] {
-  return Array.isArray(parameters?.tools) ? parameters.tools : [];
-}
 
 function toolsOf({ tools, toolChoice }: ModelContext, builtIn: readonly Json[]): JsonObject {
   if (tools.length + builtIn.length === 0) return {};
@@ -62,7 +51,8 @@ function toolsOf({ tools, toolChoice }: ModelContext, builtIn: readonly Json[]):
 }
 
 function toTool({ name, description, inputSchema }: ToolSpec): JsonObject {
-  return { type: "function", name, description, parameters: inputSchema, strict: fitsStrict(inputSchema) };
+  const parameters = withoutLookaround(inputSchema);
+  return { type: "function", name, description, parameters, strict: fitsStrict(parameters) };
 }
 
 function options(profile: ModelProfile, context: ModelContext, builtIn: readonly Json[]): JsonObject {
@@ -96,9 +86,9 @@ function includeOf({ modelId, parameters }: ModelProfile): JsonObject {
 function textOf({ parameters }: ModelProfile, output: ModelContext["output"]): JsonObject {
   const { text } = settings(parameters, []);
   if (output === undefined) return text === undefined ? {} : { text };
-  const { name, schema } = output;
-  const format = { type: "json_schema", name, schema, strict: fitsStrict(schema) };
+  const schema = withoutLookaround(output.schema);
+  const format = { type: "json_schema", name: output.name, schema, strict: fitsStrict(schema) };
   return {
-    text: { ...(typeof text === "object" && text !== null && !Array.isArray(text) ? text : {}), format },
+    text: { ...(isJsonObject(text) ? text : {}), format },
   };
 }

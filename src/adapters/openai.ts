@@ -11,20 +11,16 @@
 import type { ContextMessage } from "../memory/types.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { readChatChunk } from "./chat-chunk.ts";
-import {
-  appendMessages,
-  type ChatMessage,
-  settings,
-  systemMessages,
-  toChatMessage,
-  toChatTool,
-} from "./chat-messages.ts";
+import { type ChatMessage, systemMessages, toChatMessage, toChatTool } from "./chat-messages.ts";
 import { chatNative } from "./chat-native.ts";
-import { ChatStream } from "./chat-stream.ts";
+import { ChatReader } from "./chat-stream.ts";
+import { fitLength, NAME_LENGTH, plainName } from "./names.ts";
 import { chatContent, openaiMedia } from "./openai/content.ts";
-import { checkChoice, checkNames, fitLength, toName } from "./openai/names.ts";
-import { fitsStrict } from "./openai/strict-schema.ts";
-import type { FormatAdapter, ModelContext, ModelProfile } from "./types.ts";
+import { fitsStrict, withoutLookaround } from "./openai/strict-schema.ts";
+import { ReplyStream } from "./reply-stream.ts";
+import { continued, settings } from "./request.ts";
+import { checkChoice, checkNames } from "./tools.ts";
+import type { FormatAdapter, ModelContext, ModelProfile, ToolSpec } from "./types.ts";
 
 const MAX_CALL_ID = 40;
 /** Characters of a `prompt_cache_key`. */
@@ -35,7 +31,7 @@ const TOOL_PARAMETERS = ["tool_choice", "parallel_tool_calls"];
 export const openaiFormat: FormatAdapter = {
   provider: "openai",
   buildRequest(profile, context) {
-    checkNames("openai", context);
+    checkNames("openai", context, NAME_LENGTH);
     checkChoice("openai", context);
     const messages = [
       ...systemMessages(context.systemInstructions),
@@ -50,23 +46,29 @@ export const openaiFormat: FormatAdapter = {
     };
   },
   extend: (profile, request, messages) =>
-    appendMessages(
+    continued(
       request,
+      "messages",
       messages.map((message) => toOpenAIMessage(message, profile)),
     ),
-  decoder: () => new ChatStream("openai", readChatChunk),
+  decoder: () => new ReplyStream("openai", new ChatReader("openai", readChatChunk)),
 };
 
 function toolsOf({ tools, toolChoice }: ModelContext): JsonObject {
   if (tools.length === 0) return {};
   const choice =
     typeof toolChoice === "string" ? toolChoice : { type: "function", function: { name: toolChoice.name } };
-  return { tools: tools.map(toChatTool), tool_choice: choice };
+  return { tools: tools.map(toOpenAITool), tool_choice: choice };
+}
+
+function toOpenAITool(tool: ToolSpec): JsonObject {
+  return toChatTool({ ...tool, inputSchema: withoutLookaround(tool.inputSchema) });
 }
 
 function outputOf({ output }: ModelContext): JsonObject {
   if (output === undefined) return {};
-  const { name, schema } = output;
+  const { name } = output;
+  const schema = withoutLookaround(output.schema);
   return {
     response_format: { type: "json_schema", json_schema: { name, schema, strict: fitsStrict(schema) } },
   };
@@ -105,7 +107,7 @@ function toOpenAIMessage(message: ContextMessage, profile: ModelProfile): JsonOb
     ...native.message,
     ...chat,
     content: calls !== undefined && content === "" ? null : chatContent("openai", message, openaiMedia),
-    ...(name === undefined || chat.role === "tool" ? {} : { name: toName(name) }),
+    ...(name === undefined || chat.role === "tool" ? {} : { name: plainName(name, NAME_LENGTH) }),
     ...(callId === undefined ? {} : { tool_call_id: fitLength(callId, MAX_CALL_ID) }),
     ...(calls === undefined
       ? {}
@@ -114,7 +116,7 @@ function toOpenAIMessage(message: ContextMessage, profile: ModelProfile): JsonOb
             ...native.calls[index],
             id: fitLength(id, MAX_CALL_ID),
             type,
-            function: { ...called, name: toName(called.name) },
+            function: { ...called, name: plainName(called.name, NAME_LENGTH) },
           })),
         }),
   };

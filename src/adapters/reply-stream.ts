@@ -1,6 +1,11 @@
 /**
- * Decodes one reply by the rules STREAM-1 to STREAM-4, for protocols whose payloads are not chat-shaped. A reader knows
- * the payloads; this state machine decides what is complete.
+ * Decodes one reply from its payloads. A reader knows what a provider's payloads say; this state machine decides what is
+ * complete.
+ *
+ * STREAM-1  `finish` comes last, once, and only when the reply is complete: after a finish reason or `[DONE]`.
+ * STREAM-2  A reply that ends before it is complete, or a payload that cannot be read, gives one error delta.
+ * STREAM-3  Once a finish reason is known, nothing that follows can turn the reply into a failure.
+ * STREAM-4  After an error delta nothing more is reported.
  */
 import { isJsonObject, type JsonObject } from "../shared/json.ts";
 import { DONE } from "./chat-stream.ts";
@@ -11,6 +16,8 @@ import type { FinishReason, ModelDelta, ModelError, ProviderId, StreamDecoder } 
 export interface ReplyReader {
   /** What one payload adds, or the error that it is; `undefined` if its shape is unknown. */
   read(payload: JsonObject): ModelDelta[] | ModelError | undefined;
+  /** The provider says that nothing more comes. */
+  done?(): void;
   /** Why the reply ended, as soon as that is known. */
   readonly finish: FinishReason | undefined;
   /** Nothing more can come. */
@@ -32,7 +39,10 @@ export class ReplyStream implements StreamDecoder {
   push(data: string): ModelDelta[] {
     const payload = data.trim();
     if (!this.#isOpen || payload === "") return [];
-    if (payload === DONE) return this.end();
+    if (payload === DONE) {
+      this.#reader.done?.();
+      return this.end();
+    }
     const value = parse(payload);
     if (value === undefined) return this.#fail("The provider sent something that is not a JSON object.");
     const read = this.#reader.read(value);

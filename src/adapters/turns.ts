@@ -2,9 +2,8 @@
  * Conversations as turns of a user and a model, for providers that know no other speakers: which messages are
  * instructions, how speakers are named, and how turns come to alternate. Pure.
  */
-import type { ContextMessage, ContextPart, Facts } from "../memory/types.ts";
-import { DramatisError } from "../shared/errors.ts";
-import type { Json, JsonObject } from "../shared/json.ts";
+import type { ContextMessage, ContextPart } from "../memory/types.ts";
+import type { JsonObject } from "../shared/json.ts";
 import { unsupported } from "./native.ts";
 import { attributed } from "./speaker.ts";
 import type { ModelContext, ProviderId } from "./types.ts";
@@ -36,9 +35,10 @@ export function instructed(provider: ProviderId, context: ModelContext): Instruc
   if (first.some(({ parts = [] }) => parts.some(({ type }) => type !== "text"))) {
     throw unsupported(provider, "images or files among the system instructions");
   }
-  const texts = [...context.systemInstructions, ...first.map(({ content }) => content)];
+  const said = first.filter(({ content }) => content.trim() !== "");
+  const texts = context.systemInstructions.filter((text) => text.trim() !== "");
   return {
-    instructions: texts.filter((text) => text.trim() !== "").join("\n\n"),
+    instructions: [...texts, ...said.map(({ name, content }) => attributed(name, content))].join("\n\n"),
     messages: context.messages.slice(leading),
     leading,
   };
@@ -80,15 +80,9 @@ export function alternating(turns: readonly Turn[], opening: JsonObject, last?: 
   return needsOpening ? [{ role: "user", blocks: [opening] }, ...joined] : joined;
 }
 
-/** The list that a request to be continued has under `key`; throws `INVALID_INPUT` if it has none. */
-export function listOf(request: JsonObject, key: string): readonly Json[] {
-  const list = request[key];
-  if (Array.isArray(list)) return list;
-  throw new DramatisError("INVALID_INPUT", `A model request must have an array \`${key}\` to be continued.`);
-}
-
-/** Facts as the JSON that they are. */
-export function jsonOf(facts: Facts): JsonObject {
-  // SAFETY: facts are JSON wherever they come from: parsed, or validated at their boundary.
-  return facts as JsonObject;
+/** What a model is asked to answer ends with a user's turn, or with calls whose results are still to come. */
+export function answerable(turns: readonly Turn[], opening: JsonObject, last?: ContextMessage): Turn[] {
+  const isWaiting = last?.toolCalls !== undefined && last.toolCalls.length > 0;
+  const isAsked = isWaiting || turns.at(-1)?.role === "user";
+  return isAsked ? [...turns] : [...turns, { role: "user", blocks: [opening] }];
 }

@@ -9,20 +9,15 @@ import { z } from "zod";
 import type { ContextMessage } from "../memory/types.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { readChatChunk, readUsage, toFragment, toolCallSchema } from "./chat-chunk.ts";
-import {
-  appendMessages,
-  type ChatMessage,
-  settings,
-  systemMessages,
-  toChatMessage,
-  toChatTool,
-} from "./chat-messages.ts";
+import { type ChatMessage, systemMessages, toChatMessage, toChatTool } from "./chat-messages.ts";
 import { chatNative } from "./chat-native.ts";
-import { type ChatPiece, ChatStream } from "./chat-stream.ts";
+import { type ChatPiece, ChatReader } from "./chat-stream.ts";
 import { type MediaPart, mediaUrl, resolveMedia } from "./media-source.ts";
 import { unsupported } from "./native.ts";
 import { chatContent } from "./openai/content.ts";
-import { checkChoice } from "./openai/names.ts";
+import { ReplyStream } from "./reply-stream.ts";
+import { continued, settings } from "./request.ts";
+import { checkChoice } from "./tools.ts";
 import type { FormatAdapter, ModelContext, ModelProfile } from "./types.ts";
 
 /** Turns a working context into the input of a model, without any state. */
@@ -61,12 +56,12 @@ export const workersAIFormat: FormatAdapter = {
     return { messages, ...tools, stream: true, ...output, ...settings(profile.parameters, reserved) };
   },
   extend: (profile, request, messages) =>
-    appendMessages(
+    continued(
       request,
+      "messages",
       messages.map((message) => toMessage(message, profile)),
     ),
-  decoder: () =>
-    new ChatStream("workers-ai", (chunk) => (isNative(chunk) ? readNative(chunk) : readChatChunk(chunk))),
+  decoder: () => new ReplyStream("workers-ai", new ChatReader("workers-ai", readChunk)),
 };
 
 function toolsOf({ tools, toolChoice }: ModelContext): JsonObject {
@@ -119,6 +114,10 @@ const nativeSchema = z.object({
   usage: z.unknown().optional(),
   finish_reason: z.string().nullish(),
 });
+
+function readChunk(chunk: JsonObject): ChatPiece | undefined {
+  return isNative(chunk) ? readNative(chunk) : readChatChunk(chunk);
+}
 
 /** The older shape: `{response, tool_calls?, usage?}`. */
 function isNative(chunk: JsonObject): boolean {

@@ -7,6 +7,7 @@
  */
 import { z } from "zod";
 import type { OutputSpec } from "../adapters/types.ts";
+import { type Content, contentSchema } from "../shared/content-schema.ts";
 import type { JsonObject } from "../shared/json.ts";
 import {
   clientToolsSchema,
@@ -15,6 +16,8 @@ import {
   outcomeFields,
   toolChoiceSchema,
 } from "./client-tools.ts";
+
+export type { Content, MediaPart, TextPart } from "../shared/content-schema.ts";
 
 export const PROTOCOL_VERSION = 1;
 
@@ -29,16 +32,6 @@ export const UNAUTHORIZED_CLOSE = 4401;
 export const NOT_FOUND_CLOSE = 4404;
 /** The close code of a connection that sent, or would be, too much. */
 export const FLOOD_CLOSE = 4429;
-
-export type TextPart = { type: "text"; text: string };
-export type MediaPart = {
-  type: "image" | "file";
-  url: string;
-  mediaType?: string | undefined;
-  name?: string | undefined;
-};
-/** What a user sends: text, or parts. */
-export type Content = string | (TextPart | MediaPart)[];
 
 /** An uploaded image or file; `url` names it in parts of content, in its own conversation. */
 export interface AttachmentView {
@@ -180,19 +173,6 @@ export type Frame = {
 }[FrameType];
 
 const identifier = z.string().min(1).max(200);
-
-const part = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("text"), text: z.string() }),
-  z.strictObject({
-    type: z.enum(["image", "file"]),
-    url: z.string().min(1),
-    mediaType: z.string().optional(),
-    name: z.string().optional(),
-  }),
-]);
-
-/** A user's content; size and blankness are checked where its limits are known. */
-export const contentSchema = z.union([z.string(), z.array(part).min(1).max(64)]);
 
 /** The schema is checked where the turn starts. */
 const schemaObject = z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>;

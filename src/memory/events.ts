@@ -6,7 +6,7 @@
  *          tool, the model and a compaction's count travel in the message's metadata; a message's name of who speaks
  *          and its native form travel in the event's.
  */
-import { contentSchema } from "../client/protocol.ts";
+import { contentSchema } from "../shared/content-schema.ts";
 import { isNativeReply } from "./native-reply.ts";
 import {
   type ContextMessage,

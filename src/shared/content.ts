@@ -6,7 +6,7 @@
  * CONTENT-3  It is at most 1 MiB: the string in UTF-8, or the parts as JSON in UTF-8.
  * CONTENT-4  Every string is well-formed Unicode: no lone surrogates.
  */
-import { type Content, contentSchema } from "../client/protocol.ts";
+import { type Content, contentSchema } from "./content-schema.ts";
 import { DramatisError, type InputIssue } from "./errors.ts";
 import { validate } from "./validation.ts";
 

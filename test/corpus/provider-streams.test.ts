@@ -1,35 +1,14 @@
 /** Recorded streams of real providers, as the official SDKs read them, however their bytes arrive and wherever they end. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ReplyAccumulator } from "../../src/adapters/reply.ts";
-import type { ModelDelta, ProviderId } from "../../src/adapters/types.ts";
-import { cutAt, decodeBytes, toBytes } from "../support/wire-bytes.ts";
+import { assemble, expectOneEnd } from "../support/decoding.ts";
+import { cutAt, decodeBytes, toBytes, wireStyles } from "../support/wire-bytes.ts";
 import { officialEssence } from "./official.ts";
 import { recordings } from "./recordings.ts";
 
 const RUNS = 25;
 
-function assemble(provider: ProviderId, deltas: readonly ModelDelta[]) {
-  const reply = new ReplyAccumulator(provider);
-  for (const delta of deltas) reply.add(delta);
-  return reply.outcome();
-}
-
-/** A reply ends once: with its finish, or with a typed error. */
-function expectOneEnd(deltas: readonly ModelDelta[]): void {
-  const ends = deltas.filter(({ type }) => type === "finish" || type === "error");
-  expect(ends).toHaveLength(1);
-  expect(deltas.at(-1)).toBe(ends[0]);
-  const [end] = ends;
-  if (end?.type === "error") expect(end.error.message).not.toBe("");
-}
-
 describe.each(recordings())("$name", ({ name, provider, payloads }) => {
-  const style = fc.record({
-    newline: fc.constantFrom("\n" as const, "\r\n" as const, "\r" as const),
-    comments: fc.boolean(),
-    bom: fc.boolean(),
-  });
   const places = fc.array(fc.nat(), { maxLength: 60 });
 
   test("says what the official SDK says", async () => {
@@ -50,7 +29,7 @@ describe.each(recordings())("$name", ({ name, provider, payloads }) => {
   test("says the same wherever its bytes are cut", async () => {
     const expected = await decodeBytes(provider, [toBytes(payloads)]);
     await fc.assert(
-      fc.asyncProperty(style, places, async (style, places) => {
+      fc.asyncProperty(wireStyles, places, async (style, places) => {
         expect(await decodeBytes(provider, cutAt(toBytes(payloads, style), places))).toEqual(expected);
       }),
       { numRuns: RUNS },

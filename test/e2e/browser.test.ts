@@ -321,12 +321,13 @@ if (hasChromium) {
       ]);
       await page.getByLabel("Remove notes.txt").click();
       const before = model.requests.length;
+      model.reply(textReply("A dot."));
       await say(page, "What is this?");
       await page.waitForURL("**/c/conv_*");
       const image = page.getByRole("img", { name: "dot.png" });
       const width = () => image.evaluate((element) => Reflect.get(element, "naturalWidth"));
       await expect.poll(width).toBe(1);
-      await model.request(before);
+      await answers(page, "A dot.", false).waitFor();
       const { body } = model.requests[before] ?? {};
       expect(JSON.stringify(body)).toContain(dot.toString("base64"));
       expect(JSON.stringify(body)).not.toContain("notes.txt");

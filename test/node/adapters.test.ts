@@ -1,5 +1,4 @@
 /** Requests: what each format makes of a context. */
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { atBaseUrl } from "../../src/adapters/default-profile.ts";
 import {
@@ -9,17 +8,10 @@ import {
   resolveProvider,
   workersAIAdapter,
 } from "../../src/adapters/index.ts";
-import {
-  type FormatAdapter,
-  type ModelContext,
-  type ModelProfile,
-  PROVIDERS,
-} from "../../src/adapters/types.ts";
+import { type ModelProfile, PROVIDERS } from "../../src/adapters/types.ts";
 import type { ContextMessage } from "../../src/memory/types.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
-import { history, tools } from "../support/histories.ts";
-
-const FORMATS = (["workers-ai", "openai", "offline"] as const).map((provider) => adapterFor(provider));
+import { context } from "../support/contexts.ts";
 
 const openai = adapterFor("openai");
 const workersAI = adapterFor("workers-ai");
@@ -42,14 +34,6 @@ const ROUND: ContextMessage[] = [
   { role: "tool", content: "sun", toolCallId: "b", name: "lookup" },
   { role: "assistant", content: "Rain and sun." },
 ];
-
-function context(given: Partial<ModelContext> = {}): ModelContext {
-  return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };
-}
-
-function profileFor(format: FormatAdapter): ModelProfile {
-  return { provider: format.provider, modelId: "model" };
-}
 
 function messagesOf(request: JsonObject): JsonObject[] {
   const { messages } = request;
@@ -243,92 +227,6 @@ describe("a request to openai", () => {
   });
 });
 
-describe.each(FORMATS)("any valid history for $provider", (format) => {
-  const profile = profileFor(format);
-
-  test("nothing is lost, and every result follows its call", () => {
-    fc.assert(
-      fc.property(
-        history,
-        tools,
-        fc.array(fc.string(), { maxLength: 3 }),
-        (messages, offered, instructions) => {
-          const request = format.buildRequest(
-            profile,
-            context({ systemInstructions: instructions, messages, tools: offered }),
-          );
-          expect(JSON.parse(JSON.stringify(request))).toEqual(request);
-          const sent = messagesOf(request);
-          const leading = sent.length - messages.length;
-          expect(leading).toBe(
-            format.provider === "offline" ? instructions.length : Math.min(1, instructions.length),
-          );
-          messages.forEach((message, index) => {
-            const { role, content, text } = sent[leading + index] ?? {};
-            expect(role).toBe(message.role);
-            expect(content ?? text ?? "").toBe(message.content);
-          });
-          expect(unanswered(sent.slice(leading))).toEqual([]);
-          expect(inputs(sent)).toEqual(
-            messages.flatMap(({ toolCalls = [] }) => toolCalls.map((call) => call.arguments)),
-          );
-        },
-      ),
-    );
-  });
-
-  test("extend keeps the earlier request byte for byte, and equals building at once", () => {
-    fc.assert(
-      fc.property(history, history, tools, (before, after, offered) => {
-        const given = { systemInstructions: ["Be brief."], tools: offered };
-        const first = format.buildRequest(profile, context({ ...given, messages: before }));
-        const text = JSON.stringify(first.messages);
-        const unchanged = JSON.stringify(first);
-        const extended = format.extend(profile, first, after);
-        expect(JSON.stringify(extended.messages).startsWith(text.slice(0, -1))).toBe(true);
-        expect(JSON.stringify(first)).toBe(unchanged);
-        const atOnce = format.buildRequest(profile, context({ ...given, messages: [...before, ...after] }));
-        expect(JSON.stringify(extended)).toBe(JSON.stringify(atOnce));
-      }),
-    );
-  });
-
-  test("a request without messages cannot be extended", () => {
-    expect(() => format.extend(profileFor(format), { prompt: "hi" }, ROUND)).toThrowError(
-      expect.objectContaining({ code: "INVALID_INPUT" }),
-    );
-  });
-});
-
-/** Calls without a result right behind their message, and results without a call right before them. */
-function unanswered(sent: readonly JsonObject[]): unknown[] {
-  let open: unknown[] = [];
-  const wrong: unknown[] = [];
-  for (const message of sent) {
-    if (message.role === "tool") {
-      const id = message.tool_call_id ?? message.callId;
-      if (!open.includes(id)) wrong.push(id);
-      open = open.filter((candidate) => candidate !== id);
-    } else {
-      wrong.push(...open);
-      open = callsOf(message).map(({ id }) => id);
-    }
-  }
-  return [...wrong, ...open];
-}
-
-function inputs(sent: readonly JsonObject[]): unknown[] {
-  return sent.flatMap(callsOf).map((call) => {
-    const called = call.function;
-    return isJsonObject(called) ? JSON.parse(String(called.arguments)) : call.input;
-  });
-}
-
-function callsOf(message: JsonObject): JsonObject[] {
-  const calls = message.tool_calls ?? message.calls;
-  return Array.isArray(calls) ? calls.filter(isJsonObject) : [];
-}
-
 describe("providers and the default profile", () => {
   test("aliases name the provider behind them", () => {
     expect(["cloudflare", "google", "local", "openai", "offline"].map(resolveProvider)).toEqual([
@@ -416,3 +314,7 @@ describe("providers and the default profile", () => {
     );
   });
 });
+
+function callsOf({ tool_calls: calls }: JsonObject): JsonObject[] {
+  return Array.isArray(calls) ? calls.filter(isJsonObject) : [];
+}

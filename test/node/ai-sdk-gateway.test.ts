@@ -11,6 +11,7 @@ import { createWorkersAI } from "workers-ai-provider";
 import { adapterFor, collectReply } from "../../src/adapters/index.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
 import type { ContextMessage } from "../../src/memory/types.ts";
+import { systemClock } from "../../src/ports/workers/system.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { type Call, deltasOf, errorOf, NOW, stream, textOf } from "../support/gateway-calls.ts";
 import {
@@ -343,7 +344,9 @@ describe("the transport", () => {
     const given = newGate();
     const silent = scripted([{ type: "text-delta", id: "0", delta: "Hel" }], given.open);
     const profile = { ...PROFILE, executionConfig: { idleTimeoutMs: 20 } };
-    expect(await errorOf({ ...call(silent), profile })).toMatchObject({ category: "timeout" });
+    const { ports, ...rest } = call(silent);
+    const timed = { ...rest, profile, ports: { ...ports, clock: systemClock } };
+    expect(await errorOf(timed)).toMatchObject({ category: "timeout" });
     await given.wait;
   });
 

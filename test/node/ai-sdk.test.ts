@@ -1,20 +1,17 @@
 /** The format `ai-sdk`: requests to language models, and what their replies say. */
 import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toCallOptions } from "../../src/adapters/ai-sdk/call-options.ts";
-import { adapterFor, ReplyAccumulator, type ReplyOutcome } from "../../src/adapters/index.ts";
-import type { ModelContext, ModelDelta, ModelProfile } from "../../src/adapters/types.ts";
+import { adapterFor, type ReplyOutcome } from "../../src/adapters/index.ts";
+import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
 import type { ContextMessage } from "../../src/memory/types.ts";
+import { context } from "../support/contexts.ts";
+import * as decoding from "../support/decoding.ts";
 
 const format = adapterFor("ai-sdk");
 const PROFILE: ModelProfile = { provider: "ai-sdk", modelId: "model" };
 const SCHEMA = { type: "object", properties: { city: { type: "string" } } } as const;
 const TOOL = { name: "lookup", description: "Looks it up.", inputSchema: SCHEMA };
-
-function context(given: Partial<ModelContext> = {}): ModelContext {
-  return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };
-}
 
 const ROUND: ContextMessage[] = [
   { role: "user", content: "Weather?", name: "Ann" },
@@ -97,9 +94,38 @@ describe("a request to an AI SDK model", () => {
     const first = format.buildRequest(PROFILE, context({ messages: ROUND.slice(0, 2) }));
     const extended = format.extend(PROFILE, first, [{ role: "tool", content: "rain", toolCallId: "c:1" }]);
     expect(extended.prompt).toMatchObject([{}, {}, { content: [{ toolName: "lookup" }] }]);
-    expect(() => format.extend(PROFILE, {}, [])).toThrowError(
-      expect.objectContaining({ code: "INVALID_INPUT" }),
-    );
+  });
+
+  test("messages and texts that say nothing are left out, as some providers refuse them", () => {
+    const messages: ContextMessage[] = [
+      { role: "user", content: " " },
+      { role: "assistant", content: "" },
+      { role: "system", content: "" },
+      {
+        role: "user",
+        content: "Hi.",
+        parts: [
+          { type: "text", text: "" },
+          { type: "text", text: "Hi." },
+        ],
+      },
+      { role: "assistant", content: "", toolCalls: [{ id: "c", name: "lookup", arguments: {} }] },
+    ];
+    expect(format.buildRequest(PROFILE, context({ messages })).prompt).toEqual([
+      { role: "user", content: [{ type: "text", text: "Hi." }] },
+      { role: "assistant", content: [{ type: "tool-call", toolCallId: "c", toolName: "lookup", input: {} }] },
+    ]);
+  });
+
+  test("a result has the name of its call, whatever it says itself", () => {
+    const messages: ContextMessage[] = [
+      { role: "assistant", content: "", toolCalls: [{ id: "c", name: "look up", arguments: {} }] },
+      { role: "tool", content: "ok", toolCallId: "c", name: "another" },
+    ];
+    expect(format.buildRequest(PROFILE, context({ messages })).prompt).toMatchObject([
+      { content: [{ toolName: "look_up" }] },
+      { content: [{ toolName: "look_up" }] },
+    ]);
   });
 
   test("what it cannot express is refused by its name", () => {
@@ -115,17 +141,8 @@ describe("a request to an AI SDK model", () => {
   });
 });
 
-function decode(...parts: unknown[]): ModelDelta[] {
-  const decoder = format.decoder();
-  const payloads = parts.map((part) => (typeof part === "string" ? part : JSON.stringify(part)));
-  return [...payloads.flatMap((payload) => decoder.push(payload)), ...decoder.end()];
-}
-
-function outcomeOf(...parts: unknown[]): ReplyOutcome {
-  const reply = new ReplyAccumulator("ai-sdk");
-  for (const delta of decode(...parts)) reply.add(delta);
-  return reply.outcome();
-}
+const decode = (...parts: unknown[]) => decoding.decode("ai-sdk", parts);
+const outcomeOf = (...parts: unknown[]) => decoding.outcomeOf("ai-sdk", parts);
 
 type Usage = Extract<LanguageModelV4StreamPart, { type: "finish" }>["usage"];
 const USAGE: Usage = {
@@ -204,37 +221,6 @@ describe("a reply of an AI SDK model", () => {
     ]);
   });
 
-  test("STREAM-1 STREAM-2 STREAM-4 cut off anywhere it is one typed error, and whole only with its finish", () => {
-    for (let length = 0; length <= PARTS.length; length++) {
-      const ends = decode(...PARTS.slice(0, length)).filter(
-        ({ type }) => type === "finish" || type === "error",
-      );
-      expect(ends).toHaveLength(1);
-      expect(ends[0]).toMatchObject(
-        length === PARTS.length
-          ? { type: "finish", reason: "tool_calls" }
-          : { type: "error", error: { category: "transient", retriable: true, provider: "ai-sdk" } },
-      );
-    }
-  });
-
-  test("any payloads at all give deltas that end in one finish or one error", () => {
-    const payload = fc.oneof(fc.constantFrom<unknown>(...PARTS), fc.jsonValue(), fc.string());
-    fc.assert(
-      fc.property(fc.array(payload), (payloads) => {
-        const deltas = decode(...payloads);
-        expect(["finish", "error"]).toContain(deltas.at(-1)?.type);
-        expect(deltas.filter(({ type }) => type === "finish" || type === "error")).toHaveLength(1);
-      }),
-    );
-  });
-
-  test("STREAM-3 what follows the finish is not read", () => {
-    expect(decode(finish("stop"), "garbage", { type: "error", error: "late" })).toEqual(
-      decode(finish("stop")),
-    );
-  });
-
   test.each<[Unified, object]>([
     ["stop", { ok: true, reply: { finishReason: "stop" } }],
     ["length", { reply: { finishReason: "length" } }],
@@ -303,7 +289,7 @@ describe("a reply of an AI SDK model", () => {
       finish("stop"),
     );
     expect(outcome).toMatchObject({ reply: { finishReason: "other" } });
-    expect(returned(outcome)).toEqual([{ type: "text", text: "" }]);
+    expect(returned(outcome)).toBeUndefined();
   });
 
   test("texts that come by turns are one text, and an id may be used again", () => {

@@ -1,19 +1,11 @@
 /** Anthropic: what the format sends. */
 import type Anthropic from "@anthropic-ai/sdk";
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
-import type { ContextMessage, ContextPart, Facts } from "../../src/memory/types.ts";
+import type { ContextMessage, ContextPart } from "../../src/memory/types.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
-import { documents, images } from "../support/context-histories.ts";
-import {
-  checkExtension,
-  checkRequests,
-  type FormatChecks,
-  type SentItem,
-  type SentMessage,
-} from "../support/format-checks.ts";
+import { context, expectUnsupported } from "../support/contexts.ts";
 
 type Body = Anthropic.MessageCreateParamsStreaming;
 
@@ -21,10 +13,6 @@ const anthropic = adapterFor("anthropic");
 const PROFILE: ModelProfile = { provider: "anthropic", modelId: "claude-test" };
 const SCHEMA = { type: "object", properties: { city: { type: "string" } } } as const;
 const LOOKUP = { name: "lookup", description: "Looks it up.", inputSchema: { ...SCHEMA } };
-
-function context(given: Partial<ModelContext> = {}): ModelContext {
-  return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };
-}
 
 function build(given: Partial<ModelContext>, parameters?: JsonObject): JsonObject {
   return anthropic.buildRequest(
@@ -88,7 +76,7 @@ describe("a request to anthropic", () => {
 
   test("ANTHROPIC-1 names speakers, labels a later instruction, opens with a user, and joins neighbours", () => {
     const messages: ContextMessage[] = [
-      { role: "system", content: "Be brief." },
+      { role: "system", content: "Be brief.", name: "Eve" },
       { role: "assistant", content: "Hello.", name: "Ada" },
       { role: "user", content: "Hi.", name: "José <admin>" },
       { role: "system", content: "Be kind." },
@@ -97,7 +85,7 @@ describe("a request to anthropic", () => {
       { role: "user", content: "Well?" },
     ];
     const expected: Pick<Body, "system" | "messages"> = {
-      system: "Be brief.",
+      system: "Eve: Be brief.",
       messages: [
         { role: "user", content: [{ type: "text", text: "(no message)" }] },
         { role: "assistant", content: [{ type: "text", text: "Ada: Hello." }] },
@@ -176,6 +164,13 @@ describe("a request to anthropic", () => {
     expect(messagesOf(build({ messages })).at(-1)).toStrictEqual({ role: "user", content: results });
   });
 
+  test("ANTHROPIC-1 a reply that is the last is not continued: a user's turn stands behind it", () => {
+    const reply: ContextMessage = { role: "assistant", content: "Hello. " };
+    const roles = (...messages: ContextMessage[]) => messagesOf(build({ messages })).map(({ role }) => role);
+    expect(roles(user("Hi."), reply)).toEqual(["user", "assistant", "user"]);
+    expect(roles(user("Hi."), reply, ...ROUND.slice(1, 2))).toEqual(["user", "assistant"]);
+  });
+
   test.each([
     ["an attachment", { type: "image", source: { url: "attachment:1" } }, /attachment/],
     ["a plain address", { type: "image", source: { url: "http://media.example/a" } }, /not HTTPS/],
@@ -207,6 +202,11 @@ describe("a request to anthropic", () => {
       /"anyOf".*"lookup"/,
     );
     expectUnsupported(() => build({ toolChoice: "required" }), /none is offered/);
+    const other = { name: "other" };
+    expectUnsupported(() => build({ tools: [LOOKUP], toolChoice: other }), /"other", which is not offered/);
+    for (const thinking of [{ type: "enabled", budget_tokens: 1_024 }, { type: "adaptive" }]) {
+      expectUnsupported(() => build({ tools: [LOOKUP], toolChoice: "required" }, { thinking }), /thinks/);
+    }
     for (const open of [{}, { additionalProperties: true }, { additionalProperties: { type: "string" } }]) {
       const schema = { type: "object", properties: { map: { type: "object", ...open } } };
       expectUnsupported(() => build({ output: { name: "map", schema } }), /any members/);
@@ -337,6 +337,20 @@ describe("a request to anthropic", () => {
     expect(countOf(build({ ...given, cache: { key: "c", stableMessages: 1 } }), "cache_control")).toBe(2);
   });
 
+  test("ANTHROPIC-4 a breakpoint never stands on a tool that the model must search for", () => {
+    const found = { type: "web_search_20250305", name: "web_search", defer_loading: true };
+    const request = build({ tools: [LOOKUP], cache: { key: "c", stableMessages: 0 } }, { tools: [found] });
+    expect(request.tools).toStrictEqual([
+      {
+        name: "lookup",
+        description: "Looks it up.",
+        input_schema: SCHEMA,
+        cache_control: { type: "ephemeral" },
+      },
+      found,
+    ]);
+  });
+
   test("ANTHROPIC-4 a breakpoint never stands on reasoning", () => {
     const thinking = { type: "thinking", thinking: "hm", signature: "s" };
     const reply: ContextMessage = {
@@ -351,8 +365,9 @@ describe("a request to anthropic", () => {
         ],
       },
     };
-    const request = build({ messages: [user("ok?"), reply], cache: { key: "c", stableMessages: 2 } });
-    expect(messagesOf(request).at(-1)?.content).toStrictEqual([
+    const messages = [user("ok?"), reply, user("Why?")];
+    const request = build({ messages, cache: { key: "c", stableMessages: 2 } });
+    expect(messagesOf(request)[1]?.content).toStrictEqual([
       { type: "text", text: "Yes.", cache_control: { type: "ephemeral" } },
       thinking,
     ]);
@@ -372,93 +387,10 @@ describe("a request to anthropic", () => {
     expect(blocksOf(whole, "tool_use")[0]?.name).toBe("gr__e_");
     const extended = anthropic.extend(PROFILE, build({ messages: messages.slice(0, 3) }), messages.slice(3));
     expect(extended).toStrictEqual(whole);
-  });
-
-  test("a request without messages cannot be extended", () => {
-    expect(() => anthropic.extend(PROFILE, { prompt: "hi" }, ROUND)).toThrowError(
-      expect.objectContaining({ code: "INVALID_INPUT" }),
-    );
+    const halves = anthropic.extend(PROFILE, build({ messages: messages.slice(0, 4) }), messages.slice(4));
+    expect(halves).toStrictEqual(whole);
   });
 });
-
-describe("any valid history for anthropic", () => {
-  const block = fc.oneof(
-    fc.record({ type: fc.constant("thinking"), thinking: fc.string(), signature: fc.base64String() }),
-    fc.record({ type: fc.constant("redacted_thinking"), data: fc.base64String() }),
-    fc.record({
-      type: fc.constant("server_tool_use"),
-      id: fc.uuid(),
-      name: fc.constant("web_search"),
-      input: fc.constant({}),
-    }),
-  );
-  const checks: FormatChecks = {
-    format: anthropic,
-    profile: PROFILE,
-    kind: {
-      profile: PROFILE,
-      media: fc.oneof(images, documents),
-      block,
-      textExtra: fc.record({ citations: fc.array(fc.record({ cited_text: fc.string() }), { minLength: 1 }) }),
-      callExtra: fc.constant<Facts>({ caller: { type: "code_execution_20250825", tool_id: "s" } }),
-    },
-    key: "messages",
-    read,
-    id: /^[a-zA-Z0-9_-]{1,64}$/,
-    name: /^[a-zA-Z0-9_-]{1,128}$/,
-    alternates: true,
-  };
-
-  test("ANTHROPIC-1 ANTHROPIC-2 ANTHROPIC-3 nothing is lost, turns alternate, every result follows its call", () => {
-    checkRequests(checks);
-  });
-
-  test("ANTHROPIC-1 extend keeps the earlier request byte for byte", () => {
-    checkExtension(checks);
-  });
-});
-
-function read(body: JsonObject): SentMessage[] {
-  const { system } = body;
-  const instructions: SentMessage[] =
-    typeof system === "string" ? [{ role: "system", items: [{ type: "text", text: system }] }] : [];
-  return [
-    ...instructions,
-    ...messagesOf(body).map(({ role, content }): SentMessage => {
-      if (!Array.isArray(content)) throw new Error("content is no list");
-      return { role: String(role), items: content.filter(isJsonObject).map(readBlock) };
-    }),
-  ];
-}
-
-function readBlock(block: JsonObject): SentItem {
-  const { type, ...rest } = block;
-  switch (type) {
-    case "text": {
-      const { text, ...extra } = rest;
-      expect(String(text).trim()).not.toBe("");
-      return { type: "text", text: String(text), extra };
-    }
-    case "image":
-    case "document": {
-      const source = isJsonObject(rest.source) ? rest.source : {};
-      return { type: "media", source: String(source.data ?? source.url) };
-    }
-    case "tool_use": {
-      const { id, name, input, ...extra } = rest;
-      return { type: "call", id: String(id), name: String(name), arguments: input, extra };
-    }
-    case "tool_result":
-      return {
-        type: "result",
-        callId: String(rest.tool_use_id),
-        text: String(rest.content ?? ""),
-        failed: rest.is_error === true,
-      };
-    default:
-      return { type: "block", value: block };
-  }
-}
 
 function messagesOf({ messages }: JsonObject): JsonObject[] {
   if (!Array.isArray(messages)) throw new Error("no messages");
@@ -472,10 +404,4 @@ function blocksOf(body: JsonObject, type: string): JsonObject[] {
 
 function countOf(body: JsonObject, key: string): number {
   return JSON.stringify(body).split(`"${key}"`).length - 1;
-}
-
-function expectUnsupported(build: () => unknown, message: RegExp): void {
-  expect(build).toThrowError(
-    expect.objectContaining({ code: "UNSUPPORTED", message: expect.stringMatching(message) }),
-  );
 }

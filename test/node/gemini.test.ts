@@ -1,19 +1,12 @@
 /** Gemini: what the format sends. */
 import type * as genai from "@google/genai";
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
 import type { ContextMessage, ContextPart } from "../../src/memory/types.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
-import { documents, images } from "../support/context-histories.ts";
-import {
-  checkExtension,
-  checkRequests,
-  type FormatChecks,
-  type SentItem,
-  type SentMessage,
-} from "../support/format-checks.ts";
+import { context, expectUnsupported } from "../support/contexts.ts";
+import { readRequest } from "../support/request-readers.ts";
 
 /** The body of `generateContent`. The client's own types describe what it is made of, enumerations by their names. */
 interface Body {
@@ -35,10 +28,6 @@ const gemini = adapterFor("gemini");
 const PROFILE: ModelProfile = { provider: "gemini", modelId: "gemini-2.5-test" };
 const SCHEMA = { type: "object", properties: { city: { type: "string" } } };
 const LOOKUP = { name: "lookup", description: "Looks it up.", inputSchema: SCHEMA };
-
-function context(given: Partial<ModelContext> = {}): ModelContext {
-  return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };
-}
 
 function build(given: Partial<ModelContext>, profile: Partial<ModelProfile> = {}): JsonObject {
   return gemini.buildRequest({ ...PROFILE, ...profile }, context(given));
@@ -167,6 +156,13 @@ describe("a request to gemini", () => {
     });
   });
 
+  test("GEMINI-1 a reply that is the last is not continued: a user's turn stands behind it", () => {
+    const reply: ContextMessage = { role: "assistant", content: "Hello. " };
+    const roles = (...messages: ContextMessage[]) => contentsOf(build({ messages })).map(({ role }) => role);
+    expect(roles(user("Hi."), reply)).toEqual(["user", "model", "user"]);
+    expect(roles(user("Hi."), reply, ...ROUND.slice(1, 2))).toEqual(["user", "model"]);
+  });
+
   test.each([
     ["an attachment", { type: "image", source: { url: "attachment:1" } }, /attachment/],
     ["a plain address", { type: "image", source: { url: "http://media.example/a" } }, /not HTTPS/],
@@ -188,7 +184,8 @@ describe("a request to gemini", () => {
       expectUnsupported(() => build({ tools: [{ ...LOOKUP, name }] }), /a tool named/);
     }
     expect(() => build({ tools: [{ ...LOOKUP, name: "memory.write" }] })).not.toThrow();
-    expectUnsupported(() => build({ toolChoice: { name: "lookup" } }), /none is offered/);
+    expectUnsupported(() => build({ toolChoice: { name: "lookup" } }), /"lookup", which is not offered/);
+    expectUnsupported(() => build({ toolChoice: "required" }), /none is offered/);
     expectUnsupported(() => build({}, { parameters: { tools: "all" } }), /`tools`/);
   });
 
@@ -262,6 +259,15 @@ describe("a request to gemini", () => {
     );
   });
 
+  test("a structured reply goes with tools from Gemini 3 on; before, only if none may be called", () => {
+    const given = { tools: [LOOKUP], output: { name: "place", schema: SCHEMA } };
+    expectUnsupported(() => build(given), /structured reply/);
+    const answered = build({ ...given, toolChoice: "none" });
+    expect(answered).not.toHaveProperty("tools");
+    expect(answered).not.toHaveProperty("toolConfig");
+    expect(build(given, { modelId: "gemini-3-pro" })).toMatchObject({ tools: [{}], generationConfig: {} });
+  });
+
   test("GEMINI-3 a call that a newer model has not signed itself is marked so, the first of each reply", () => {
     const signatures = (modelId: string) => {
       const parts = contentsOf(build({ messages: ROUND }, { modelId })).flatMap((content) => content.parts);
@@ -287,7 +293,7 @@ describe("a request to gemini", () => {
     ];
     const messages = [user("go"), ...turn("call_0"), ...turn("call_0")];
     const whole = build({ messages });
-    const items = read(whole).flatMap((message) => message.items);
+    const items = readRequest("gemini", whole).flatMap((message) => message.items);
     expect(items.flatMap((item) => (item.type === "call" ? [item.id, item.name] : []))).toEqual([
       "call_0",
       "gr__e_",
@@ -300,90 +306,12 @@ describe("a request to gemini", () => {
     ]);
     const extended = gemini.extend(PROFILE, build({ messages: messages.slice(0, 3) }), messages.slice(3));
     expect(extended).toStrictEqual(whole);
-  });
-
-  test("a request without contents cannot be extended", () => {
-    expect(() => gemini.extend(PROFILE, { prompt: "hi" }, ROUND)).toThrowError(
-      expect.objectContaining({ code: "INVALID_INPUT" }),
-    );
+    const halves = gemini.extend(PROFILE, build({ messages: messages.slice(0, 4) }), messages.slice(4));
+    expect(halves).toStrictEqual(whole);
   });
 });
-
-describe("any valid history for gemini", () => {
-  const signature = fc.record({ thoughtSignature: fc.base64String({ minLength: 4 }) });
-  const checks: FormatChecks = {
-    format: gemini,
-    profile: PROFILE,
-    kind: {
-      profile: PROFILE,
-      media: fc.oneof(images, documents),
-      block: fc.oneof(
-        fc.record({ text: fc.string(), thought: fc.constant(true), thoughtSignature: fc.base64String() }),
-        fc.record({ executableCode: fc.record({ code: fc.string() }) }),
-      ),
-      textExtra: signature,
-      callExtra: signature,
-    },
-    key: "contents",
-    read,
-    id: /^[a-zA-Z0-9_-]{1,64}$/,
-    name: /^[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}$/,
-    alternates: true,
-  };
-
-  test("GEMINI-1 GEMINI-2 GEMINI-3 nothing is lost, turns alternate, every result follows its call", () => {
-    checkRequests(checks);
-  });
-
-  test("GEMINI-1 extend keeps the earlier request byte for byte", () => {
-    checkExtension(checks);
-  });
-});
-
-function read(body: JsonObject): SentMessage[] {
-  const instructions = isJsonObject(body.systemInstruction) ? body.systemInstruction : {};
-  const parts = Array.isArray(instructions.parts) ? instructions.parts.filter(isJsonObject) : [];
-  return [
-    { role: "system", items: parts.map(readPart) },
-    ...contentsOf(body).map(({ role, parts: said }): SentMessage => {
-      if (!Array.isArray(said)) throw new Error("parts are no list");
-      return {
-        role: role === "model" ? "assistant" : String(role),
-        items: said.filter(isJsonObject).map(readPart),
-      };
-    }),
-  ];
-}
-
-function readPart(part: JsonObject): SentItem {
-  const { text, inlineData, fileData, functionCall, functionResponse, ...extra } = part;
-  const medium = inlineData ?? fileData;
-  if (isJsonObject(medium)) return { type: "media", source: String(medium.data ?? medium.fileUri) };
-  if (isJsonObject(functionCall)) {
-    const { id, name, args } = functionCall;
-    return { type: "call", id: String(id), name: String(name), arguments: args, extra };
-  }
-  if (isJsonObject(functionResponse)) {
-    const response = isJsonObject(functionResponse.response) ? functionResponse.response : {};
-    return {
-      type: "result",
-      callId: String(functionResponse.id),
-      text: String(response.output ?? response.error),
-      failed: "error" in response,
-    };
-  }
-  if (typeof text !== "string" || extra.thought === true) return { type: "block", value: part };
-  if (text === "") expect(extra).toHaveProperty("thoughtSignature");
-  return { type: "text", text, extra };
-}
 
 function contentsOf({ contents }: JsonObject): JsonObject[] {
   if (!Array.isArray(contents)) throw new Error("no contents");
   return contents.filter(isJsonObject);
-}
-
-function expectUnsupported(build: () => unknown, message: RegExp): void {
-  expect(build).toThrowError(
-    expect.objectContaining({ code: "UNSUPPORTED", message: expect.stringMatching(message) }),
-  );
 }

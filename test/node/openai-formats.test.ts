@@ -1,11 +1,13 @@
 /** Requests to OpenAI's two APIs and to Workers AI, word by word; the official SDK's types say what is legal. */
 import type { ChatCompletionCreateParamsStreaming } from "openai/resources/chat/completions";
-import type { ResponseCreateParamsStreaming } from "openai/resources/responses/responses";
+import type { ResponseCreateParamsStreaming, ResponseInputItem } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
 import { fitsStrict } from "../../src/adapters/openai/strict-schema.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
 import type { ContextMessage, ContextPart } from "../../src/memory/types.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
+import { context, expectUnsupported } from "../support/contexts.ts";
 
 const openai = adapterFor("openai");
 const responses = adapterFor("openai-responses");
@@ -53,10 +55,6 @@ const MESSAGES: ContextMessage[] = [
   { role: "tool", content: "rain", toolCallId: "toolu:1", name: "lookup" },
   { role: "tool", content: "sun", toolCallId: "c2", name: "locate" },
 ];
-
-function context(given: Partial<ModelContext> = {}): ModelContext {
-  return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };
-}
 
 const FULL = context({
   systemInstructions: ["Be brief.", "Be kind."],
@@ -120,8 +118,7 @@ describe("a whole request", () => {
         {
           role: "user",
           content: [
-            { type: "input_text", text: "Ann:" },
-            { type: "input_text", text: "What is this?" },
+            { type: "input_text", text: "Ann: What is this?" },
             { type: "input_image", detail: "auto", image_url: "data:image/png;base64,AAAA" },
             { type: "input_image", detail: "auto", image_url: "https://media.example/a.png" },
             { type: "input_file", filename: "a.pdf", file_data: "data:application/pdf;base64,BBBB" },
@@ -208,7 +205,10 @@ describe("a whole request", () => {
       stream: false,
       response_format: { type: "json_schema", json_schema: CLOSED },
     });
-    refuses(() => workersAI.buildRequest(WORKERS_AI, { ...asked, toolChoice: "auto" }), "offers tools");
+    expectUnsupported(
+      () => workersAI.buildRequest(WORKERS_AI, { ...asked, toolChoice: "auto" }),
+      "offers tools",
+    );
   });
 });
 
@@ -258,6 +258,10 @@ describe("options", () => {
       tools: [{ type: "web_search" }],
       tool_choice: "required",
     });
+    expectUnsupported(
+      () => responses.buildRequest({ ...RESPONSES, parameters: { tools: "all" } }, context()),
+      "`tools`",
+    );
     const both = responses.buildRequest(profile, context({ tools: TOOLS.slice(1) }));
     expect(both.tools).toMatchObject([{ name: "locate" }, { type: "web_search" }]);
   });
@@ -279,13 +283,13 @@ describe("options", () => {
       [workersAI, WORKERS_AI],
     ] as const) {
       const ask = (given: Partial<ModelContext>) => () => format.buildRequest(profile, context(given));
-      refuses(ask({ toolChoice: "required" }), "none is offered");
-      refuses(ask({ tools: TOOLS, toolChoice: { name: "other" } }), '"other"');
+      expectUnsupported(ask({ toolChoice: "required" }), "none is offered");
+      expectUnsupported(ask({ tools: TOOLS, toolChoice: { name: "other" } }), '"other"');
       expect(ask({ tools: TOOLS, toolChoice: "required" })()).toMatchObject({ tool_choice: "required" });
     }
   });
 
-  test.each([
+  test.each<[JsonObject, boolean]>([
     [CLOSED, true],
     [LOOSE, false],
     [{ type: "object", properties: {}, additionalProperties: false }, true],
@@ -298,8 +302,48 @@ describe("options", () => {
       false,
     ],
     [{ anyOf: [CLOSED] }, false],
+    [{ ...CLOSED, required: ["city", "street"] }, false],
+    [{ ...CLOSED, properties: { city: { description: "Anything." } } }, false],
+    [{ ...CLOSED, properties: { city: { type: "array" } } }, false],
+    [{ ...CLOSED, properties: { city: { $ref: "#/$defs/c" } }, $defs: { c: CLOSED } }, true],
+    [
+      { ...CLOSED, properties: { city: { $ref: "#/$defs/c", description: "Its." } }, $defs: { c: CLOSED } },
+      false,
+    ],
   ])("a schema is strict only where all of it can be enforced: %j", (schema, expected) => {
     expect(fitsStrict(schema)).toBe(expected);
+  });
+});
+
+describe("patterns that look around, which the API refuses", () => {
+  const email = { type: "string", pattern: "^(?!\\.).+@", description: "Whose." };
+  const told = { type: "string", description: "Whose.\n\nPattern: ^(?!\\.).+@" };
+  const plain = { type: "string", pattern: "^(?:a|b)$" };
+  const schemaOf = (mail: JsonObject) => ({
+    type: "object",
+    properties: {
+      pattern: mail,
+      plain,
+      some: { type: "array", items: { anyOf: [mail, { type: "null" }] } },
+    },
+    required: ["pattern", "plain", "some"],
+    additionalProperties: false,
+  });
+
+  test("are told to the model in words, in tools and in structured output", () => {
+    const given = context({
+      tools: [{ name: "write", description: "Writes.", inputSchema: schemaOf(email) }],
+      output: { name: "answer", schema: schemaOf(email) },
+    });
+    const schema = schemaOf(told);
+    expect(openai.buildRequest(CHAT, given)).toMatchObject({
+      tools: [{ function: { parameters: schema } }],
+      response_format: { json_schema: { schema, strict: true } },
+    });
+    expect(responses.buildRequest(RESPONSES, given)).toMatchObject({
+      tools: [{ parameters: schema, strict: true }],
+      text: { format: { schema, strict: true } },
+    });
   });
 });
 
@@ -307,25 +351,59 @@ describe("media", () => {
   const user = (part: ContextPart) => context({ messages: [{ role: "user", content: "", parts: [part] }] });
   const file = (mediaType: string): ContextPart => ({ type: "file", source: { base64: "AA" }, mediaType });
 
+  test("a file by value has a name, whose ending says what it is", () => {
+    const pdf = user(file("application/pdf"));
+    expect(openai.buildRequest(CHAT, pdf).messages).toMatchObject([
+      { content: [{ file: { filename: "file.pdf" } }] },
+    ]);
+    expect(responses.buildRequest(RESPONSES, pdf).input).toMatchObject([
+      { content: [{ filename: "file.pdf" }] },
+    ]);
+  });
+
   test("sound is sent as sound where it can be", () => {
     const content = [{ type: "input_audio", input_audio: { data: "AA", format: "mp3" } }];
     expect(openai.buildRequest(CHAT, user(file("audio/mpeg"))).messages).toEqual([{ role: "user", content }]);
-    refuses(() => openai.buildRequest(CHAT, user(file("audio/ogg"))), "audio/ogg");
-    refuses(() => responses.buildRequest(RESPONSES, user(file("audio/wav"))), "audio/wav");
+    expectUnsupported(() => openai.buildRequest(CHAT, user(file("audio/ogg"))), "audio/ogg");
+    expectUnsupported(() => responses.buildRequest(RESPONSES, user(file("audio/wav"))), "audio/wav");
+  });
+
+  test("the Responses API takes media that a tool gave back, Chat Completions refuse them", () => {
+    const messages: ContextMessage[] = [
+      { role: "assistant", content: "", toolCalls: [{ id: "c", name: "lookup", arguments: {} }] },
+      {
+        role: "tool",
+        content: "A map.",
+        parts: [{ type: "text", text: "A map." }, IMAGE],
+        toolCallId: "c",
+      },
+    ];
+    const output: ResponseInputItem.FunctionCallOutput["output"] = [
+      { type: "input_text", text: "A map." },
+      { type: "input_image", detail: "auto", image_url: "data:image/png;base64,AAAA" },
+    ];
+    expect(responses.buildRequest(RESPONSES, context({ messages })).input).toEqual([
+      expect.anything(),
+      { type: "function_call_output", call_id: "c", output },
+    ]);
+    expectUnsupported(() => openai.buildRequest(CHAT, context({ messages })), '"tool"');
   });
 
   test("what a provider cannot take is refused by its name", () => {
     const remote: ContextPart = { type: "file", source: { url: "https://media.example/a.pdf" } };
-    refuses(() => openai.buildRequest(CHAT, user(remote)), "a file by its address");
-    refuses(() => openai.buildRequest(CHAT, user(file("video/mp4"))), "video");
-    refuses(() => responses.buildRequest(RESPONSES, user(file("video/mp4"))), "video/mp4");
-    refuses(() => workersAI.buildRequest(WORKERS_AI, user(PDF)), "files");
+    expectUnsupported(() => openai.buildRequest(CHAT, user(remote)), "a file by its address");
+    expectUnsupported(() => openai.buildRequest(CHAT, user(file("video/mp4"))), "video");
+    expectUnsupported(() => responses.buildRequest(RESPONSES, user(file("video/mp4"))), "video/mp4");
+    expectUnsupported(() => workersAI.buildRequest(WORKERS_AI, user(PDF)), "files");
     const picture: ContextPart = { type: "image", source: { url: "https://media.example/a.png" } };
-    refuses(() => workersAI.buildRequest(WORKERS_AI, user(picture)), "by its address");
-    refuses(() => openai.buildRequest(CHAT, user({ type: "image", source: { base64: "AA" } })), "media type");
+    expectUnsupported(() => workersAI.buildRequest(WORKERS_AI, user(picture)), "by its address");
+    expectUnsupported(
+      () => openai.buildRequest(CHAT, user({ type: "image", source: { base64: "AA" } })),
+      "media type",
+    );
     const told: ContextMessage = { role: "assistant", content: "", parts: [IMAGE] };
     for (const [format, profile] of [[openai, CHAT] as const, [responses, RESPONSES] as const]) {
-      refuses(() => format.buildRequest(profile, context({ messages: [told] })), '"assistant"');
+      expectUnsupported(() => format.buildRequest(profile, context({ messages: [told] })), '"assistant"');
     }
     expect(responses.buildRequest(RESPONSES, user(remote)).input).toEqual([
       { role: "user", content: [{ type: "input_file", file_url: "https://media.example/a.pdf" }] },
@@ -368,9 +446,3 @@ describe("replies on their way back", () => {
     ]);
   });
 });
-
-function refuses(build: () => unknown, what: string): void {
-  expect(build).toThrowError(
-    expect.objectContaining({ code: "UNSUPPORTED", message: expect.stringContaining(what) }),
-  );
-}

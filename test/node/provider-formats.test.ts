@@ -1,18 +1,11 @@
-/** What OpenAI's two formats, Workers AI and the AI SDK make of any valid history (the format checks say what holds). */
+/** What every format makes of any valid history (the format checks say what holds). */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
 import type { ProviderId } from "../../src/adapters/types.ts";
-import type { ContextPart } from "../../src/memory/types.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../src/shared/json.ts";
+import type { ContextMessage, ContextPart, Facts } from "../../src/memory/types.ts";
 import { documents, images } from "../support/context-histories.ts";
-import {
-  checkExtension,
-  checkRequests,
-  type FormatChecks,
-  type SentItem,
-  type SentMessage,
-} from "../support/format-checks.ts";
+import { checkExtension, checkRequests, type FormatChecks } from "../support/format-checks.ts";
 
 const media: fc.Arbitrary<ContextPart> = fc.oneof(images, documents);
 const imagesByValue = images.filter(({ type, ...part }) => {
@@ -20,49 +13,32 @@ const imagesByValue = images.filter(({ type, ...part }) => {
 });
 
 const opaque = fc.string({ minLength: 1, maxLength: 12 });
+const thoughtSignature = fc.record({ thoughtSignature: fc.base64String({ minLength: 4 }) });
 const signature = opaque.map((value) => ({ providerOptions: { test: { signature: value } } }));
 
-const chat: Omit<FormatChecks, "format" | "profile" | "kind"> = {
-  key: "messages",
-  alternates: false,
-  read: (body) => objects(body.messages).map(readChat),
-  id: /^.{1,40}$/s,
-  name: /^[A-Za-z0-9_-]{1,64}$/,
-  speaker: (name) => name.replace(/[^A-Za-z0-9_-]/gu, "_").slice(0, 64),
-};
+/** Chat messages, one by one, with names and ids as they are. */
+const chat = { key: "messages", id: /^.+$/s, name: /^.*$/s, speaker: String, alternates: false };
 
 const CHECKS: FormatChecks[] = [
   {
-    ...chat,
     ...named("openai"),
-    kind: {
-      profile: named("openai").profile,
-      media,
-      callExtra: opaque.map((value) => ({ extra_content: { value } })),
-    },
-  },
-  {
     ...chat,
-    ...named("workers-ai"),
-    kind: { profile: named("workers-ai").profile, media: imagesByValue },
-    id: /^.+$/s,
-    name: /^.*$/s,
-    speaker: String,
+    kind: { media, callExtra: opaque.map((value) => ({ extra_content: { value } })) },
+    id: /^.{1,40}$/s,
+    name: /^[A-Za-z0-9_-]{1,64}$/,
+    speaker: (name) => name.replace(/[^A-Za-z0-9_-]/gu, "_").slice(0, 64),
   },
+  { ...named("workers-ai"), ...chat, kind: { media: imagesByValue } },
+  { ...named("offline"), ...chat, kind: {} },
   {
     ...named("openai-responses"),
     key: "input",
     kind: {
-      profile: named("openai-responses").profile,
       media,
-      block: opaque.map((value) => ({ type: "reasoning", id: "rs", summary: [], encrypted_content: value })),
+      block: opaque.map((value) => ({ type: "web_search_call", id: value, status: "completed" })),
       callExtra: opaque.map((value) => ({ id: `fc_${value}` })),
       textExtra: fc.constantFrom({ phase: "commentary" }, { phase: "final_answer" }),
     },
-    read: (body) => [
-      ...(typeof body.instructions === "string" ? [said("system", [text(body.instructions)])] : []),
-      ...objects(body.input).map(readItem),
-    ],
     id: /^[A-Za-z0-9_-]{1,64}$/,
     name: /^[A-Za-z0-9_-]{1,64}$/,
     alternates: false,
@@ -71,7 +47,6 @@ const CHECKS: FormatChecks[] = [
     ...named("ai-sdk"),
     key: "prompt",
     kind: {
-      profile: named("ai-sdk").profile,
       media,
       block: fc
         .tuple(opaque, signature)
@@ -79,128 +54,75 @@ const CHECKS: FormatChecks[] = [
       callExtra: signature,
       textExtra: signature,
     },
-    read: (body) => objects(body.prompt).map(readPrompt),
     id: /^[A-Za-z0-9_-]{1,40}$/,
     name: /^[A-Za-z0-9_-]{1,64}$/,
     alternates: false,
   },
+  {
+    ...named("anthropic"),
+    key: "messages",
+    kind: {
+      media,
+      block: fc.oneof(
+        fc.record({ type: fc.constant("thinking"), thinking: fc.string(), signature: fc.base64String() }),
+        fc.record({ type: fc.constant("redacted_thinking"), data: fc.base64String() }),
+        fc.record({ type: fc.constant("web_search_tool_result"), tool_use_id: fc.uuid() }),
+      ),
+      textExtra: fc.record({
+        citations: fc.array(fc.record({ cited_text: fc.string() }), { minLength: 1 }),
+      }),
+      callExtra: fc.constant<Facts>({ caller: { type: "code_execution_20250825", tool_id: "s" } }),
+    },
+    id: /^[a-zA-Z0-9_-]{1,64}$/,
+    name: /^[a-zA-Z0-9_-]{1,128}$/,
+    alternates: true,
+  },
+  {
+    ...named("gemini"),
+    key: "contents",
+    kind: {
+      media,
+      block: fc.oneof(
+        fc.record({ text: fc.string(), thought: fc.constant(true), thoughtSignature: fc.base64String() }),
+        fc.record({ executableCode: fc.record({ code: fc.string() }) }),
+      ),
+      textExtra: thoughtSignature,
+      callExtra: thoughtSignature,
+    },
+    id: /^[a-zA-Z0-9_-]{1,64}$/,
+    name: /^[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}$/,
+    alternates: true,
+  },
 ];
 
 describe.each(CHECKS)("any history for $profile.provider", (checks) => {
-  test("OPENAI-1 AISDK-3 nothing is lost, ids and names are legal, and every call has its result", () => {
+  test("OPENAI-1 AISDK-3 ANTHROPIC-1 ANTHROPIC-2 ANTHROPIC-3 GEMINI-1 GEMINI-2 GEMINI-3 nothing is lost, and what is sent is legal", () => {
     checkRequests(checks);
   });
 
-  test("extending it keeps what was sent byte for byte", () => {
+  test("ANTHROPIC-1 GEMINI-1 extending it keeps what was sent byte for byte", () => {
     checkExtension(checks);
   });
 
-  test("an attachment that nobody resolved is refused by its address", () => {
-    const parts: ContextPart[] = [{ type: "image", source: { url: "attachment:a1" } }];
-    const context = { systemInstructions: [], tools: [], toolChoice: "auto" } as const;
-    expect(() =>
-      checks.format.buildRequest(checks.profile, {
-        ...context,
-        messages: [{ role: "user", content: "", parts }],
-      }),
-    ).toThrowError(
-      expect.objectContaining({ code: "UNSUPPORTED", message: expect.stringContaining("attachment:") }),
+  test("a request without its list cannot be extended", () => {
+    expect(() => checks.format.extend(checks.profile, { other: [] }, [])).toThrowError(
+      expect.objectContaining({ code: "INVALID_INPUT", message: expect.stringContaining(checks.key) }),
     );
   });
 });
 
+test.each(CHECKS.filter(({ kind }) => kind.media !== undefined))(
+  "an attachment that nobody resolved is refused by its address: $profile.provider",
+  ({ format, profile }) => {
+    const parts: ContextPart[] = [{ type: "image", source: { url: "attachment:a1" } }];
+    const messages: ContextMessage[] = [{ role: "user", content: "", parts }];
+    const context = { systemInstructions: [], messages, tools: [], toolChoice: "auto" } as const;
+    expect(() => format.buildRequest(profile, context)).toThrowError(
+      expect.objectContaining({ code: "UNSUPPORTED", message: expect.stringContaining("attachment:") }),
+    );
+  },
+);
+
 function named(provider: ProviderId) {
   return { format: adapterFor(provider), profile: { provider, modelId: "model" } };
-}
-
-function objects(list: Json | undefined): JsonObject[] {
-  return Array.isArray(list) ? list.filter(isJsonObject) : [];
-}
-
-function text(value: string, extra: JsonObject = {}): SentItem {
-  return { type: "text", text: value, extra };
-}
-
-function said(role: string, items: SentItem[]): SentMessage {
-  return { role, items };
-}
-
-function field(value: Json | undefined, key: string): Json | undefined {
-  return isJsonObject(value) ? value[key] : undefined;
-}
-
-function readChat(message: JsonObject): SentMessage {
-  const { role, content, name, tool_call_id: callId, tool_calls: calls } = message;
-  if (role === "tool") {
-    return said("tool", [{ type: "result", callId: String(callId), text: String(content) }]);
-  }
-  return said(String(role), [
-    ...(typeof name === "string" ? [text(name)] : []),
-    ...(typeof content === "string" ? [text(content)] : objects(content).map(readChatPart)),
-    ...objects(calls).map(
-      ({ id, type: _type, function: called, ...extra }): SentItem => ({
-        type: "call",
-        id: String(id),
-        name: String(field(called, "name")),
-        arguments: JSON.parse(String(field(called, "arguments"))),
-        extra,
-      }),
-    ),
-  ]);
-}
-
-function readChatPart(part: JsonObject): SentItem {
-  if (part.type === "text") return text(String(part.text));
-  const source = part.type === "file" ? field(part.file, "file_data") : field(part.image_url, "url");
-  return { type: "media", source: String(source) };
-}
-
-function readItem(item: JsonObject): SentMessage {
-  const { type, role, content, call_id: callId } = item;
-  if (type === "function_call") {
-    const { name, arguments: input, call_id: _callId, type: _type, ...extra } = item;
-    return said("assistant", [
-      { type: "call", id: String(callId), name: String(name), arguments: JSON.parse(String(input)), extra },
-    ]);
-  }
-  if (type === "function_call_output") {
-    return said("tool", [{ type: "result", callId: String(callId), text: String(item.output) }]);
-  }
-  if (role === undefined) return said("assistant", [{ type: "block", value: item }]);
-  const extra = item.phase === undefined ? {} : { phase: item.phase };
-  if (typeof content === "string") return said(String(role), [text(content, extra)]);
-  return said(
-    String(role),
-    objects(content).map((part) => {
-      if (typeof part.text === "string") return text(part.text, extra);
-      return { type: "media", source: String(part.image_url ?? part.file_data ?? part.file_url) };
-    }),
-  );
-}
-
-function readPrompt({ role, content }: JsonObject): SentMessage {
-  if (typeof content === "string") return said(String(role), [text(content)]);
-  return said(
-    String(role),
-    objects(content).map((part): SentItem => {
-      const { type, text: value, toolCallId, toolName, input, output, data, ...extra } = part;
-      switch (type) {
-        case "text":
-          return text(String(value), extra);
-        case "file":
-          return { type: "media", source: String(field(data, "url") ?? field(data, "data")) };
-        case "tool-call":
-          return { type: "call", id: String(toolCallId), name: String(toolName), arguments: input, extra };
-        case "tool-result":
-          return {
-            type: "result",
-            callId: String(toolCallId),
-            text: String(field(output, "value")),
-            failed: field(output, "type") === "error-text",
-          };
-        default:
-          return { type: "block", value: part };
-      }
-    }),
-  );
 }

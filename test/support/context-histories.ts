@@ -5,7 +5,6 @@ import type { ContextMessage, ContextPart, Facts, NativePart, ToolCall } from ".
 
 /** What a provider adds to the histories that it is tested with. */
 export interface HistoryKind {
-  profile: Pick<ModelProfile, "provider" | "modelId">;
   /** Media that the provider takes; none are sent when absent. */
   media?: fc.Arbitrary<ContextPart>;
   /** Blocks that only this provider understands; no reply has native parts of its own when absent. */
@@ -68,7 +67,7 @@ function named(name: string | undefined): Pick<ContextMessage, "name"> {
 
 const instruction = fc
   .tuple(text, speaker)
-  .map(([content]): ContextMessage[] => [{ role: "system", content }]);
+  .map(([content, name]): ContextMessage[] => [{ role: "system", content, ...named(name) }]);
 
 function userMessage({ media }: HistoryKind): fc.Arbitrary<ContextMessage[]> {
   const plain = fc.tuple(text, speaker).map(([content, name]): ContextMessage[] => {
@@ -91,7 +90,11 @@ const plainReply = fc.tuple(text, calls, speaker).map(([content, toolCalls, name
 });
 
 /** A reply whose native parts cover its text and calls. */
-function nativeReply(kind: HistoryKind, block: fc.Arbitrary<Facts>): fc.Arbitrary<ContextMessage> {
+function nativeReply(
+  profile: ModelProfile,
+  kind: HistoryKind,
+  block: fc.Arbitrary<Facts>,
+): fc.Arbitrary<ContextMessage> {
   const said = fc.record({ text, extra: optional(kind.textExtra) });
   const called = fc.record({ call, extra: optional(kind.callExtra) });
   const own = fc.record({ block });
@@ -111,7 +114,7 @@ function nativeReply(kind: HistoryKind, block: fc.Arbitrary<Facts>): fc.Arbitrar
       return { type: "text", length: piece.text.length, ...extra };
     });
     const calls = toolCalls.length === 0 ? {} : { toolCalls };
-    return { role: "assistant", content, ...calls, native: { ...owner(kind), parts } };
+    return { role: "assistant", content, ...calls, native: { ...owner(profile), parts } };
   });
 }
 
@@ -119,13 +122,13 @@ function optional(extra: fc.Arbitrary<Facts> = fc.constant({})): fc.Arbitrary<Fa
   return fc.option(extra, { nil: undefined });
 }
 
-function owner({ profile }: HistoryKind): { provider: string; modelId: string } {
-  return { provider: profile.provider, modelId: profile.modelId };
+function owner({ provider, modelId }: ModelProfile): { provider: string; modelId: string } {
+  return { provider, modelId };
 }
 
 /** A reply with native parts that must not be sent: of another provider or model, or covering another text. */
-function foreignReply(kind: HistoryKind): fc.Arbitrary<ContextMessage> {
-  const own = owner(kind);
+function foreignReply(profile: ModelProfile): fc.Arbitrary<ContextMessage> {
+  const own = owner(profile);
   const of = fc.constantFrom({ ...own, provider: "elsewhere" }, { ...own, modelId: "another-model" }, own);
   return fc.tuple(plainReply, of).map(([reply, whose]): ContextMessage => {
     const covered = whose === own ? reply.content.length + 1 : reply.content.length;
@@ -160,9 +163,9 @@ function withResults(reply: ContextMessage): fc.Arbitrary<ContextMessage[]> {
  * A history in groups that belong together: a message, or a reply with the results of its calls. It may begin with any
  * of them; flattened, it is what a context holds.
  */
-export function contextHistory(kind: HistoryKind): fc.Arbitrary<ContextMessage[][]> {
-  const replies = [plainReply, foreignReply(kind)];
-  if (kind.block !== undefined) replies.push(nativeReply(kind, kind.block));
+export function contextHistory(profile: ModelProfile, kind: HistoryKind): fc.Arbitrary<ContextMessage[][]> {
+  const replies = [plainReply, foreignReply(profile)];
+  if (kind.block !== undefined) replies.push(nativeReply(profile, kind, kind.block));
   const group = fc.oneof(
     { arbitrary: userMessage(kind), weight: 3 },
     { arbitrary: fc.oneof(...replies).chain(withResults), weight: 5 },

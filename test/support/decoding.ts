@@ -1,15 +1,39 @@
 /** What a provider's decoder makes of payloads: texts as they are, other values as JSON. */
+import { expect } from "vitest";
 import { adapterFor, ReplyAccumulator, type ReplyOutcome } from "../../src/adapters/index.ts";
-import type { ModelDelta, ProviderId } from "../../src/adapters/types.ts";
+import type { ModelDelta, ModelReply, ProviderId } from "../../src/adapters/types.ts";
+
+export function payloadText(payload: unknown): string {
+  return typeof payload === "string" ? payload : JSON.stringify(payload);
+}
 
 export function decode(provider: ProviderId, payloads: readonly unknown[]): ModelDelta[] {
   const decoder = adapterFor(provider).decoder();
-  const texts = payloads.map((payload) => (typeof payload === "string" ? payload : JSON.stringify(payload)));
-  return [...texts.flatMap((payload) => decoder.push(payload)), ...decoder.end()];
+  return [...payloads.flatMap((payload) => decoder.push(payloadText(payload))), ...decoder.end()];
+}
+
+export function assemble(provider: ProviderId, deltas: readonly ModelDelta[]): ReplyOutcome {
+  const reply = new ReplyAccumulator(provider);
+  for (const delta of deltas) reply.add(delta);
+  return reply.outcome();
 }
 
 export function outcomeOf(provider: ProviderId, payloads: readonly unknown[]): ReplyOutcome {
-  const accumulator = new ReplyAccumulator(provider);
-  for (const delta of decode(provider, payloads)) accumulator.add(delta);
-  return accumulator.outcome();
+  return assemble(provider, decode(provider, payloads));
+}
+
+/** The reply; throws why there is none. */
+export function replyOf(provider: ProviderId, payloads: readonly unknown[]): ModelReply {
+  const outcome = outcomeOf(provider, payloads);
+  if (outcome.ok) return outcome.reply;
+  throw new Error(`${outcome.error.category}: ${outcome.error.message}`);
+}
+
+/** A reply ends once: with its finish, or with a typed error that says something. */
+export function expectOneEnd(deltas: readonly ModelDelta[]): void {
+  const ends = deltas.filter(({ type }) => type === "finish" || type === "error");
+  expect(ends).toHaveLength(1);
+  expect(deltas.at(-1)).toBe(ends[0]);
+  const [end] = ends;
+  if (end?.type === "error") expect(end.error.message).not.toBe("");
 }

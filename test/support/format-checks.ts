@@ -1,26 +1,12 @@
-/** What holds of the requests of every format, whatever its words: a reader turns a body into what it says. */
+/** What holds of the requests of every format, whatever its words. */
 import fc from "fast-check";
 import { expect } from "vitest";
-import { nativeParts } from "../../src/adapters/native.ts";
+import { ownParts } from "../../src/adapters/native.ts";
 import type { FormatAdapter, ModelContext, ModelProfile } from "../../src/adapters/types.ts";
 import type { ContextMessage, ContextPart, Facts } from "../../src/memory/types.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { contextHistory, FOREIGN, type HistoryKind } from "./context-histories.ts";
-
-/** One thing that a body says. A speaker's name, where it is a field of its own, is a text before the others. */
-export type SentItem =
-  | { type: "text"; text: string; extra?: JsonObject }
-  /** The address of a medium, or its bytes in base64. */
-  | { type: "media"; source: string }
-  | { type: "call"; id: string; name: string; arguments: unknown; extra?: JsonObject }
-  /** `failed` is absent where the format has no word for it. */
-  | { type: "result"; callId: string; text: string; failed?: boolean }
-  | { type: "block"; value: unknown };
-
-export interface SentMessage {
-  role: string;
-  items: SentItem[];
-}
+import { readRequest, type SentItem, type SentMessage } from "./request-readers.ts";
 
 export interface FormatChecks {
   format: FormatAdapter;
@@ -28,8 +14,6 @@ export interface FormatChecks {
   kind: HistoryKind;
   /** The key of the request under which the messages stand. */
   key: string;
-  /** Everything that a body says, in order: its instructions first, as a message of the role `system`. */
-  read: (body: JsonObject) => SentMessage[];
   /** What ids and names of calls must look like. */
   id: RegExp;
   name: RegExp;
@@ -45,7 +29,7 @@ const RUNS = { numRuns: 150 };
 export function checkRequests(checks: FormatChecks): void {
   fc.assert(
     fc.property(
-      contextHistory(checks.kind),
+      contextHistory(checks.profile, checks.kind),
       fc.array(fc.string(), { maxLength: 2 }),
       (groups, instructions) => {
         const messages = groups.flat();
@@ -55,7 +39,7 @@ export function checkRequests(checks: FormatChecks): void {
           JSON.stringify(body),
         );
         checkSent(checks, messages, instructions, body);
-        if (checks.alternates) checkAlternation(checks.read(body));
+        if (checks.alternates) checkAlternation(read(checks, body));
       },
     ),
     RUNS,
@@ -65,7 +49,7 @@ export function checkRequests(checks: FormatChecks): void {
 /** Wherever a history is cut between two groups: what was sent stays byte for byte, and nothing of the rest is lost. */
 export function checkExtension(checks: FormatChecks): void {
   fc.assert(
-    fc.property(contextHistory(checks.kind), fc.nat(), (groups, at) => {
+    fc.property(contextHistory(checks.profile, checks.kind), fc.nat(), (groups, at) => {
       const cut = at % (groups.length + 1);
       const first = build(checks, groups.slice(0, cut).flat(), ["Be brief."]);
       const before = JSON.stringify(first);
@@ -79,9 +63,15 @@ export function checkExtension(checks: FormatChecks): void {
         JSON.stringify(extended),
       );
       checkSent(checks, groups.flat(), ["Be brief."], extended);
+      // Where turns alternate, a turn that was sent cannot be joined by its neighbour any more.
+      if (!checks.alternates) expect(extended).toEqual(build(checks, groups.flat(), ["Be brief."]));
     }),
     RUNS,
   );
+}
+
+function read({ profile }: FormatChecks, body: JsonObject): SentMessage[] {
+  return readRequest(profile.provider, body);
 }
 
 function build(checks: FormatChecks, messages: ContextMessage[], systemInstructions: string[]): JsonObject {
@@ -96,7 +86,7 @@ function checkSent(
   body: JsonObject,
 ): void {
   expect(JSON.stringify(body)).not.toContain(FOREIGN);
-  const sent = checks.read(body);
+  const sent = read(checks, body);
   const items = sent.flatMap((message) => message.items);
   checkInOrder(items, [
     ...instructions.map((text): Wanted => ({ type: "text", text })),
@@ -104,7 +94,10 @@ function checkSent(
   ]);
   const asked = messages.flatMap(({ toolCalls = [] }) => toolCalls);
   const given = items.filter((item) => item.type === "call");
-  expect(given.map((item) => item.arguments)).toEqual(asked.map((call) => call.arguments));
+  // As text, which also tells members apart that an object of JavaScript has by itself.
+  expect(JSON.stringify(given.map((item) => item.arguments))).toBe(
+    JSON.stringify(asked.map((call) => call.arguments)),
+  );
   for (const { id, name } of given) {
     expect(id).toMatch(checks.id);
     expect(name).toMatch(checks.name);
@@ -121,22 +114,14 @@ type Wanted =
 function wantedOf(checks: FormatChecks, message: ContextMessage): Wanted[] {
   const { role, content, parts, name, toolCalls = [] } = message;
   if (role === "tool") return [];
-  const native = nativeParts(message, checks.profile);
-  if (native === undefined) {
-    return [
-      ...(name === undefined || isSilent(message) ? [] : [textOf((checks.speaker ?? String)(name))]),
-      ...(parts ?? [{ type: "text" as const, text: content }]).map(wantedPart),
-      ...toolCalls.map((): Wanted => ({ type: "call" })),
-    ];
-  }
-  let read = 0;
-  return native.map((part): Wanted => {
-    if (part.type === "block") return part;
-    const extra = part.extra === undefined ? {} : { extra: part.extra };
-    if (part.type === "tool-call") return { type: "call", ...extra };
-    read += part.length;
-    return { type: "text", text: content.slice(read - part.length, read), ...extra };
-  });
+  const own = ownParts(message, checks.profile);
+  if (own !== undefined)
+    return own.map((part) => (part.type === "tool-call" ? { type: "call", extra: part.extra } : part));
+  return [
+    ...(name === undefined || isSilent(message) ? [] : [textOf((checks.speaker ?? String)(name))]),
+    ...(parts ?? [{ type: "text" as const, text: content }]).map(wantedPart),
+    ...toolCalls.map((): Wanted => ({ type: "call" })),
+  ];
 }
 
 /** A message without anything to send needs no speaker. */

@@ -38,10 +38,11 @@ export class SteeredClock implements Clock {
     this.#time += milliseconds;
   }
 
-  /** Ends the timers of this length. Throws if there is none. */
+  /** Lets the time of the timers of this length pass, and ends them. Throws if there is none. */
   fire(milliseconds: number): void {
     const due = [...this.#timers].filter((timer) => timer.milliseconds === milliseconds);
     if (due.length === 0) throw new Error(`No timer of ${milliseconds} ms runs.`);
+    this.#time += milliseconds;
     for (const timer of due) {
       this.#timers.delete(timer);
       timer.callback();

@@ -1,7 +1,9 @@
 /** A provider's stream as bytes on the wire, in every way the format allows, and what comes of it through our parser. */
+import fc from "fast-check";
 import { eventData } from "../../src/adapters/gateway/events.ts";
 import { adapterFor } from "../../src/adapters/lookup.ts";
 import type { ModelDelta, ProviderId } from "../../src/adapters/types.ts";
+import { payloadText } from "./decoding.ts";
 
 export interface WireStyle {
   newline: "\n" | "\r\n" | "\r";
@@ -9,12 +11,18 @@ export interface WireStyle {
   bom: boolean;
 }
 
+export const wireStyles: fc.Arbitrary<WireStyle> = fc.record({
+  newline: fc.constantFrom("\n", "\r\n", "\r"),
+  comments: fc.boolean(),
+  bom: fc.boolean(),
+});
+
 const PLAIN_STYLE: WireStyle = { newline: "\n", comments: false, bom: false };
 
 /** Server-sent events of these payloads; an event is named as its payload's `type` says. */
-export function toBytes(payloads: readonly string[], style: WireStyle = PLAIN_STYLE): Uint8Array {
+export function toBytes(payloads: readonly unknown[], style: WireStyle = PLAIN_STYLE): Uint8Array {
   const { newline, comments, bom } = style;
-  const events = payloads.map((data) => {
+  const events = payloads.map(payloadText).map((data) => {
     const name = /^\{"type":"([\w.]+)"/.exec(data)?.[1];
     const comment = comments ? `: keep-alive${newline}${newline}` : "";
     const event = name === undefined ? "" : `event: ${name}${newline}`;
@@ -29,7 +37,7 @@ export function cutAt<Bytes extends Uint8Array>(bytes: Bytes, places: readonly n
   return [...ends, bytes.length].map((end, index) => bytes.subarray(index === 0 ? 0 : ends[index - 1], end));
 }
 
-export function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
+function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   const rest = [...chunks];
   return new ReadableStream({
     pull(controller) {

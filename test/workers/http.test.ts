@@ -236,7 +236,8 @@ describe("conversations", () => {
     });
     expect(created.headers.get("location")).toBe(`/api/conversations/${created.body.id}`);
     expect(created.headers.get("cache-control")).toBe("no-store");
-    expect((await get(`/api/conversations/${created.body.id}`)).body).toEqual(created.body);
+    const usage = { calls: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, cost: 0 };
+    expect((await get(`/api/conversations/${created.body.id}`)).body).toEqual({ ...created.body, usage });
   });
 
   test("may name participants: one agent, and users, each once", async () => {

@@ -1,116 +1,79 @@
 /** A conversation as the prompt of an AI SDK language model. Pure. */
-import type { ContextMessage, Facts, ToolCall } from "../../memory/types.ts";
-import { isJson, isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
-import { CallIds, plainId } from "../call-ids.ts";
-import { resolveMedia } from "../media-source.ts";
-import { nativeParts, unsupported } from "../native.ts";
-import { mediaParts } from "../openai/content.ts";
-import { toName } from "../openai/names.ts";
-import { attributed } from "../speaker.ts";
+import type { ContextMessage, ContextPart, ToolCall } from "../../memory/types.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
+import { CallIds } from "../call-ids.ts";
+import { hasMedia, resolveMedia } from "../media-source.ts";
+import { NAME_LENGTH, plainName } from "../names.ts";
+import { ownParts, unsupported } from "../native.ts";
+import { jsonOf } from "../request.ts";
+import { attributed, attributedParts } from "../speaker.ts";
+import { spokenParts } from "../turns.ts";
 import type { ModelProfile } from "../types.ts";
 
 const PROVIDER = "ai-sdk";
 /** With a number behind it, an id is still as long as the strictest provider takes. */
 const LONGEST_ID = 34;
 
-/** Messages that follow the messages `earlier`. */
+/** Messages that follow the messages `earlier`; one that says nothing is left out, as the AI SDK itself does. */
 export function toPrompt(
   messages: readonly ContextMessage[],
   profile: ModelProfile,
   earlier: readonly Json[] = [],
 ): JsonObject[] {
   const names = new Map(earlier.flatMap(callsOf).map((call) => [call.toolCallId, call.toolName]));
-  const ids = new CallIds(names.keys());
+  const ids = new CallIds(names.keys(), LONGEST_ID);
   const toCall = ({ id, name, arguments: input }: ToolCall): JsonObject => {
-    const call = { toolCallId: ids.ofCall(plainId(id, LONGEST_ID)), toolName: toName(name) };
+    const call = { toolCallId: ids.ofCall(id), toolName: plainName(name, NAME_LENGTH) };
     names.set(call.toolCallId, call.toolName);
-    return { type: "tool-call", ...call, input: toObject(input) };
+    return { type: "tool-call", ...call, input: jsonOf(input) };
   };
-  const toResult = ({ toolCallId = "", name, content, metadata }: ContextMessage): JsonObject => {
-    const id = ids.ofResult(plainId(toolCallId, LONGEST_ID));
+  const toResult = ({ toolCallId = "", name = "", content, metadata }: ContextMessage): JsonObject => {
+    const id = ids.ofResult(toolCallId);
     const type = metadata?.isSuccess === false ? "error-text" : "text";
-    const toolName = toName(name ?? names.get(id) ?? "");
+    const toolName = names.get(id) ?? plainName(name, NAME_LENGTH);
     return { type: "tool-result", toolCallId: id, toolName, output: { type, value: content } };
   };
-  return messages.map((message) => {
+  return messages.flatMap((message): JsonObject[] => {
+    hasMedia(PROVIDER, message);
     const { role, name, content } = message;
-    const media = mediaParts(PROVIDER, message);
-    switch (role) {
-      case "system":
-        return { role, content: attributed(name, content) };
-      case "user":
-        return {
-          role,
-          content: media === undefined ? [text(attributed(name, content))] : userParts(message),
-        };
-      case "assistant":
-        return { role, content: nativeContent(message, profile, toCall) ?? plainContent(message, toCall) };
-      case "tool":
-        return { role, content: [toResult(message)] };
-      default:
-        return role satisfies never;
-    }
+    if (role === "system") return content.trim() === "" ? [] : [{ role, content: attributed(name, content) }];
+    const parts =
+      role === "tool"
+        ? [toResult(message)]
+        : (ownContent(message, profile, toCall) ?? [
+            ...spokenParts(message).map(toPart),
+            ...(message.toolCalls ?? []).map(toCall),
+          ]);
+    return parts.length === 0 ? [] : [{ role, content: parts }];
   });
 }
 
-type ToCall = (call: ToolCall) => JsonObject;
-
-function text(said: string): JsonObject {
-  return { type: "text", text: said };
+function toPart(part: ContextPart): JsonObject {
+  if (part.type === "text") return { type: "text", text: part.text };
+  const media = resolveMedia(PROVIDER, part);
+  const filename = part.name === undefined ? {} : { filename: part.name };
+  if ("base64" in media) {
+    const data = { type: "data", data: media.base64 };
+    return { type: "file", ...filename, data, mediaType: media.mediaType };
+  }
+  const mediaType = part.mediaType ?? (part.type === "image" ? "image" : undefined);
+  if (mediaType === undefined) throw unsupported(PROVIDER, "a file by its address without a media type");
+  return { type: "file", ...filename, data: { type: "url", url: media.url }, mediaType };
 }
 
-function userParts({ parts = [], name }: ContextMessage): JsonObject[] {
-  const speaker = name === undefined ? [] : [text(attributed(name, "").trimEnd())];
-  return [
-    ...speaker,
-    ...parts.map((part): JsonObject => {
-      if (part.type === "text") return text(part.text);
-      const media = resolveMedia(PROVIDER, part);
-      const filename = part.name === undefined ? {} : { filename: part.name };
-      if ("base64" in media) {
-        return {
-          type: "file",
-          ...filename,
-          data: { type: "data", data: media.base64 },
-          mediaType: media.mediaType,
-        };
-      }
-      const mediaType = part.mediaType ?? (part.type === "image" ? "image" : undefined);
-      if (mediaType === undefined) throw unsupported(PROVIDER, "a file by its address without a media type");
-      return { type: "file", ...filename, data: { type: "url", url: media.url }, mediaType };
-    }),
-  ];
-}
-
-function plainContent({ content, name, toolCalls = [] }: ContextMessage, toCall: ToCall): JsonObject[] {
-  const isSaid = content !== "" || name !== undefined || toolCalls.length === 0;
-  return [...(isSaid ? [text(attributed(name, content))] : []), ...toolCalls.map(toCall)];
-}
-
-/** A reply as its own model gave it (AISDK-2). */
-function nativeContent(
+/** A reply as its own model gave it (AISDK-2). An empty text stands only where something hangs on it. */
+function ownContent(
   message: ContextMessage,
   profile: ModelProfile,
-  toCall: ToCall,
+  toCall: (call: ToolCall) => JsonObject,
 ): JsonObject[] | undefined {
-  let offset = 0;
-  return nativeParts(message, profile)?.flatMap((part): JsonObject[] => {
-    switch (part.type) {
-      case "text": {
-        const said = message.content.slice(offset, offset + part.length);
-        const isFirst = offset === 0;
-        offset += part.length;
-        return [{ ...text(isFirst ? attributed(message.name, said) : said), ...toObject(part.extra) }];
-      }
-      case "tool-call": {
-        const call = message.toolCalls?.[part.index];
-        return call === undefined ? [] : [{ ...toCall(call), ...toObject(part.extra) }];
-      }
-      case "block":
-        return [toObject(part.value)];
-      default:
-        return part satisfies never;
-    }
+  const own = ownParts(message, profile);
+  if (own === undefined) return undefined;
+  return attributedParts(message.name, own).flatMap((part): JsonObject[] => {
+    if (part.type === "block") return [part.value];
+    if (part.type === "tool-call") return [{ ...toCall(part.call), ...part.extra }];
+    const { text, extra } = part;
+    return text.trim() === "" && Object.keys(extra).length === 0 ? [] : [{ type: "text", text, ...extra }];
   });
 }
 
@@ -122,8 +85,4 @@ function callsOf(message: Json): { toolCallId: string; toolName: string }[] {
     const { toolCallId, toolName } = part;
     return typeof toolCallId === "string" && typeof toolName === "string" ? [{ toolCallId, toolName }] : [];
   });
-}
-
-function toObject(facts: Facts | undefined): JsonObject {
-  return isJson(facts) && isJsonObject(facts) ? facts : {};
 }

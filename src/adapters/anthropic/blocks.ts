@@ -91,8 +91,15 @@ export class ReplyBlocks {
 
   /** The reply as its provider wants it back; `undefined` where text and calls say it all. */
   native(): NativePart[] | undefined {
-    const parts = this.#blocks.flatMap(toPart);
+    const kept = this.#blocks.filter((block) => !this.#isUnanswered(block));
+    const parts = kept.flatMap(toPart);
     return needsNative(parts) ? parts : undefined;
+  }
+
+  /** A tool that the provider did not come to run: refused when it is sent back, unless it waits for a call of ours. */
+  #isUnanswered({ value }: Block): boolean {
+    if (this.hasCalls || (value.type !== "server_tool_use" && value.type !== "mcp_tool_use")) return false;
+    return this.#blocks.every((other) => other.value.tool_use_id !== value.id);
   }
 
   #complete(block: Block): ModelDelta[] {

@@ -93,7 +93,9 @@ async function* partsOf(
   try {
     for (;;) {
       signal.throwIfAborted();
-      const { done, value } = await attempt.idle(reader.read());
+      const reading = reader.read();
+      attempt.waits();
+      const { done, value } = await reading;
       // Cancelling makes a waiting read resolve as if the stream had ended.
       signal.throwIfAborted();
       if (done) return;

@@ -7,28 +7,48 @@
 import { ModelFailure } from "../errors.ts";
 import type { AttemptDeadlines } from "./deadlines.ts";
 
-/** The chunks of `body`; more than `limit` bytes of it are a failure. `deadlines` hears of each. */
-export async function* bytesOf(
-  body: ReadableStream<Uint8Array>,
-  signal: AbortSignal,
-  limit: number,
-  deadlines?: AttemptDeadlines,
-): AsyncGenerator<Uint8Array> {
-  const reader = body.getReader();
-  const cancel = () => void reader.cancel().catch(() => undefined);
-  signal.addEventListener("abort", cancel, { once: true });
-  try {
-    let total = 0;
-    for (;;) {
-      const { done, value } = await read(reader, signal, deadlines);
-      if (done) return;
-      total += value.byteLength;
-      if (total > limit) throw new ModelFailure("validation", `The reply is larger than ${limit} bytes.`);
-      yield value;
+/** The chunks of a body, one after the other. Close it when you are done, however that comes. */
+export class BodyReader {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #cancel = () => void this.#reader.cancel().catch(() => undefined);
+  #total = 0;
+
+  /** More than `limit` bytes are a failure. `deadlines` hears of each chunk. */
+  constructor(
+    body: ReadableStream<Uint8Array>,
+    private readonly signal: AbortSignal,
+    private readonly limit: number,
+    private readonly deadlines?: AttemptDeadlines,
+  ) {
+    this.#reader = body.getReader();
+    signal.addEventListener("abort", this.#cancel, { once: true });
+  }
+
+  /** `undefined` at the end. */
+  async next(): Promise<Uint8Array | undefined> {
+    const { signal, limit, deadlines } = this;
+    signal.throwIfAborted();
+    let result: ReadableStreamReadResult<Uint8Array>;
+    try {
+      const reading = this.#reader.read();
+      deadlines?.waits();
+      result = await reading;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new ModelFailure("network", `The connection to the model broke: ${reasonOf(error)}.`);
     }
-  } finally {
-    signal.removeEventListener("abort", cancel);
-    cancel();
+    // Cancelling makes a waiting read resolve as if the body had ended.
+    signal.throwIfAborted();
+    deadlines?.heard();
+    if (result.done) return undefined;
+    this.#total += result.value.byteLength;
+    if (this.#total > limit) throw new ModelFailure("validation", `The reply is larger than ${limit} bytes.`);
+    return result.value;
+  }
+
+  close(): void {
+    this.signal.removeEventListener("abort", this.#cancel);
+    this.#cancel();
   }
 }
 
@@ -39,10 +59,16 @@ export async function textOf(
   limit: number,
   deadlines?: AttemptDeadlines,
 ): Promise<string> {
+  const reader = new BodyReader(body, signal, limit, deadlines);
   const decoder = new TextDecoder();
   let text = "";
-  for await (const bytes of bytesOf(body, signal, limit, deadlines))
-    text += decoder.decode(bytes, { stream: true });
+  try {
+    for (let bytes = await reader.next(); bytes !== undefined; bytes = await reader.next()) {
+      text += decoder.decode(bytes, { stream: true });
+    }
+  } finally {
+    reader.close();
+  }
   return text + decoder.decode();
 }
 
@@ -53,36 +79,21 @@ export async function beginningOf(
   limit: number,
   deadlines?: AttemptDeadlines,
 ): Promise<string> {
+  const reader = new BodyReader(body, signal, Number.POSITIVE_INFINITY, deadlines);
   const decoder = new TextDecoder();
   let text = "";
   try {
-    for await (const bytes of bytesOf(body, signal, Number.POSITIVE_INFINITY, deadlines)) {
+    while (text.length < limit) {
+      const bytes = await reader.next();
+      if (bytes === undefined) break;
       text += decoder.decode(bytes, { stream: true });
-      if (text.length >= limit) break;
     }
   } catch {
     signal.throwIfAborted();
+  } finally {
+    reader.close();
   }
   return text.slice(0, limit);
-}
-
-async function read(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  signal: AbortSignal,
-  deadlines: AttemptDeadlines | undefined,
-): Promise<ReadableStreamReadResult<Uint8Array>> {
-  signal.throwIfAborted();
-  try {
-    const reading = reader.read();
-    const result = await (deadlines?.idle(reading) ?? reading);
-    // Cancelling makes a waiting read resolve as if the body had ended.
-    signal.throwIfAborted();
-    deadlines?.heard();
-    return result;
-  } catch (error) {
-    signal.throwIfAborted();
-    throw new ModelFailure("network", `The connection to the model broke: ${reasonOf(error)}.`);
-  }
 }
 
 /** The most telling short description of a failed connection, without a full stop. */

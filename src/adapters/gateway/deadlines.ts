@@ -15,14 +15,21 @@ export const TIMEOUTS = { timeoutMs: 120_000, firstByteTimeoutMs: 60_000, idleTi
 
 export class AttemptDeadlines {
   readonly #controller = new AbortController();
-  readonly #clock: Pick<Clock, "timer">;
+  readonly #clock: Pick<Clock, "timer" | "now">;
   readonly #idleMs: number;
   readonly #outer: AbortSignal;
   readonly #forward: () => void;
   readonly #stopTotal: () => void;
   #stopFirst: (() => void) | undefined;
+  #stopIdle: (() => void) | undefined;
+  /** Since when a piece is awaited, in milliseconds; `undefined` while none is. */
+  #waitingSince: number | undefined;
 
-  constructor(clock: Pick<Clock, "timer">, config: ModelProfile["executionConfig"], outer: AbortSignal) {
+  constructor(
+    clock: Pick<Clock, "timer" | "now">,
+    config: ModelProfile["executionConfig"],
+    outer: AbortSignal,
+  ) {
     const { timeoutMs, firstByteTimeoutMs, idleTimeoutMs } = { ...TIMEOUTS, ...config };
     this.#clock = clock;
     this.#idleMs = idleTimeoutMs;
@@ -42,28 +49,39 @@ export class AttemptDeadlines {
     return this.#controller.signal;
   }
 
-  /** The reply has begun: from now on only pauses in it count. */
+  /** The reply has begun, or goes on: from now on only pauses in it count. */
   heard(): void {
+    this.#waitingSince = undefined;
     this.#stopFirst?.();
     this.#stopFirst = undefined;
   }
 
-  /** Waits for the next piece of a reply. */
-  async idle<Piece>(next: Promise<Piece>): Promise<Piece> {
-    if (this.#stopFirst !== undefined) return next;
-    const stop = this.#after(this.#idleMs, `The model fell silent for ${this.#idleMs} ms in its reply.`);
-    try {
-      return await next;
-    } finally {
-      stop();
-    }
+  /** The next piece of a reply is awaited, until `heard`. */
+  waits(): void {
+    if (this.#stopFirst !== undefined) return;
+    this.#waitingSince = this.#clock.now();
+    this.#stopIdle ??= this.#lookIn(this.#idleMs);
   }
 
   /** Forgets every timer. */
   stop(): void {
     this.heard();
+    this.#stopIdle?.();
     this.#stopTotal();
     this.#outer.removeEventListener("abort", this.#forward);
+  }
+
+  /** One timer for all pauses: one for each would cost more than reading does. */
+  #lookIn(milliseconds: number): () => void {
+    return this.#clock.timer(milliseconds, () => {
+      const silent = this.#waitingSince === undefined ? 0 : this.#clock.now() - this.#waitingSince;
+      if (silent < this.#idleMs) {
+        this.#stopIdle = this.#lookIn(Math.min(this.#idleMs, this.#idleMs - silent));
+        return;
+      }
+      const message = `The model fell silent for ${this.#idleMs} ms in its reply.`;
+      this.#controller.abort(new ModelFailure("timeout", message));
+    });
   }
 
   #after(milliseconds: number, message: string): () => void {

@@ -2,7 +2,7 @@
 import { createParser } from "eventsource-parser";
 import { DONE } from "../chat-stream.ts";
 import { ModelFailure } from "../errors.ts";
-import { bytesOf } from "./bytes.ts";
+import { BodyReader } from "./bytes.ts";
 import type { AttemptDeadlines } from "./deadlines.ts";
 
 /** A reply may have this many bytes on the wire. */
@@ -30,13 +30,18 @@ export async function* eventData(
     },
   });
   const decoder = new TextDecoder();
-  for await (const bytes of bytesOf(body, signal, MAX_REPLY_BYTES, deadlines)) {
-    parser.feed(decoder.decode(bytes, { stream: true }));
-    const batch = arrived.splice(0);
-    const done = batch.indexOf(DONE);
-    if (batch.length > 0) yield done === -1 ? batch : batch.slice(0, done + 1);
-    if (done !== -1) return;
-    if (failure !== undefined) throw failure;
+  const reader = new BodyReader(body, signal, MAX_REPLY_BYTES, deadlines);
+  try {
+    for (let bytes = await reader.next(); bytes !== undefined; bytes = await reader.next()) {
+      parser.feed(decoder.decode(bytes, { stream: true }));
+      const batch = arrived.splice(0);
+      const done = batch.indexOf(DONE);
+      if (batch.length > 0) yield done === -1 ? batch : batch.slice(0, done + 1);
+      if (done !== -1) return;
+      if (failure !== undefined) throw failure;
+    }
+  } finally {
+    reader.close();
   }
   parser.feed(`${decoder.decode()}\n\n`);
   if (arrived.length > 0) yield arrived;

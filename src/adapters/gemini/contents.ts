@@ -1,9 +1,10 @@
 /** Context messages as contents of the Gemini API. Pure. */
-import type { ContextMessage, NativePart, ToolCall } from "../../memory/types.ts";
+import type { ContextMessage, ToolCall } from "../../memory/types.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
-import type { CallIds } from "../call-ids.ts";
-import { nativeParts } from "../native.ts";
-import { jsonOf, spokenParts, type Turn } from "../turns.ts";
+import { CallIds } from "../call-ids.ts";
+import { type OwnPart, ownParts } from "../native.ts";
+import { jsonOf } from "../request.ts";
+import { spokenParts, type Turn } from "../turns.ts";
 import type { ModelProfile } from "../types.ts";
 import { toParts } from "./media.ts";
 
@@ -18,19 +19,31 @@ export function toName(name: string): string {
   return (/^[A-Za-z_]/.test(plain) ? plain : `_${plain}`).slice(0, MAX_NAME);
 }
 
-/** One turn per message, or per run of results; empty where a message says nothing. */
-export function toTurns(profile: ModelProfile, messages: readonly ContextMessage[], ids: CallIds): Turn[] {
+/** The calls of a request: by which id each is sent, and under which name. */
+interface Calls {
+  ids: CallIds;
+  names: Map<string, string>;
+}
+
+/** One turn per message that follows the contents `earlier`, or per run of results; empty where a message says nothing. */
+export function toTurns(
+  profile: ModelProfile,
+  messages: readonly ContextMessage[],
+  earlier: readonly Json[] = [],
+): Turn[] {
+  const names = new Map(earlier.flatMap(callsOf));
+  const sent: Calls = { ids: new CallIds(names.keys()), names };
   const turns: Turn[] = [];
   let calls: readonly ToolCall[] = [];
   messages.forEach((message, index) => {
     switch (message.role) {
       case "assistant":
         calls = message.toolCalls ?? [];
-        turns.push({ role: "assistant", blocks: replyParts(profile, message, ids) });
+        turns.push({ role: "assistant", blocks: replyParts(profile, message, sent) });
         return;
       case "tool":
         if (messages[index - 1]?.role === "tool") return;
-        turns.push({ role: "user", blocks: resultParts(runFrom(messages, index), calls, ids) });
+        turns.push({ role: "user", blocks: resultParts(runFrom(messages, index), calls, sent) });
         return;
       case "user":
       case "system":
@@ -43,53 +56,48 @@ export function toTurns(profile: ModelProfile, messages: readonly ContextMessage
   return turns;
 }
 
-/** The ids of all calls that a request has. */
-export function callIdsIn(contents: readonly Json[]): string[] {
-  return contents.flatMap((content) => {
-    const parts = isJsonObject(content) ? content.parts : undefined;
-    if (!Array.isArray(parts)) return [];
-    return parts.flatMap((part) => {
-      const call = isJsonObject(part) ? part.functionCall : undefined;
-      return isJsonObject(call) && typeof call.id === "string" ? [call.id] : [];
-    });
+/** The id and the name of each call in a content. */
+function callsOf(content: Json): [id: string, name: string][] {
+  const parts = isJsonObject(content) ? content.parts : undefined;
+  if (!Array.isArray(parts)) return [];
+  return parts.flatMap((part): [string, string][] => {
+    const call = isJsonObject(part) ? part.functionCall : undefined;
+    if (!isJsonObject(call) || typeof call.id !== "string") return [];
+    return [[call.id, String(call.name)]];
   });
 }
 
-function replyParts(profile: ModelProfile, message: ContextMessage, ids: CallIds): JsonObject[] {
-  const native = nativeParts(message, profile);
-  if (native !== undefined) return ownParts(native, message, ids);
+function replyParts(profile: ModelProfile, message: ContextMessage, sent: Calls): JsonObject[] {
+  const own = ownParts(message, profile);
+  if (own !== undefined) return own.flatMap((part) => toOwnParts(part, sent));
   const { toolCalls = [] } = message;
-  const signature = wantsSignatures(profile.modelId) ? UNSIGNED : {};
+  // From the third generation on, a call of the current turn must be signed.
+  const signature = generationOf(profile.modelId) >= 3 ? UNSIGNED : {};
   return [
     ...spokenParts(message).flatMap(toParts),
-    ...toolCalls.map((call, n) => ({ ...toCall(call, ids), ...(n === 0 ? signature : {}) })),
+    ...toolCalls.map((call, n) => ({ ...toCall(call, sent), ...(n === 0 ? signature : {}) })),
   ];
 }
 
-/** From the third generation on, a call of the current turn must be signed. */
-function wantsSignatures(modelId: string): boolean {
-  const [, generation] = /(?:^|\/)gemini-(\d+)/.exec(modelId) ?? [];
-  return Number(generation ?? 0) >= 3;
+/** 2 for `gemini-2.5-pro`; 0 where the name of a model does not tell. */
+export function generationOf(modelId: string): number {
+  const [, generation = 0] = /(?:^|\/)gemini-(\d+)/.exec(modelId) ?? [];
+  return Number(generation);
 }
 
-/** A reply in its own words. An empty text stands only where a signature hangs on it. */
-function ownParts(parts: readonly NativePart[], message: ContextMessage, ids: CallIds): JsonObject[] {
-  let read = 0;
-  return parts.flatMap((part): JsonObject[] => {
-    if (part.type === "block") return [jsonOf(part.value)];
-    const extra = jsonOf(part.extra ?? {});
-    if (part.type === "tool-call") {
-      const call = message.toolCalls?.[part.index];
-      return call === undefined ? [] : [{ ...toCall(call, ids), ...extra }];
-    }
-    read += part.length;
-    const text = message.content.slice(read - part.length, read);
-    return text === "" && part.extra === undefined ? [] : [{ text, ...extra }];
-  });
+/** A part of a reply in its own words. An empty text stands only where a signature hangs on it. */
+function toOwnParts(part: OwnPart, sent: Calls): JsonObject[] {
+  if (part.type === "block") return [part.value];
+  if (part.type === "tool-call") return [{ ...toCall(part.call, sent), ...part.extra }];
+  const { text, extra } = part;
+  return text === "" && Object.keys(extra).length === 0 ? [] : [{ text, ...extra }];
 }
 
-function toCall({ id, name, arguments: input }: ToolCall, ids: CallIds): JsonObject {
-  return { functionCall: { id: ids.ofCall(id), name: toName(name), args: jsonOf(input) } };
+function toCall(call: ToolCall, { ids, names }: Calls): JsonObject {
+  const id = ids.ofCall(call.id);
+  const name = toName(call.name);
+  names.set(id, name);
+  return { functionCall: { id, name, args: jsonOf(call.arguments) } };
 }
 
 function runFrom(messages: readonly ContextMessage[], start: number): readonly ContextMessage[] {
@@ -101,24 +109,20 @@ function runFrom(messages: readonly ContextMessage[], start: number): readonly C
 function resultParts(
   results: readonly ContextMessage[],
   calls: readonly ToolCall[],
-  ids: CallIds,
+  sent: Calls,
 ): JsonObject[] {
   const place = ({ toolCallId }: ContextMessage) => calls.findIndex(({ id }) => id === toolCallId);
-  return results
-    .toSorted((one, other) => place(one) - place(other))
-    .map((result) => {
-      const called = calls[place(result)]?.name ?? result.name ?? "";
-      return toResult(result, toName(called), ids);
-    });
+  return results.toSorted((one, other) => place(one) - place(other)).map((result) => toResult(result, sent));
 }
 
-function toResult(message: ContextMessage, name: string, ids: CallIds): JsonObject {
+function toResult(message: ContextMessage, { ids, names }: Calls): JsonObject {
   const { content, parts, toolCallId = "", metadata } = message;
+  const id = ids.ofResult(toolCallId);
   const media = (parts ?? []).flatMap((part) => (part.type === "text" ? [] : toParts({ ...part, name: "" })));
   return {
     functionResponse: {
-      id: ids.ofResult(toolCallId),
-      name,
+      id,
+      name: names.get(id) ?? toName(message.name ?? ""),
       response: metadata?.isSuccess === false ? { error: content } : { output: content },
       ...(media.length === 0 ? {} : { parts: media }),
     },

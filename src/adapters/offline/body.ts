@@ -1,7 +1,8 @@
 /** The offline model's own request and stream formats: what a provider's wire format is to every other adapter. */
 import { z } from "zod";
 import type { ContextMessage } from "../../memory/types.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
+import { isJsonObject, type JsonObject } from "../../shared/json.ts";
+import { jsonOf } from "../request.ts";
 import type { ModelContext, ModelProfile } from "../types.ts";
 
 const callSchema = z.object({ id: z.string(), name: z.string(), input: z.record(z.string(), z.unknown()) });
@@ -80,8 +81,7 @@ export function toOfflineMessage(message: ContextMessage): JsonObject {
     ...(toolCalls === undefined || toolCalls.length === 0
       ? {}
       : {
-          // SAFETY: the arguments of a tool call were parsed from JSON text.
-          calls: toolCalls.map((call) => ({ id: call.id, name: call.name, input: call.arguments as Json })),
+          calls: toolCalls.map((call) => ({ id: call.id, name: call.name, input: jsonOf(call.arguments) })),
         }),
     ...(toolCallId === undefined ? {} : { callId: toolCallId }),
     ...(metadata?.isSuccess === false ? { failed: true } : {}),

@@ -1,12 +1,12 @@
 /** A conversation as the input items of the Responses API. Pure. */
-import type { ContextMessage, ToolCall } from "../../memory/types.ts";
+import type { ContextMessage, ContextPart, ToolCall } from "../../memory/types.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
 import { CallIds } from "../call-ids.ts";
-import { mediaUrl, resolveMedia } from "../media-source.ts";
+import { fileName, hasMedia, mediaUrl, resolveMedia } from "../media-source.ts";
+import { NAME_LENGTH, plainName } from "../names.ts";
 import { unsupported } from "../native.ts";
-import { mediaParts } from "../openai/content.ts";
-import { toName } from "../openai/names.ts";
 import { attributed } from "../speaker.ts";
+import { spokenParts } from "../turns.ts";
 import type { ModelProfile } from "../types.ts";
 import { nativeItems } from "./native.ts";
 
@@ -23,15 +23,16 @@ export function toItems(
   const toCall = ({ id, name, arguments: input }: ToolCall): JsonObject => ({
     type: "function_call",
     call_id: ids.ofCall(id),
-    name: toName(name),
+    name: plainName(name, NAME_LENGTH),
     arguments: JSON.stringify(input),
   });
-  const toResult = ({ toolCallId = "", content }: ContextMessage): JsonObject => {
+  const toResult = ({ toolCallId = "", content, parts }: ContextMessage): JsonObject => {
     const id = ids.ofResult(toolCallId);
     // A program that the model wrote wants the results of its calls addressed to it.
     const { caller } = findCall(items, id) ?? findCall(earlier, id) ?? {};
     const addressed = caller === undefined ? {} : { caller };
-    return { type: "function_call_output", call_id: id, output: content, ...addressed };
+    const output = parts === undefined ? content : parts.map(toInput);
+    return { type: "function_call_output", call_id: id, output, ...addressed };
   };
   for (const message of messages) {
     if (message.role === "tool") items.push(toResult(message));
@@ -46,7 +47,7 @@ function replyItems(
   profile: ModelProfile,
   toCall: (call: ToolCall) => JsonObject,
 ): JsonObject[] {
-  mediaParts(PROVIDER, message);
+  hasMedia(PROVIDER, message);
   const native = nativeItems(message, profile, toCall);
   if (native !== undefined) return native;
   const { role, name, content, toolCalls = [] } = message;
@@ -68,21 +69,18 @@ function findCall(items: readonly Json[], id: string): JsonObject | undefined {
 }
 
 function contentOf(message: ContextMessage): Json {
-  const parts = mediaParts(PROVIDER, message);
-  const { name, content } = message;
-  if (parts === undefined) return attributed(name, content);
-  const speaker = name === undefined ? [] : [{ type: "input_text", text: attributed(name, "").trimEnd() }];
-  return [
-    ...speaker,
-    ...parts.map((part): JsonObject => {
-      if (part.type === "text") return { type: "input_text", text: part.text };
-      const media = resolveMedia(PROVIDER, part);
-      if (part.type === "image") return { type: "input_image", detail: "auto", image_url: mediaUrl(media) };
-      const kind = part.mediaType ?? ("mediaType" in media ? media.mediaType : "");
-      if (/^(?:audio|video)\//i.test(kind)) throw unsupported(PROVIDER, `media of the type "${kind}"`);
-      return "url" in media
-        ? { type: "input_file", file_url: media.url }
-        : { type: "input_file", filename: part.name ?? "file", file_data: mediaUrl(media) };
-    }),
-  ];
+  return hasMedia(PROVIDER, message)
+    ? spokenParts(message).map(toInput)
+    : attributed(message.name, message.content);
+}
+
+function toInput(part: ContextPart): JsonObject {
+  if (part.type === "text") return { type: "input_text", text: part.text };
+  const media = resolveMedia(PROVIDER, part);
+  if (part.type === "image") return { type: "input_image", detail: "auto", image_url: mediaUrl(media) };
+  const kind = part.mediaType ?? ("mediaType" in media ? media.mediaType : "");
+  if (/^(?:audio|video)\//i.test(kind)) throw unsupported(PROVIDER, `media of the type "${kind}"`);
+  return "url" in media
+    ? { type: "input_file", file_url: media.url }
+    : { type: "input_file", filename: fileName(part, media.mediaType), file_data: mediaUrl(media) };
 }

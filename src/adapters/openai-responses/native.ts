@@ -1,8 +1,8 @@
 /** Replies as items, on their way back to the model that gave them (RESPONSES-2). Pure. */
-import type { ContextMessage, Facts, NativePart, ToolCall } from "../../memory/types.ts";
-import { isJson, isJsonObject, type JsonObject } from "../../shared/json.ts";
-import { nativeParts } from "../native.ts";
-import { attributed } from "../speaker.ts";
+import type { ContextMessage, ToolCall } from "../../memory/types.ts";
+import type { JsonObject } from "../../shared/json.ts";
+import { type OwnPart, ownParts } from "../native.ts";
+import { attributedParts } from "../speaker.ts";
 import type { ModelProfile } from "../types.ts";
 
 /** The items of a reply; `undefined` where it has none that say more than its text and calls. */
@@ -11,39 +11,23 @@ export function nativeItems(
   profile: ModelProfile,
   toCall: (call: ToolCall) => JsonObject,
 ): JsonObject[] | undefined {
-  const given = nativeParts(message, profile);
-  if (given === undefined) return undefined;
-  const parts = canReturn(given, isStored(profile)) ? given : given.flatMap(alone);
+  const own = ownParts(message, profile);
+  if (own === undefined) return undefined;
+  const parts = canReturn(own, isStored(profile)) ? own : own.flatMap(alone);
   const items: JsonObject[] = [];
-  let offset = 0;
-  for (const part of parts) {
-    switch (part.type) {
-      case "text": {
-        const said = message.content.slice(offset, offset + part.length);
-        const text = offset === 0 ? attributed(message.name, said) : said;
-        offset += part.length;
-        addText(items, text, toObject(part.extra));
-        break;
-      }
-      case "tool-call": {
-        const call = message.toolCalls?.[part.index];
-        if (call !== undefined) items.push({ ...toObject(part.extra), ...toCall(call) });
-        break;
-      }
-      case "block":
-        items.push(toObject(part.value));
-        break;
-      default:
-        part satisfies never;
-    }
+  for (const part of attributedParts(message.name, parts)) {
+    if (part.type === "text") addText(items, part.text, part.extra);
+    else items.push(part.type === "block" ? part.value : { ...part.extra, ...toCall(part.call) });
   }
+  // The API refuses reasoning that nothing of its reply follows.
+  while (items.at(-1)?.type === "reasoning") items.pop();
   return items.length === 0 ? undefined : items;
 }
 
 /** A part without what only its whole reply gives a meaning to. */
-function alone(part: NativePart): NativePart[] {
+function alone(part: OwnPart): OwnPart[] {
   if (part.type === "block") return [];
-  const { phase, namespace } = toObject(part.extra);
+  const { phase, namespace } = part.extra;
   const extra = {
     ...(phase === undefined ? {} : { phase }),
     ...(namespace === undefined ? {} : { namespace }),
@@ -67,8 +51,8 @@ function isStored({ parameters }: ModelProfile): boolean {
   return parameters?.store === true || parameters?.store === null;
 }
 
-function canReturn(parts: readonly NativePart[], stored: boolean): boolean {
-  const blocks = parts.flatMap((part) => (part.type === "block" ? [toObject(part.value)] : []));
+function canReturn(parts: readonly OwnPart[], stored: boolean): boolean {
+  const blocks = parts.flatMap((part) => (part.type === "block" ? [part.value] : []));
   const isOpaque = ({ type, encrypted_content: content }: JsonObject) =>
     type === "reasoning" && typeof content !== "string";
   return !isWaiting(blocks) && (stored || !blocks.some(isOpaque));
@@ -86,8 +70,4 @@ function addText(items: JsonObject[], text: string, { id, phase, refusal }: Json
   const said =
     id === undefined ? { content: text } : { type: "message", id, status: "completed", content: [piece] };
   items.push({ role: "assistant", ...said, ...(phase === undefined ? {} : { phase }) });
-}
-
-function toObject(facts: Facts | undefined): JsonObject {
-  return isJson(facts) && isJsonObject(facts) ? facts : {};
 }

@@ -1,7 +1,7 @@
 /** What a user sent, as the content of a Chat Completions message. Pure. */
-import type { ContextMessage, ContextPart } from "../../memory/types.ts";
+import type { ContextMessage } from "../../memory/types.ts";
 import type { Json, JsonObject } from "../../shared/json.ts";
-import { type MediaPart, mediaUrl, resolveMedia } from "../media-source.ts";
+import { fileName, hasMedia, type MediaPart, mediaUrl, resolveMedia } from "../media-source.ts";
 import { unsupported } from "../native.ts";
 import type { ProviderId } from "../types.ts";
 
@@ -13,21 +13,10 @@ export interface ChatMedia {
 
 /** The content of a message: its text, or a list of parts where there are media. */
 export function chatContent(provider: ProviderId, message: ContextMessage, media: ChatMedia): Json {
-  const parts = mediaParts(provider, message);
-  if (parts === undefined) return message.content;
-  return parts.map((part): JsonObject => {
+  if (!hasMedia(provider, message)) return message.content;
+  return (message.parts ?? []).map((part): JsonObject => {
     return part.type === "text" ? { type: "text", text: part.text } : media[part.type](part);
   });
-}
-
-/** The parts of a message that has more than text; throws `UNSUPPORTED` where its speaker can send text only. */
-export function mediaParts(
-  provider: ProviderId,
-  { role, parts }: ContextMessage,
-): readonly ContextPart[] | undefined {
-  if (parts === undefined || parts.every(({ type }) => type === "text")) return undefined;
-  if (role !== "user") throw unsupported(provider, `images or files in a message of the role "${role}"`);
-  return parts;
 }
 
 /** Media as OpenAI's Chat Completions take them: sound as `input_audio`, other files as `file`, both by value only. */
@@ -39,7 +28,10 @@ export const openaiMedia: ChatMedia = {
     const [kind, subtype = ""] = media.mediaType.toLowerCase().split(";")[0]?.split("/") ?? [];
     if (kind === "video") throw unsupported("openai", "video");
     if (kind !== "audio") {
-      return { type: "file", file: { filename: part.name ?? "file", file_data: mediaUrl(media) } };
+      return {
+        type: "file",
+        file: { filename: fileName(part, media.mediaType), file_data: mediaUrl(media) },
+      };
     }
     const format = AUDIO_FORMATS.get(subtype);
     if (format !== undefined) return { type: "input_audio", input_audio: { data: media.base64, format } };

@@ -6,7 +6,8 @@ import {
   type ToolSubmission,
   toolChoiceSchema,
 } from "../../client/client-tools.ts";
-import { contentSchema, outputSchema } from "../../client/protocol.ts";
+import { outputSchema } from "../../client/protocol.ts";
+import { contentSchema } from "../../shared/content-schema.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import { validate } from "../../shared/validation.ts";

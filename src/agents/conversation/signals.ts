@@ -7,7 +7,8 @@
 import { z } from "zod";
 import type { ModelError, ModelReply, RateLimitFeedback, TokenUsage } from "../../adapters/types.ts";
 import type { ToolOutcome } from "../../client/client-tools.ts";
-import { contentSchema, outputSchema } from "../../client/protocol.ts";
+import { outputSchema } from "../../client/protocol.ts";
+import { contentSchema } from "../../shared/content-schema.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ToolResult } from "../executor/types.ts";
 import type { Caller, StartTurn } from "./api.ts";

@@ -13,13 +13,13 @@ import {
   type ConversationSummary,
   type ConversationView,
   clientFrameSchema,
-  contentSchema,
   type MessageView,
   type TurnSummary,
 } from "../../client/protocol.ts";
 import { idSchema, referenceSchema } from "../../library/reference.ts";
 import { personaSchema } from "../../library/schemas.ts";
 import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../protocols/openai/errors.ts";
+import { contentSchema } from "../../shared/content-schema.ts";
 import { PROBLEM_CODES, type Problem } from "../problem.ts";
 import { agentId, conversationId, count, json, messageId, operationId, time, turnId } from "./scalars.ts";
 import { dollars, providerCall, turnUsage, usage } from "./usage-views.ts";

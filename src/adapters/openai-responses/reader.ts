@@ -9,7 +9,7 @@ import type { ReplyReader } from "../reply-stream.ts";
 import type { FinishReason, ModelDelta, ModelError } from "../types.ts";
 import { responsesError } from "./errors.ts";
 import { ResponsesOutput } from "./output.ts";
-import { readResponsesUsage } from "./usage.ts";
+import { readUsage } from "./usage.ts";
 
 const PROVIDER = "openai-responses";
 
@@ -105,7 +105,7 @@ export class ResponsesReader implements ReplyReader {
     // Places of streamed items may have gaps that the list of the whole has not, so the two are not matched.
     const items = Array.isArray(output) && !this.#output.hasItems ? output : [];
     const rest = items.flatMap((item, at) => (isJsonObject(item) ? this.#output.finish(at, item) : []));
-    const counted = readResponsesUsage(usage);
+    const counted = readUsage(usage);
     this.#isCutOff = status === "incomplete";
     this.#finish = this.#isCutOff ? incompleteReason(details) : this.#reason();
     return [...id, ...rest, ...(counted === undefined ? [] : [{ type: "usage", usage: counted } as const])];

@@ -10,6 +10,7 @@ import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { inBandError, modelError, readErrorBody } from "../errors.ts";
 import type { ReplyReader } from "../reply-stream.ts";
 import type { ErrorCategory, FinishReason, ModelDelta, ModelError } from "../types.ts";
+import { RunningCounts } from "../usage.ts";
 import { ReplyParts } from "./reply-parts.ts";
 import { readUsage } from "./usage.ts";
 
@@ -40,9 +41,9 @@ const FAILURES: ReadonlyMap<string, ErrorCategory> = new Map([
   ["MISSING_THOUGHT_SIGNATURE", "validation"],
 ]);
 
-export class GeminiReply implements ReplyReader {
+export class GeminiReader implements ReplyReader {
   readonly #parts = new ReplyParts();
-  #counts: JsonObject = {};
+  readonly #counts = new RunningCounts(readUsage);
   #messageId: string | undefined;
   #stop: string | undefined;
 
@@ -80,21 +81,13 @@ export class GeminiReply implements ReplyReader {
       deltas.push(...added);
     }
     if (stop) this.#stop = stop;
-    return [...deltas, ...this.#count(data.usageMetadata)];
+    return [...deltas, ...this.#counts.add(data.usageMetadata)];
   }
 
   close(): ModelDelta[] {
     const last = this.#parts.close();
     const parts = this.#parts.native();
     return parts === undefined ? last : [...last, { type: "native", parts }];
-  }
-
-  /** Later counts take the place of earlier ones, key by key. */
-  #count(given: JsonObject | null | undefined): ModelDelta[] {
-    if (!given) return [];
-    this.#counts = { ...this.#counts, ...given };
-    const usage = readUsage(this.#counts);
-    return usage === undefined ? [] : [{ type: "usage", usage }];
   }
 }
 

@@ -11,6 +11,7 @@ import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { inBandError, modelError } from "../errors.ts";
 import type { ReplyReader } from "../reply-stream.ts";
 import type { FinishReason, ModelDelta, ModelError } from "../types.ts";
+import { RunningCounts } from "../usage.ts";
 import { ReplyBlocks } from "./blocks.ts";
 import { readUsage } from "./usage.ts";
 
@@ -30,7 +31,6 @@ const event = z.discriminatedUnion("type", [
   z.object({ type: z.literal("message_start"), message }),
   z.object({ type: z.literal("message"), ...message.shape }),
   z.object({ type: z.literal("content_block_start"), index, content_block: object }),
-  z.object({ type: z.literal("content_block_delta"), index, delta: object }),
   z.object({ type: z.literal("content_block_stop"), index }),
   z.object({
     type: z.literal("message_delta"),
@@ -42,9 +42,9 @@ const event = z.discriminatedUnion("type", [
 
 const KNOWN: ReadonlySet<unknown> = new Set(event.options.map(({ shape }) => shape.type.value));
 
-export class AnthropicReply implements ReplyReader {
+export class AnthropicReader implements ReplyReader {
   readonly #blocks = new ReplyBlocks();
-  #counts: JsonObject = {};
+  readonly #counts = new RunningCounts(readUsage);
   #messageId: string | undefined;
   #hasBegun = false;
   #stop: string | undefined;
@@ -60,6 +60,8 @@ export class AnthropicReply implements ReplyReader {
 
   read(payload: JsonObject): ModelDelta[] | ModelError | undefined {
     if (isJsonObject(payload.error)) return errorOf(payload.error, payload.request_id);
+    // Nearly every event is one of these: the schema would take longer than all the rest.
+    if (payload.type === "content_block_delta") return this.#piece(payload);
     if (typeof payload.type !== "string") return undefined;
     if (!KNOWN.has(payload.type)) return [];
     const { data } = event.safeParse(payload);
@@ -72,13 +74,11 @@ export class AnthropicReply implements ReplyReader {
         return this.#whole(data);
       case "content_block_start":
         return this.#blocks.begin(data.content_block, data.index);
-      case "content_block_delta":
-        return this.#blocks.add(data.index, data.delta);
       case "content_block_stop":
         return this.#blocks.end(data.index);
       case "message_delta":
         this.#stop = data.delta?.stop_reason ?? this.#stop;
-        return this.#count(data.usage);
+        return this.#counts.add(data.usage);
       case "message_stop":
         this.#isOver = true;
         if (this.#hasBegun) this.#stop ??= "end_turn";
@@ -92,6 +92,10 @@ export class AnthropicReply implements ReplyReader {
     const last = this.#blocks.close();
     const parts = this.#blocks.native();
     return parts === undefined ? last : [...last, { type: "native", parts }];
+  }
+
+  #piece({ index, delta }: JsonObject): ModelDelta[] | undefined {
+    return typeof index === "number" && isJsonObject(delta) ? this.#blocks.add(index, delta) : undefined;
   }
 
   #begin({ id, content, stop_reason: stop, usage }: z.infer<typeof message>): ModelDelta[] | ModelError {
@@ -109,22 +113,13 @@ export class AnthropicReply implements ReplyReader {
     return [
       ...(isNew ? [{ type: "message-id", id } as const] : []),
       ...(content ?? []).flatMap((block) => this.#blocks.whole(block)),
-      ...this.#count(usage),
+      ...this.#counts.add(usage),
     ];
   }
 
   #whole(whole: z.infer<typeof message>): ModelDelta[] | ModelError {
     this.#isOver = true;
     return this.#begin({ ...whole, stop_reason: whole.stop_reason ?? "end_turn" });
-  }
-
-  /** Later counts take the place of earlier ones, key by key. */
-  #count(given: JsonObject | null | undefined): ModelDelta[] {
-    if (!given) return [];
-    const known = Object.entries(given).filter(([, value]) => value !== null);
-    this.#counts = { ...this.#counts, ...Object.fromEntries(known) };
-    const usage = readUsage(this.#counts);
-    return usage === undefined ? [] : [{ type: "usage", usage }];
   }
 }
 

@@ -9,7 +9,7 @@ import { inBandError, modelError } from "../errors.ts";
 import type { ReplyReader } from "../reply-stream.ts";
 import type { FinishReason, ModelDelta, ModelError } from "../types.ts";
 import { AiSdkReply } from "./reply.ts";
-import { readAiSdkUsage } from "./usage.ts";
+import { readUsage } from "./usage.ts";
 
 const PROVIDER = "ai-sdk";
 
@@ -104,7 +104,7 @@ export class AiSdkReader implements ReplyReader {
     if (reason === "error") return failure("The model gave up in the middle of its reply.");
     if (reason === "interrupted") return failure("The reply ended before it was complete.");
     this.#finish = finishReason(reason, this.#reply.calls > 0, this.#reply.isWaiting);
-    const counted = readAiSdkUsage(usage);
+    const counted = readUsage(usage);
     return counted === undefined ? [] : [{ type: "usage", usage: counted }];
   }
 }
