@@ -148,6 +148,7 @@ describe("failures are one error delta", () => {
   ])("the base URL %s is refused", async (baseUrl) => {
     const error = await errorOf({ profile: { baseUrl } });
     expect(error.message).not.toContain("user:pass");
+    expect(error.message).toContain("OPENAI_BASE_URL");
     expect(error).toMatchObject({
       category: "validation",
       retriable: false,

@@ -70,15 +70,15 @@ export const HTTP_PROVIDER_IDS = Object.keys(HTTP_PROVIDERS).filter(
 );
 
 /** The base URL without trailing slashes, as an address and as it is written. Throws `ModelFailure` for one that cannot be used. */
-export function baseUrlOf(profile: Pick<ModelProfile, "baseUrl">, { defaultBaseUrl }: HttpProvider): URL {
-  const { baseUrl = defaultBaseUrl } = profile;
+export function baseUrlOf(profile: Pick<ModelProfile, "baseUrl">, provider: HttpProvider): URL {
+  const { baseUrl = provider.defaultBaseUrl } = profile;
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
   const isPlain = url !== undefined && url.username + url.password + url.search + url.hash === "";
   // What is refused is not repeated: it may hold a password.
   if (!isPlain || !/^https?:$/.test(url.protocol)) {
     throw new ModelFailure(
       "validation",
-      "The profile's base URL must be an HTTP address without user, password or query.",
+      `The base URL, of the profile or in ${provider.baseUrlName}, must be an HTTP address such as http://127.0.0.1:11434/v1, without user, password or query.`,
     );
   }
   return url;
