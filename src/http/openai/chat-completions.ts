@@ -15,7 +15,14 @@ import { json, refuseOtherMethods, sse } from "../respond.ts";
 import { seeded } from "../seeding.ts";
 import { type StreamEncoder, streamedAnswer, wholeAnswer } from "./answers.ts";
 import { CONVERSATION_HEADER, inFieldsOf } from "./errors.ts";
-import { type Asked, type Asking, beginConversation, deliverResults, idempotencyKey } from "./turns.ts";
+import {
+  type Asked,
+  type Asking,
+  beginConversation,
+  deliverResults,
+  idempotencyKey,
+  keyHeader,
+} from "./turns.ts";
 
 const PATH = "/v1/chat/completions";
 
@@ -33,14 +40,6 @@ const completion = z
 const chunk = z.looseObject({}).meta({
   id: "OpenAiChatChunk",
   description: "A `chat.completion.chunk`, or `{error}`, which ends the stream.",
-});
-
-export const keyHeader = z.object({
-  "Idempotency-Key": z
-    .string()
-    .max(200)
-    .optional()
-    .meta({ description: "The same key and body are answered the same, however often they are sent." }),
 });
 
 export const chatOperations: readonly Operation[] = [

@@ -16,7 +16,8 @@ export const openAiErrors: MiddlewareHandler<HttpEnv> = async (context, next) =>
   const problem = await response.json<Problem>();
   const headers = new Headers(response.headers);
   headers.set("content-type", "application/json");
-  headers.set("x-should-retry", String(mayBeRepeated(problem.status, headers.has(CONVERSATION_HEADER))));
+  const isRepeatable = mayBeRepeated(problem.status, headers.has(CONVERSATION_HEADER));
+  if (isRepeatable !== null) headers.set("x-should-retry", String(isRepeatable));
   const body = JSON.stringify({ error: openAiError(problem) });
   context.res = undefined;
   context.res = new Response(body, { status: openAiStatus(problem.status), headers });

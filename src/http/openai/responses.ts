@@ -22,7 +22,6 @@ import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
 import { json, refuseOtherMethods, sse } from "../respond.ts";
 import { seeded } from "../seeding.ts";
 import { type StreamEncoder, streamedAnswer, wholeAnswer } from "./answers.ts";
-import { keyHeader } from "./chat-completions.ts";
 import { CONVERSATION_HEADER, inFieldsOf } from "./errors.ts";
 import {
   type Asked,
@@ -32,6 +31,7 @@ import {
   continueConversation,
   deliverResults,
   idempotencyKey,
+  keyHeader,
   readAnswer,
 } from "./turns.ts";
 

@@ -36,8 +36,12 @@ export function openAiStatus<Status extends number>(status: Status): Status | 40
   return status === 422 ? 400 : status;
 }
 
-/** Whether a request that was answered so may be sent again as it is, with nothing done twice. */
-export function mayBeRepeated(status: number, hasBegun: boolean): boolean {
+/**
+ * Whether a request that was answered so may be sent again as it is, with nothing done twice; `null` where no client would
+ * do so by itself.
+ */
+export function mayBeRepeated(status: number, hasBegun: boolean): boolean | null {
+  if (status !== 409 && status !== 429 && status < 500) return null;
   return !hasBegun && (status === 429 || status === 503);
 }
 
