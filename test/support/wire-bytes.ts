@@ -29,7 +29,7 @@ export function cutAt<Bytes extends Uint8Array>(bytes: Bytes, places: readonly n
   return [...ends, bytes.length].map((end, index) => bytes.subarray(index === 0 ? 0 : ends[index - 1], end));
 }
 
-export function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
+function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   const rest = [...chunks];
   return new ReadableStream({
     pull(controller) {
