@@ -16,7 +16,7 @@ export async function runDecode(directory: string): Promise<ResultRow[]> {
   const { measure }: typeof import("./rounds.ts") = await import(file);
   return (await measure()).flatMap(({ provider, system, rate, latency }) => [
     summarise({ case: "decode", system, metric: `${provider} throughput`, unit: "MB/s" }, rate),
-    summarise({ case: "decode", system, metric: `${provider} latency per event`, unit: "ms" }, latency),
+    summarise({ case: "decode", system, metric: `${provider} latency of 1000 events`, unit: "ms" }, latency),
   ]);
 }
 

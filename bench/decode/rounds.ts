@@ -11,7 +11,7 @@ const CHUNK_BYTES = 16 * 1024;
 export interface Measured extends Pick<Reading, "provider" | "system"> {
   /** MB/s of a body that comes in large pieces. */
   rate: number[];
-  /** Milliseconds per event, of a body that comes event by event. */
+  /** Milliseconds for 1 000 events, of a body that comes event by event. */
   latency: number[];
 }
 
@@ -28,7 +28,7 @@ export async function measure(): Promise<Measured[]> {
       ...measured.slice(start),
       ...measured.slice(0, start),
     ]) {
-      const figures = [await megabytesPerSecond(reading, stream), await latencyPerEvent(reading, stream)];
+      const figures = [await megabytesPerSecond(reading, stream), await latencyOfEvents(reading, stream)];
       if (round < 0) continue;
       rate.push(figures[0] ?? Number.NaN);
       latency.push(figures[1] ?? Number.NaN);
@@ -57,7 +57,7 @@ async function megabytesPerSecond({ read }: Reading, { body }: ReplyStream): Pro
 }
 
 /** Each event comes when the one before has been read to the end. */
-async function latencyPerEvent({ read }: Reading, { events }: ReplyStream): Promise<number> {
+async function latencyOfEvents({ read }: Reading, { events }: ReplyStream): Promise<number> {
   let next = 0;
   const source = new ReadableStream<Uint8Array>(
     {
@@ -71,7 +71,7 @@ async function latencyPerEvent({ read }: Reading, { events }: ReplyStream): Prom
   );
   const before = performance.now();
   expectReply(await lastOf(await read(source)));
-  return (performance.now() - before) / events.length;
+  return ((performance.now() - before) / events.length) * 1_000;
 }
 
 async function lastOf(stream: AsyncIterable<unknown>): Promise<unknown> {

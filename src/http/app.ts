@@ -73,6 +73,7 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
   app.use(async (context, next) => {
     // SAFETY: whoever calls `fetch` passes an `Env`.
     const env = context.env as Env;
+    context.set("clock", systemClock);
     context.set("actors", dependencies.actors(env));
     context.set("directory", () => dependencies.directory(env));
     context.set("deadLetters", () => dependencies.deadLetters(env));

@@ -11,6 +11,7 @@ import type { MoveView, TurnView } from "../../src/agents/conversation/api.ts";
 import type { Frame } from "../../src/client/protocol.ts";
 import { type AnswerEvent, AnswerReader, partCount, partOf } from "../../src/protocols/answer.ts";
 import { ChatChunkEncoder, chatCompletion } from "../../src/protocols/openai/chat-chunks.ts";
+import { mayBeRepeated } from "../../src/protocols/openai/errors.ts";
 import {
   type AnswerAddress,
   callId,
@@ -490,4 +491,16 @@ describe("UI message streams", () => {
       { numRuns: 60 },
     );
   });
+});
+
+test.each([
+  [429, false, true],
+  [503, false, true],
+  [503, true, false],
+  [502, true, false],
+  [500, false, false],
+  [409, false, false],
+  [404, false, null],
+])("OAI-10 after %i, begun: %s, a client is told %s", (status, hasBegun, told) => {
+  expect(mayBeRepeated(status, hasBegun)).toBe(told);
 });

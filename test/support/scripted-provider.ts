@@ -141,9 +141,11 @@ function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play):
     : toReply(answer, play, reply);
 }
 
-function parseScript(content: string | null | undefined): Script | null {
+/** The script in a message, or in the text of one that has an image as well. */
+function parseScript(content: unknown): Script | null {
+  const text: unknown = Array.isArray(content) ? content.find(({ type }) => type === "text")?.text : content;
   try {
-    const script: Script = JSON.parse(content ?? "");
+    const script: Script = JSON.parse(String(text));
     return typeof script.key === "string" && Array.isArray(script.replies) ? script : null;
   } catch {
     return null;

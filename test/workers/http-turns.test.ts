@@ -14,6 +14,73 @@ import {
   say,
   send,
 } from "./http-client.ts";
+import { Play } from "./provider.ts";
+
+describe("attachments", () => {
+  const dot = Uint8Array.from(
+    atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="),
+    (sign) => sign.charCodeAt(0),
+  );
+
+  async function upload(conversation: string, type: string, body: BodyInit, query = "") {
+    const path = `/api/conversations/${conversation}/attachments`;
+    const response = await send(`${path}${query}`, {
+      method: "POST",
+      headers: { "content-type": type },
+      body,
+    });
+    return { path, response };
+  }
+
+  test("G12 ATTACH-1 are uploaded, named in content, and given to the model in its provider's own form", async () => {
+    const { body: agent } = await post("/api/agents", { persona: "test/plain" });
+    const conversation = await createConversation(agent.id);
+    const image = await upload(conversation, "image/png", dot, "?name=dot.png");
+    expect(image.response.status).toBe(201);
+    const { id, url, ...facts } = await image.response.json<{ id: string; url: string }>();
+    expect(facts).toEqual({ mediaType: "image/png", size: dot.length, name: "dot.png" });
+    expect(image.response.headers.get("location")).toBe(`${image.path}/${id}`);
+    const read = await send(`${image.path}/${id}`);
+    expect(read.headers.get("content-type")).toBe("image/png");
+    expect(new Uint8Array(await read.arrayBuffer())).toEqual(dot);
+    const pdf = await upload(conversation, "application/pdf", "%PDF-1.4", "?name=a%20b.pdf");
+    const file = await pdf.response.json<{ url: string }>();
+
+    const play = new Play({ replies: [[{ text: "A dot." }]] });
+    const content = [
+      { type: "text", text: play.content },
+      { type: "image", url, mediaType: "image/png", name: "dot.png" },
+      { type: "file", url: file.url },
+    ];
+    await (await say(conversation, content)).text();
+    const { messages } = (await get(`/api/conversations/${conversation}/messages`)).body;
+    expect(messages.map((message) => Reflect.get(message, "content"))).toEqual([content, "A dot."]);
+    const again = new Play({ replies: [[{ text: "Still." }]] });
+    await (await say(conversation, again.content)).text();
+    const sent = [
+      { type: "text", text: play.content },
+      { type: "image_url", image_url: { url: `data:image/png;base64,${btoa(String.fromCharCode(...dot))}` } },
+      {
+        type: "file",
+        file: { filename: "a b.pdf", file_data: `data:application/pdf;base64,${btoa("%PDF-1.4")}` },
+      },
+    ];
+    for (const { body } of [...(await play.requests(1)), ...(await again.requests(1))]) {
+      expect(body.messages.find(({ role }) => role === "user")?.content).toEqual(sent);
+    }
+  });
+
+  test("ATTACH-1 MEDIA-1 one of another conversation begins no turn there", async () => {
+    const agent = await createAgent();
+    const [own, other] = [await createConversation(agent), await createConversation(agent)];
+    const { response } = await upload(other, "image/png", dot);
+    const { id, url } = await response.json<{ id: string; url: string }>();
+    const refused = await post(`/api/conversations/${own}/turns`, { content: [{ type: "image", url }] });
+    expectProblem(refused, 422, "INVALID_INPUT");
+    expectProblem(await get(`/api/conversations/${own}/attachments/${id}`), 404, "NOT_FOUND");
+    expect((await get(`/api/conversations/${own}/turns`)).body.turns).toEqual([]);
+  });
+});
 
 describe("turns", () => {
   let agent: string;
