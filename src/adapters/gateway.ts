@@ -18,6 +18,7 @@ import { workersAITransport } from "./gateway/workers-ai.ts";
 import { adapterFor } from "./lookup.ts";
 import { redactSecrets } from "./redact.ts";
 import { thrownError } from "./thrown.ts";
+import { isKeyName } from "./trusted-hosts.ts";
 import type {
   ModelDelta,
   ModelError,
@@ -39,7 +40,7 @@ export function createModelGateway(ports: GatewayPorts): ModelGateway {
 export function secretsOf(env: object): GatewayPorts["secret"] {
   const values: ReadonlyMap<string, unknown> = new Map(Object.entries(env));
   return (name) => {
-    const value = /_(?:KEY|TOKEN)$/.test(name) ? values.get(name) : undefined;
+    const value = isKeyName(name) ? values.get(name) : undefined;
     return typeof value === "string" && value !== "" ? value : undefined;
   };
 }
