@@ -12,6 +12,7 @@ import { pageOptions, streamPosition } from "../../src/http/query.ts";
 import { isBlank, MAX_CONTENT_BYTES, parseContent } from "../../src/shared/content.ts";
 import { DramatisError, ERROR_CODES } from "../../src/shared/errors.ts";
 import { isChosenId, isConversationId, isTurnId } from "../../src/shared/identifiers.ts";
+import type { Principal } from "../../src/shared/principal.ts";
 import { jsonPointer, validate } from "../../src/shared/validation.ts";
 import { VERSION } from "../../src/version.ts";
 
@@ -408,6 +409,32 @@ describe("who may enter", () => {
       expect(await localAuthorize(request, env)).toMatchObject({ status: 401 });
     },
   );
+
+  it.each([
+    ["a colon", { tenant: "acme:code" }],
+    ["nothing", { tenant: "" }],
+    ["half a character", { tenant: "\ud83d" }],
+    ["too much", { tenant: "x".repeat(101) }],
+    ["a subject that is none", { subject: "" }],
+    ["half a subject", { subject: "\ude00" }],
+  ])("PRINCIPAL-1 an application's principal whose name holds %s does not enter", async (_, wrong) => {
+    const whole: Principal = { subject: "ada", tenant: "acme", roles: ["admin"] };
+    const untouched = () => {
+      throw new Error("It went too far.");
+    };
+    const app = createHttpApp<object>({
+      authorize: async () => ({ ...whole, ...wrong }),
+      actors: () => ({ agent: untouched, conversation: untouched, mailbox: untouched }),
+      deadLetters: untouched,
+      attachments: untouched,
+      libraries: untouched,
+      directory: untouched,
+      seed: async () => {},
+    });
+    const response = await app.fetch(new Request("http://localhost/api/agents/a"), {});
+    expect(response.status).toBe(503);
+    expect(await response.json()).toMatchObject({ detail: expect.stringContaining("`authorize`") });
+  });
 
   it("AUTH-1 no path but GET /health says anything to a stranger", async () => {
     const untouched = () => {
