@@ -69,7 +69,7 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
   const counts = new HttpLimits(limits, () => systemClock.now());
   const app = new Hono<HttpEnv>();
 
-  app.onError((error, { req }) => problemOf(error, `${req.method} ${req.path}`));
+  app.onError((error, { req }) => problemOf(error, `${req.method} ${new URL(req.url).pathname}`));
   app.notFound(notFound);
   app.use(async (context, next) => {
     // SAFETY: whoever calls `fetch` passes an `Env`.

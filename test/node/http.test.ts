@@ -410,6 +410,26 @@ describe("who may enter", () => {
     },
   );
 
+  it("PROBLEM-2 a request writes no line of its own into the log", async () => {
+    const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const untouched = () => {
+      throw new Error("It went too far.");
+    };
+    const app = createHttpApp<object>({
+      authorize: untouched,
+      actors: () => ({ agent: untouched, conversation: untouched, mailbox: untouched }),
+      deadLetters: untouched,
+      attachments: untouched,
+      libraries: untouched,
+      directory: untouched,
+      seed: async () => {},
+    });
+    const response = await app.fetch(new Request("http://localhost/api/a%0D%0Ainc_forged"), {});
+    expect(response.status).toBe(500);
+    expect(log.mock.calls[0]?.[0]).toMatch(/^GET \/api\/a%0D%0Ainc_forged: inc_\w+$/);
+    log.mockRestore();
+  });
+
   it.each([
     ["a colon", { tenant: "acme:code" }],
     ["nothing", { tenant: "" }],
