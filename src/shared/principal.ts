@@ -1,8 +1,8 @@
 /**
  * Who is asking. Every resource belongs to a tenant; roles open what is not one's own.
  *
- * PRINCIPAL-1  No two tenants share a name of an actor, a row or a key of storage: a tenant's name holds no colon, is
- *              well-formed, and is short enough to stand in each of them.
+ * PRINCIPAL-1  No two tenants share a name of an actor, a row or a key of storage, and none has a name that stands for no
+ *              tenant: theirs begin with no colon, are well-formed, and short enough to stand in each of them.
  */
 import { DramatisError } from "./errors.ts";
 
@@ -26,11 +26,11 @@ const MAX_SUBJECT_LENGTH = 200;
 export function usablePrincipal(principal: Principal): Principal {
   const { tenant, subject } = principal;
   const isName = (name: string, max: number) => name !== "" && name.length <= max && name.isWellFormed();
-  if (isName(tenant, MAX_TENANT_LENGTH) && !tenant.includes(":") && isName(subject, MAX_SUBJECT_LENGTH))
+  if (isName(tenant, MAX_TENANT_LENGTH) && !tenant.startsWith(":") && isName(subject, MAX_SUBJECT_LENGTH))
     return principal;
   throw new DramatisError(
     "UNAVAILABLE",
-    `\`authorize\` names a principal that cannot be used: a tenant is 1 to ${MAX_TENANT_LENGTH} well-formed characters without a colon, a subject 1 to ${MAX_SUBJECT_LENGTH}.`,
+    `\`authorize\` names a principal that cannot be used: a tenant is 1 to ${MAX_TENANT_LENGTH} well-formed characters and begins with no colon, a subject 1 to ${MAX_SUBJECT_LENGTH}.`,
   );
 }
 
