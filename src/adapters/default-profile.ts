@@ -17,6 +17,8 @@ export interface ModelEnvironment {
   GEMINI_BASE_URL?: string;
   /** Hosts that may get keys beside the providers' own, separated by commas. */
   DRAMATIS_MODEL_HOSTS?: string;
+  /** Variables whose keys model profiles by API may name, separated by commas. */
+  DRAMATIS_MODEL_SECRETS?: string;
 }
 
 export const OFFLINE_PROFILE: ModelProfile = { provider: "offline", modelId: "offline-1" };

@@ -75,6 +75,18 @@ describe("failures are one error delta", () => {
     expect(message.length).toBeLessThan(700);
   });
 
+  test("GATE-3 a server that says the key elsewhere, or in part, is not quoted either", async () => {
+    const headers = { "x-request-id": `req ${KEY}`, "x-ratelimit-limit-requests": KEY };
+    const message = `${"x".repeat(500 - KEY.length)}${KEY.slice(0, 4)}${KEY}`;
+    server.reply(errorReply(429, { message }, headers));
+    const deltas = await deltasOf({});
+    expect(deltas).toMatchObject([
+      { response: { requestId: "req [redacted]", rateLimit: { rawHeaders: {} } } },
+      { error: { requestId: "req [redacted]", category: "rate_limit" } },
+    ]);
+    expect(JSON.stringify(deltas)).not.toContain(KEY.slice(0, 8));
+  });
+
   test("an error body without end is read in part only", async () => {
     const number = server.requests.length;
     const steps = [{ raw: "x".repeat(20_000) }, { gate: new Promise(() => {}) }];

@@ -17,6 +17,7 @@ import { sse } from "../../src/http/respond.ts";
 import { isBlank, MAX_CONTENT_BYTES, parseContent } from "../../src/shared/content.ts";
 import { DramatisError, ERROR_CODES } from "../../src/shared/errors.ts";
 import { isChosenId, isConversationId, isTurnId } from "../../src/shared/identifiers.ts";
+import type { Principal } from "../../src/shared/principal.ts";
 import { jsonPointer, validate } from "../../src/shared/validation.ts";
 import { VERSION } from "../../src/version.ts";
 import { SteeredClock } from "../support/steered-clock.ts";
@@ -414,6 +415,52 @@ describe("who may enter", () => {
       expect(await localAuthorize(request, env)).toMatchObject({ status: 401 });
     },
   );
+
+  it("PROBLEM-2 a request writes no line of its own into the log", async () => {
+    const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const untouched = () => {
+      throw new Error("It went too far.");
+    };
+    const app = createHttpApp<object>({
+      authorize: untouched,
+      actors: () => ({ agent: untouched, conversation: untouched, mailbox: untouched }),
+      deadLetters: untouched,
+      attachments: untouched,
+      libraries: untouched,
+      directory: untouched,
+      seed: async () => {},
+    });
+    const response = await app.fetch(new Request("http://localhost/api/a%0D%0Ainc_forged"), {});
+    expect(response.status).toBe(500);
+    expect(log.mock.calls[0]?.[0]).toMatch(/^GET \/api\/a%0D%0Ainc_forged: inc_\w+$/);
+    log.mockRestore();
+  });
+
+  it.each([
+    ["what stands for no tenant", { tenant: ":code" }],
+    ["nothing", { tenant: "" }],
+    ["half a character", { tenant: "\ud83d" }],
+    ["too much", { tenant: "x".repeat(101) }],
+    ["a subject that is none", { subject: "" }],
+    ["half a subject", { subject: "\ude00" }],
+  ])("PRINCIPAL-1 an application's principal whose name holds %s does not enter", async (_, wrong) => {
+    const whole: Principal = { subject: "ada", tenant: "acme", roles: ["admin"] };
+    const untouched = () => {
+      throw new Error("It went too far.");
+    };
+    const app = createHttpApp<object>({
+      authorize: async () => ({ ...whole, ...wrong }),
+      actors: () => ({ agent: untouched, conversation: untouched, mailbox: untouched }),
+      deadLetters: untouched,
+      attachments: untouched,
+      libraries: untouched,
+      directory: untouched,
+      seed: async () => {},
+    });
+    const response = await app.fetch(new Request("http://localhost/api/agents/a"), {});
+    expect(response.status).toBe(503);
+    expect(await response.json()).toMatchObject({ detail: expect.stringContaining("`authorize`") });
+  });
 
   it("AUTH-1 no path but GET /health says anything to a stranger", async () => {
     const untouched = () => {

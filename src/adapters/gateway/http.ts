@@ -99,7 +99,7 @@ function authorization(
     const { origin } = baseUrlOf(profile, provider);
     throw new ModelFailure(
       "auth",
-      `The key in ${name} is not sent to ${origin}: it is no host that this deployment trusts with it. Name the host in models.allowedHosts or DRAMATIS_MODEL_HOSTS.`,
+      `The key in ${name} is not sent to ${origin}: this deployment does not trust that host with this key. Name the host in models.allowedHosts or DRAMATIS_MODEL_HOSTS, the key in models.allowedSecrets or DRAMATIS_MODEL_SECRETS.`,
     );
   }
   if (!/^[\x21-\x7e]+$/.test(key)) {

@@ -9,6 +9,7 @@ import type { ContextMessage, ToolCall } from "../../memory/types.ts";
 import { isBlank } from "../../shared/content.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
+import { checkJson } from "../../shared/json-text.ts";
 import { parseCallId } from "./ids.ts";
 
 export type InputItem =
@@ -112,11 +113,17 @@ function saidText(content: Content): string {
     .join("\n\n");
 }
 
-/** A call's arguments. Throws `INVALID_INPUT` for text that is no JSON object. */
+/** A call's arguments. Throws `INVALID_INPUT` for text that is no JSON object, or one that is too deep or malformed. */
 export function callArguments(text: string, path: string): JsonObject {
   const value = text.trim() === "" ? {} : parsed(text);
-  if (isJsonObject(value)) return value;
-  throw invalidInput(path, "Must be a JSON object.");
+  if (!isJsonObject(value)) throw invalidInput(path, "Must be a JSON object.");
+  try {
+    checkJson(value, "The object");
+  } catch (error) {
+    if (error instanceof DramatisError) throw invalidInput(path, error.message);
+    throw error;
+  }
+  return value;
 }
 
 function parsed(text: string): unknown {

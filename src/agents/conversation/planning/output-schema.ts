@@ -11,6 +11,9 @@ import { issuesText } from "../../../shared/validation.ts";
 import { MAX_OUTPUT_SCHEMA } from "../limits.ts";
 import { violations } from "./schema-check.ts";
 
+/** Steps in which a schema must be applied to an empty object. */
+const MAX_STEPS = 20_000;
+
 /** Throws `INVALID_INPUT` with the place of what is wrong. */
 export function checkOutputSchema({ schema }: OutputSpec): void {
   if (!isJson(schema)) throw invalid("", "Must be JSON, nested at most 64 deep.");
@@ -20,8 +23,8 @@ export function checkOutputSchema({ schema }: OutputSpec): void {
   }
   if (schema.type !== "object") throw invalid("/type", 'Must be "object": an answer is an object.');
   checkSchema(schema, schema, "");
-  if (violations(schema, {}) === null)
-    throw invalid("", "Cannot be checked: it refers to itself without end.");
+  if (violations(schema, {}, MAX_STEPS) === null)
+    throw invalid("", "Cannot be checked: it refers to itself without end, or in too many ways.");
 }
 
 /** Checks the value of a keyword, in a schema that is part of `root`. */
