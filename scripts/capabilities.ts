@@ -134,6 +134,12 @@ const rows: [row: string, name: string, statement: string][] = [
     "Per principal and per conversation, configurable, with typed answers.",
   ],
   ["G7", "Tenants", "Two tenants with equal ids share nothing, and every list is scoped."],
+  ["G11", "Structured turn output", "A turn with a JSON Schema gives validated data or a typed failure."],
+  [
+    "G12",
+    "Attachments",
+    "Images and files are uploaded, kept by reference, and sent in each provider's own form.",
+  ],
   [
     "H1",
     "Crash-transparent turns",

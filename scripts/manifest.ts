@@ -18,7 +18,7 @@ const ENTRIES = {
 const ENGINES = { node: ">=22.14.0" };
 
 /** Packages that an application has anyway where it uses what needs them. */
-const OPTIONAL_PEERS = { react: "^19.0.0", vite: ">=6.0.0 <9.0.0" };
+const OPTIONAL_PEERS = { ai: "^7.0.0", react: "^19.0.0", vite: ">=6.0.0 <9.0.0" };
 
 interface CheckoutManifest {
   name: string;

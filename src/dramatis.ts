@@ -3,7 +3,7 @@
  * part; everything else gets what it needs as a port.
  */
 import type { LanguageModelV4 } from "@ai-sdk/provider";
-import { defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
+import { atBaseUrl, defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
 import { createModelGateway, secretsOf } from "./adapters/gateway.ts";
 import { adapterFor } from "./adapters/lookup.ts";
 import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
@@ -73,6 +73,11 @@ export interface DramatisOptions {
      * `host`, `host:port`, or with `http://` before it where it is not HTTPS.
      */
     allowedHosts?: string[];
+    /**
+     * Names of variables whose keys model profiles by API may name, beside those that providers have by default and those
+     * of profiles in the libraries. The like is read from `DRAMATIS_MODEL_SECRETS`.
+     */
+    allowedSecrets?: string[];
     /** What stands between the actors of an isolate and the hosts of models, and around every call. */
     resilience?: HostGuardOptions & { interceptors?: readonly Interceptor[] };
   };
@@ -153,6 +158,7 @@ export function dramatis(options: DramatisOptions) {
     Agent: createAgentClass<DramatisEnv & Cloudflare.Env>({
       registry,
       defaultProfile: (env) => options.models?.default ?? defaultModelProfile(env, env.AI !== undefined),
+      completeProfile: (env, profile) => atBaseUrl(profile, env),
       directory,
       deadLetters,
     }),
@@ -161,9 +167,9 @@ export function dramatis(options: DramatisOptions) {
   };
 }
 
-/** Where keys may go. Throws `INVALID_INPUT` for a host that is none. */
+/** Where which keys may go. Throws `INVALID_INPUT` for a host that is none, and for a name that is none of a key. */
 function hostsOf({ libraries, models = {} }: DramatisOptions, env: DramatisEnv): TrustedHost[] {
-  const { default: fallback, allowedHosts } = models;
+  const { default: fallback, allowedHosts, allowedSecrets } = models;
   const profiles = libraries.flatMap(({ modelProfiles }) =>
     modelProfiles.map(({ definition }) => definition),
   );
@@ -171,6 +177,7 @@ function hostsOf({ libraries, models = {} }: DramatisOptions, env: DramatisEnv):
     env,
     profiles: fallback === undefined ? profiles : [...profiles, fallback],
     ...(allowedHosts === undefined ? {} : { allowedHosts }),
+    ...(allowedSecrets === undefined ? {} : { allowedSecrets }),
   });
 }
 

@@ -1,4 +1,4 @@
-/** Which model answers where a persona names none, decided by the environment alone. */
+/** What the environment says of models: which answers where a persona names none, and where a provider is. */
 import { DramatisError } from "../shared/errors.ts";
 import { httpProvider } from "./gateway/http-providers.ts";
 import { resolveProvider } from "./lookup.ts";
@@ -17,6 +17,8 @@ export interface ModelEnvironment {
   GEMINI_BASE_URL?: string;
   /** Hosts that may get keys beside the providers' own, separated by commas. */
   DRAMATIS_MODEL_HOSTS?: string;
+  /** Variables whose keys model profiles by API may name, separated by commas. */
+  DRAMATIS_MODEL_SECRETS?: string;
 }
 
 export const OFFLINE_PROFILE: ModelProfile = { provider: "offline", modelId: "offline-1" };
@@ -40,6 +42,12 @@ export function defaultModelProfile(env: ModelEnvironment, hasAiBinding: boolean
   if (choice !== undefined) return profileOf(choice[0], choice[1], env);
   if (hasAiBinding) return { provider: "workers-ai", modelId: WORKERS_AI_MODEL };
   return OFFLINE_PROFILE;
+}
+
+/** The profile; one without a base URL gets its provider's in the environment, where there is one. */
+export function atBaseUrl(profile: ModelProfile, env: ModelEnvironment): ModelProfile {
+  const baseUrl = read(env, httpProvider(profile.provider)?.baseUrlName).replace(/\/+$/, "");
+  return profile.baseUrl !== undefined || baseUrl === "" ? profile : { ...profile, baseUrl };
 }
 
 function chosenProfile(chosen: string, env: ModelEnvironment): ModelProfile {
@@ -68,8 +76,7 @@ function isSetUp(provider: ProviderId, env: ModelEnvironment): boolean {
 }
 
 function profileOf(provider: ProviderId, modelId: string, env: ModelEnvironment): ModelProfile {
-  const baseUrl = read(env, httpProvider(provider)?.baseUrlName).replace(/\/+$/, "");
-  return { provider, modelId, ...(baseUrl === "" ? {} : { baseUrl }) };
+  return atBaseUrl({ provider, modelId }, env);
 }
 
 function read(env: object, name: string | undefined): string {

@@ -3,7 +3,7 @@
  *
  * GATE-1  One attempt, and it never throws: a failure is one `error` delta, and that is the last delta.
  * GATE-2  A reply whose finish reason arrived is complete, whatever happens to the connection afterwards.
- * GATE-3  No error delta contains the key that was sent.
+ * GATE-3  No error delta contains the key that was sent, and nothing that is known of the response does.
  * GATE-4  A model profile reaches only secrets that are named like keys, so it cannot send out another one.
  * GATE-5  A key is sent only where the deployer trusts (TRUST-1); otherwise nothing is sent at all.
  */
@@ -18,12 +18,14 @@ import { workersAITransport } from "./gateway/workers-ai.ts";
 import { adapterFor } from "./lookup.ts";
 import { redactSecrets } from "./redact.ts";
 import { thrownError } from "./thrown.ts";
+import { isKeyName } from "./trusted-hosts.ts";
 import type {
   ModelDelta,
   ModelError,
   ModelGateway,
   ModelRequest,
   ProviderId,
+  ResponseInfo,
   StreamDecoder,
 } from "./types.ts";
 
@@ -39,7 +41,7 @@ export function createModelGateway(ports: GatewayPorts): ModelGateway {
 export function secretsOf(env: object): GatewayPorts["secret"] {
   const values: ReadonlyMap<string, unknown> = new Map(Object.entries(env));
   return (name) => {
-    const value = /_(?:KEY|TOKEN)$/.test(name) ? values.get(name) : undefined;
+    const value = isKeyName(name) ? values.get(name) : undefined;
     return typeof value === "string" && value !== "" ? value : undefined;
   };
 }
@@ -58,7 +60,7 @@ async function* streamReply(
     for await (const arrival of transportOf(provider)(request, ports, attempt)) {
       attempt.signal.throwIfAborted();
       if ("response" in arrival) {
-        yield { type: "response", response: arrival.response };
+        yield redacted({ type: "response", response: arrival.response }, request, ports);
         continue;
       }
       decoder ??= adapterFor(provider).decoder();
@@ -97,8 +99,22 @@ function transportOf(provider: ProviderId): Transport {
 }
 
 function redacted(delta: ModelDelta, { profile }: ModelRequest, ports: GatewayPorts): ModelDelta {
-  if (delta.type !== "error") return delta;
+  if (delta.type !== "error" && delta.type !== "response") return delta;
   const key = keyOf(profile, ports);
-  const message = redactSecrets(delta.error.message, key === undefined ? [] : [key]);
-  return { type: "error", error: { ...delta.error, message } };
+  const clean = (text: string) => redactSecrets(text, key === undefined ? [] : [key]);
+  const idOf = ({ requestId }: ResponseInfo) =>
+    requestId === undefined ? {} : { requestId: clean(requestId) };
+  if (delta.type === "error") {
+    const { error } = delta;
+    return { type: "error", error: { ...error, message: clean(error.message), ...idOf(error) } };
+  }
+  const { response } = delta;
+  const { rateLimit } = response;
+  if (rateLimit === undefined) return { type: "response", response: { ...response, ...idOf(response) } };
+  const headers = Object.entries(rateLimit.rawHeaders).map(([name, value]) => [name, clean(value)]);
+  const rawHeaders = Object.fromEntries(headers);
+  return {
+    type: "response",
+    response: { ...response, ...idOf(response), rateLimit: { ...rateLimit, rawHeaders } },
+  };
 }

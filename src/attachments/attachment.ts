@@ -3,7 +3,7 @@
  *
  * ATTACH-1  An attachment belongs to one conversation: no other can name it.
  * ATTACH-2  Content names media by `attachment:` and an id, by an `https:` address, or holds them as a `data:` URL. Every
- *           other address is refused.
+ *           other address is refused, and one that holds a user or a password: it is told to a provider, and kept.
  */
 /** The most bytes that an attachment may have where the application says nothing. */
 export const MAX_ATTACHMENT_BYTES = 8 * 1024 * 1024;
@@ -62,7 +62,8 @@ export function addressIssue(url: string): string | undefined {
   if (url.startsWith("data:")) {
     return readDataUrl(url) === undefined ? "Must be a data URL with a media type, in base64." : undefined;
   }
-  return URL.canParse(url) && new URL(url).protocol === "https:"
-    ? undefined
-    : "Must be the `url` of an attachment, an https address, or a data URL.";
+  // Parsers pass over white space and what they cannot show; whoever is told the address may not.
+  const address = /^https:\/\/[^\s\p{Cc}]+$/iu.test(url) && URL.canParse(url) ? new URL(url) : undefined;
+  if (address === undefined) return "Must be the `url` of an attachment, an https address, or a data URL.";
+  return address.username + address.password === "" ? undefined : "Must hold no user and no password.";
 }

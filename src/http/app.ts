@@ -6,6 +6,7 @@ import type { Directory } from "../directory/directory.ts";
 import type { ActorDirectory } from "../ports/actor-directory.ts";
 import { systemClock } from "../ports/system.ts";
 import { completeLimits, type Limits } from "../shared/limits.ts";
+import { usablePrincipal } from "../shared/principal.ts";
 import { agentRoutes } from "./agents.ts";
 import { attachmentRoutes } from "./attachments.ts";
 import type { Authorize } from "./authorize.ts";
@@ -68,11 +69,12 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
   const counts = new HttpLimits(limits, () => systemClock.now());
   const app = new Hono<HttpEnv>();
 
-  app.onError((error, { req }) => problemOf(error, `${req.method} ${req.path}`));
+  app.onError((error, { req }) => problemOf(error, `${req.method} ${new URL(req.url).pathname}`));
   app.notFound(notFound);
   app.use(async (context, next) => {
     // SAFETY: whoever calls `fetch` passes an `Env`.
     const env = context.env as Env;
+    context.set("clock", systemClock);
     context.set("actors", dependencies.actors(env));
     context.set("directory", () => dependencies.directory(env));
     context.set("deadLetters", () => dependencies.deadLetters(env));
@@ -91,8 +93,9 @@ export function createRoutes<Env extends object>(dependencies: HttpDependencies<
     const env = context.env as Env;
     const answer = await dependencies.authorize(context.req.raw, env);
     if (answer instanceof Response) return legibleRefusal(context.req.raw, answer);
-    await counts.countRequest(answer, dependencies.rateLimiter?.(env));
-    context.set("principal", answer);
+    const principal = usablePrincipal(answer);
+    await counts.countRequest(principal, dependencies.rateLimiter?.(env));
+    context.set("principal", principal);
     await next();
   });
   app.use(guardUpgrades(dependencies.cors ?? { origins: [] }));

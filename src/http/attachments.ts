@@ -36,6 +36,8 @@ const INERT = {
   "content-security-policy": "default-src 'none'; sandbox",
   "x-content-type-options": "nosniff",
 };
+/** It never changes, but who may see it does: caches keep it, and ask. */
+const CACHED = { "cache-control": "private, no-cache" };
 /** What browsers show as an image, whatever its bytes are. */
 const SHOWN_INLINE = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
@@ -62,6 +64,7 @@ export const attachmentOperations: readonly Operation[] = [
     params: params.extend({ attachmentId: z.string().meta({ description: "Id of an attachment." }) }),
     answers: [
       { status: 200, description: "The file, as it was uploaded.", type: "application/octet-stream" },
+      { status: 304, description: "It is the one that `If-None-Match` names." },
     ],
     errors: ["NOT_FOUND", "UNAVAILABLE"],
   },
@@ -100,7 +103,14 @@ export function attachmentRoutes(app: HttpRoutes): void {
     unwrap(await conversation.view(principal));
     const id = req.param("attachmentId");
     if (!isAttachmentId(id)) return notFound();
-    const found = await attachments().get({ tenant: principal.tenant, conversationId }, id);
+    const store = attachments();
+    const owner = { tenant: principal.tenant, conversationId };
+    const etag = `"${id}"`;
+    const isKnown = req.header("if-none-match") === etag;
+    if (isKnown && (await store.head(owner, id)) !== null) {
+      return new Response(null, { status: 304, headers: { ...CACHED, etag } });
+    }
+    const found = await store.get(owner, id);
     if (found === null) return notFound();
     const { mediaType, name, bytes } = found;
     const disposition = SHOWN_INLINE.has(mediaType) ? "inline" : "attachment";
@@ -110,8 +120,8 @@ export function attachmentRoutes(app: HttpRoutes): void {
         "content-type": mediaType,
         "content-disposition":
           name === undefined ? disposition : `${disposition}; filename*=UTF-8''${encodeName(name)}`,
-        // It never changes, and it is the caller's own.
-        "cache-control": "private, max-age=31536000, immutable",
+        ...CACHED,
+        etag,
       },
     });
   });

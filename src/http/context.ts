@@ -4,11 +4,13 @@ import type { AttachmentStore } from "../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../directory/dead-letters.ts";
 import type { Directory } from "../directory/directory.ts";
 import type { ActorDirectory } from "../ports/actor-directory.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { Principal } from "../shared/principal.ts";
 import type { LibraryServices } from "./libraries.ts";
 
 /** The ports of one request. */
 export interface Services {
+  clock: Clock;
   actors: ActorDirectory;
   /** Throws `UNAVAILABLE` where there is none. */
   directory(): Directory;

@@ -3,7 +3,8 @@
  *
  * CORS-1  Without `cors` no answer carries a CORS header. With it, an origin that is listed, and no other, may read
  *         answers, errors too; cookies are never allowed.
- * CORS-2  A preflight is answered before `authorize`, for every path alike: it says nothing about what is there.
+ * CORS-2  A preflight is answered before `authorize`, for every path alike: it says nothing about what is there. Pages
+ *         of listed origins may send any header: clients of other protocols have their own.
  * CORS-3  A WebSocket of a page is accepted from the server's own origin and from those that are listed: browsers do
  *         not ask before they connect.
  */
@@ -26,8 +27,7 @@ export function allowOrigins({ origins }: CorsOptions): MiddlewareHandler {
   const mark = cors({
     origin: [...origins],
     allowMethods: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
-    allowHeaders: ["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"],
-    exposeHeaders: ["Location", "Retry-After", "X-Dramatis-Conversation"],
+    exposeHeaders: ["Location", "Retry-After", "X-Dramatis-Conversation", "X-Should-Retry"],
     maxAge: MAX_AGE_SECONDS,
   });
   return async (context, next) => {

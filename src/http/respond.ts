@@ -2,6 +2,7 @@
 import type { Context } from "hono";
 import type { Page } from "../shared/page.ts";
 import type { HttpEnv, HttpRoutes } from "./context.ts";
+import { keepAlive } from "./keep-alive.ts";
 import { problem } from "./problem.ts";
 
 const HEADERS = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
@@ -36,13 +37,13 @@ export function page<Item>(resource: string, { items, nextCursor }: Page<Item>):
   return json({ [resource]: items, ...(nextCursor === undefined ? {} : { nextCursor }) });
 }
 
-/** Server-sent events, unbuffered by proxies. A `HEAD` gets the headers only, and no stream is opened for it. */
+/** Server-sent events, unbuffered by proxies and kept alive. A `HEAD` gets the headers only, and no stream is opened for it. */
 export async function events(
   context: Context<HttpEnv>,
   open: () => Promise<ReadableStream<Uint8Array>>,
   headers: Record<string, string> = {},
 ): Promise<Response> {
-  const body = context.req.method === "HEAD" ? null : await open();
+  const body = context.req.method === "HEAD" ? null : keepAlive(await open(), context.var.clock);
   return new Response(body, {
     headers: { ...HEADERS, "content-type": "text/event-stream", "x-accel-buffering": "no", ...headers },
   });

@@ -4,9 +4,10 @@
  * AUTHOR-1  All that a definition refers to exists when it is added. What a persona refers to by a bare id is of its own
  *           library.
  * AUTHOR-2  A tool by API is data over the code of a deployed tool; it cannot promise more about repeating it than that does.
- * AUTHOR-3  A model profile by API leads to no host but those that the deployer trusts with the key that it names: its key
- *           would go there.
+ * AUTHOR-3  A model profile by API leads to no host but those that the deployer trusts, and names no key but those that the
+ *           deployer lets it name: the key would go there.
  */
+import { isPlainUrl } from "../adapters/gateway/http-providers.ts";
 import type { ModelProfile } from "../adapters/types.ts";
 import { DramatisError, type InputIssue } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
@@ -85,30 +86,30 @@ export async function checkedTool({ code }: AuthoringPorts, posted: PostedTool):
   };
 }
 
-/** The profile, if its address is trusted and those that stand in exist; throws `INVALID_INPUT`. */
+/** The profile, if its address is trusted with its key and those that stand in exist; throws `INVALID_INPUT`. */
 export async function checkedModelProfile(
   { registry, mayReceiveKey }: AuthoringPorts,
   { library, id }: { library: string; id: string },
   profile: ModelProfile,
 ): Promise<ModelProfile> {
-  const { provider, baseUrl, apiKeySecret } = profile;
-  if (apiKeySecret !== undefined && baseUrl === undefined && !mayReceiveKey(profile)) {
-    throw invalid(
-      "/apiKeySecret",
-      "Must be a key that the deployer gives this provider: leave it out, or have a profile in the deployed code name it.",
-    );
-  }
+  const { provider, baseUrl, apiKeySecret: _, ...rest } = profile;
   if (baseUrl !== undefined) {
     if (provider === "ai-sdk" || provider === "offline") {
       throw invalid("/baseUrl", `The provider ${provider} takes no base URL.`);
     }
-    if (!isPlain(baseUrl)) throw invalid("/baseUrl", "Must have no user, password, query and fragment.");
-    if (!mayReceiveKey(profile)) {
-      throw invalid(
-        "/baseUrl",
-        "Must be at a host that the deployer trusts with this key: name it in DRAMATIS_MODEL_HOSTS, or in `models.allowedHosts` of dramatis().",
-      );
-    }
+    if (!isPlainUrl(baseUrl)) throw invalid("/baseUrl", "Must have no user, password, query and fragment.");
+  }
+  if (!mayReceiveKey(profile)) {
+    const address = { ...rest, provider, ...(baseUrl === undefined ? {} : { baseUrl }) };
+    throw mayReceiveKey(address)
+      ? invalid(
+          "/apiKeySecret",
+          "Must name a key that the deployer lets profiles name: list it in DRAMATIS_MODEL_SECRETS, or in `models.allowedSecrets` of dramatis().",
+        )
+      : invalid(
+          "/baseUrl",
+          "Must be at a host that the deployer trusts with the key: name it in DRAMATIS_MODEL_HOSTS, or in `models.allowedHosts` of dramatis().",
+        );
   }
   await existing("/fallbacks", async () => {
     for (const reference of profile.fallbacks ?? []) {
@@ -119,12 +120,6 @@ export async function checkedModelProfile(
     await resolveFallbacks(registry, { library, id, definition: profile });
   });
   return profile;
-}
-
-function isPlain(baseUrl: string): boolean {
-  if (!URL.canParse(baseUrl)) return false;
-  const { username, password, search, hash } = new URL(baseUrl);
-  return username + password + search + hash === "";
 }
 
 /** What `find` answers; what it does not find, or refuses, is told of the place that asked for it. */

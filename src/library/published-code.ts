@@ -8,7 +8,7 @@
 import type { DefinitionStore, PublishedVersion } from "./definition-store.ts";
 import type { CodeDefinition, CodeRegistry } from "./registry.ts";
 
-/** The owner of what deployments bring along. No tenant has this name: theirs hold no colon. */
+/** The owner of what deployments bring along. No tenant has this name: theirs begin with no colon. */
 export const CODE_TENANT = ":code";
 
 type Numbers = ReadonlyMap<string, PublishedVersion>;

@@ -30,13 +30,14 @@ export function parsePersonaSource(value: unknown, base = ""): Persona | Definit
 
 /**
  * Resolves a persona, its tools and its model profile. References without a library stay in the persona's own;
- * `defaultProfile` serves a persona that names none. Throws `NOT_FOUND` naming what does not exist, and
- * `INVALID_INPUT` for what is not valid.
+ * `defaultProfile` serves a persona that names none; `complete` adds to each profile what the deployment knows. Throws
+ * `NOT_FOUND` naming what does not exist, and `INVALID_INPUT` for what is not valid.
  */
 export async function resolveChain(
   registry: Registry,
   source: Persona | DefinitionReference,
   defaultProfile: ModelProfile,
+  complete: (profile: ModelProfile) => ModelProfile = (profile) => profile,
 ): Promise<VersionChain> {
   const persona = await resolvePersona(registry, parsePersonaSource(source));
   const { identity, tools } = persona.definition;
@@ -47,8 +48,14 @@ export async function resolveChain(
       : registry.modelProfile(parseReference(identity.modelProfileId, persona.library)),
   ]);
   refuseEqualNames(resolvedTools);
-  const fallbacks = await resolveFallbacks(registry, modelProfile);
-  return { persona, tools: resolvedTools, modelProfile, ...(fallbacks.length === 0 ? {} : { fallbacks }) };
+  const completed = (pin: PinnedProfile) => ({ ...pin, definition: complete(pin.definition) });
+  const fallbacks = (await resolveFallbacks(registry, modelProfile)).map(completed);
+  return {
+    persona,
+    tools: resolvedTools,
+    modelProfile: completed(modelProfile),
+    ...(fallbacks.length === 0 ? {} : { fallbacks }),
+  };
 }
 
 /** A profile, and where it came from. */

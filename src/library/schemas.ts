@@ -68,6 +68,7 @@ export const modelProfileSchema = z.strictObject({
   baseUrl: z.exactOptional(
     z
       .url({ protocol: /^https?$/, error: "A base URL begins with http:// or https://" })
+      .max(2_000)
       .transform(withoutTrailingSlash),
   ),
   apiKeySecret: z.exactOptional(

@@ -1,4 +1,11 @@
-/** Who is asking. Every resource belongs to a tenant; roles open what is not one's own. */
+/**
+ * Who is asking. Every resource belongs to a tenant; roles open what is not one's own.
+ *
+ * PRINCIPAL-1  No two tenants share a name of an actor, a row or a key of storage, and none has a name that stands for no
+ *              tenant: theirs begin with no colon, are well-formed, and short enough to stand in each of them.
+ */
+import { DramatisError } from "./errors.ts";
+
 export const ROLES = ["member", "author", "operator", "admin"] as const;
 
 export type Role = (typeof ROLES)[number];
@@ -9,6 +16,22 @@ export interface Principal {
   roles: Role[];
   /** When its authority ends, in milliseconds since the epoch; absent = it does not end by itself. */
   expiresAt?: number;
+}
+
+/** With this many characters a tenant's name, escaped, leaves room for the rest in a key of 1 024 bytes. */
+const MAX_TENANT_LENGTH = 100;
+const MAX_SUBJECT_LENGTH = 200;
+
+/** The principal as it is. Throws `UNAVAILABLE`, saying what to change, for one of an application that cannot be used. */
+export function usablePrincipal(principal: Principal): Principal {
+  const { tenant, subject } = principal;
+  const isName = (name: string, max: number) => name !== "" && name.length <= max && name.isWellFormed();
+  if (isName(tenant, MAX_TENANT_LENGTH) && !tenant.startsWith(":") && isName(subject, MAX_SUBJECT_LENGTH))
+    return principal;
+  throw new DramatisError(
+    "UNAVAILABLE",
+    `\`authorize\` names a principal that cannot be used: a tenant is 1 to ${MAX_TENANT_LENGTH} well-formed characters and begins with no colon, a subject 1 to ${MAX_SUBJECT_LENGTH}.`,
+  );
 }
 
 /** A principal that may read everything of its tenant. */

@@ -41,7 +41,8 @@ export function inputIssues(error: z.core.$ZodError, base = ""): InputIssue[] {
 
 /** Issues as one line: `/limit: Invalid input …; /query: …`. */
 export function issuesText(issues: readonly InputIssue[]): string {
-  return issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
+  const texts = issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
+  return texts.join("; ").replaceAll(".; ", "; ");
 }
 
 function toIssues(issue: z.core.$ZodIssue, base: string): InputIssue[] {

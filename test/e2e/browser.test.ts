@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, BrowserContextOptions } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { createClient } from "../../src/client/index.ts";
 import {
   answers,
   hasChromium,
@@ -96,6 +97,29 @@ if (hasChromium) {
       await failed.locator("summary").click();
       await failed.getByText("Division by zero has no value. INVALID_INPUT").waitFor();
       await page.getByText("1 tool call failed").waitFor();
+    });
+
+    it("says that a turn waits for the client that runs its tool, also after a reload, until it has answered", async () => {
+      const page = await visit();
+      const client = createClient({ baseUrl: start.url });
+      const { id } = await client.conversations.create({ agentId: "assistant" });
+      await page.goto(`${start.url}/c/${id}`);
+      const tools = [{ name: "ask_user", description: "Asks.", inputSchema: { type: "object" } }];
+      const { turnId } = await client.turns.start(id, { content: "!tool ask_user {}", tools });
+      const card = page.locator("[data-testid=tool-card][data-tool=ask_user][data-state=waiting]");
+      await card.getByText("Waits for the client").waitFor();
+      await page.reload();
+      await card.getByText("Waits for the client").waitFor();
+      await page
+        .getByTestId("client-notice")
+        .getByText("the program that sent this message runs ask_user")
+        .waitFor();
+
+      const { moves } = await client.turns.get(id, turnId);
+      const [operationId = ""] = moves.flatMap(({ toolCall }) => toolCall?.operationId ?? []);
+      await client.operations.submit(id, operationId, { result: "At eight." });
+      await answers(page, "ask_user answered At eight.", false).waitFor();
+      expect(await page.getByTestId("client-notice").count()).toBe(0);
     });
 
     it("goes on with an answer after a reload in the middle of it", async () => {

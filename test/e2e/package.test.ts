@@ -102,7 +102,7 @@ function write(name: string, text: string): void {
 
 /** The repository's own, changed as the README says. */
 function writeConfiguration(): void {
-  const { r2_buckets, ...pattern } = JSON.parse(readFileSync(join(ROOT, "wrangler.jsonc"), "utf8"));
+  const pattern = JSON.parse(readFileSync(join(ROOT, "wrangler.jsonc"), "utf8"));
   const configuration = {
     ...pattern,
     name: "my-agents",
@@ -242,7 +242,9 @@ describe("G2 the README's example, as printed", () => {
     it("H9 answers the examples of docs/protocols.md", () => {
       const here = (text: string) =>
         text.replaceAll(/http:\/\/localhost:\d+/g, url).replaceAll('"assistant"', '"guide"');
-      installFromCheckout(project, ["openai"]);
+      const load = () => run(project, process.execPath, "--eval", 'await import("dramatis/ai-sdk")');
+      expect(load).toThrow("Cannot find package 'ai'");
+      installFromCheckout(project, ["openai", "ai"]);
       write("protocols.mjs", here(protocolExamples("js")));
       const said = run(project, process.execPath, "protocols.mjs");
       for (const text of ["Offline model", "It is empty."]) expect(said).toContain(text);

@@ -31,14 +31,15 @@ function passedOn(): string[] {
   return readdirSync(temporary).filter((name) => name.startsWith("dramatis-"));
 }
 
-async function createConversation(url: string): Promise<string> {
-  const response = await fetch(`${url}/api/conversations`, {
-    method: "POST",
-    body: JSON.stringify({ agentId: "assistant" }),
-  });
+async function post(url: string, path: string, body: object): Promise<string> {
+  const response = await fetch(`${url}/api/${path}`, { method: "POST", body: JSON.stringify(body) });
   expect(response.status).toBe(201);
   const { id } = (await response.json()) as { id: string };
   return id;
+}
+
+function createConversation(url: string, agentId = "assistant"): Promise<string> {
+  return post(url, "conversations", { agentId });
 }
 
 async function say(url: string, id: string, content: string): Promise<string> {
@@ -92,6 +93,19 @@ describe("a running start", () => {
     expect(await say(start.url, conversation, "Hi")).toContain("Hello there.");
     expect(model.requests[0]?.headers.authorization).toBe(`Bearer ${key}`);
     for (const { command } of processTree(start.npm.pid ?? 0)) expect(command).not.toContain("sk-");
+  });
+
+  it("asks the server of the shell's base URL also for a model profile by API that names none", async () => {
+    await post(start.url, "libraries/mine/model-profiles", {
+      id: "p",
+      provider: "openai",
+      modelId: "posted",
+    });
+    const identity = { systemPrompt: "Hi.", modelProfileId: "p" };
+    await post(start.url, "libraries/mine/personas", { id: "a", identity });
+    await post(start.url, "agents", { id: "mine", persona: "mine/a" });
+    expect(await say(start.url, await createConversation(start.url, "mine"), "Hi")).toContain("Hello there.");
+    expect(model.requests.at(-1)?.body.model).toBe("posted");
   });
 
   it("G3 KEEP-2 refuses a port that is taken and a state that is in use, and says what to do", async () => {

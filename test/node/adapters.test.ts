@@ -1,5 +1,6 @@
 /** Requests: what each format makes of a context. */
 import { describe, expect, test } from "vitest";
+import { atBaseUrl } from "../../src/adapters/default-profile.ts";
 import {
   adapterFor,
   defaultModelProfile,
@@ -295,6 +296,16 @@ describe("providers and the default profile", () => {
     ],
   ])("environment %j, AI binding %s", (env, hasAi, expected) => {
     expect(defaultModelProfile(env, hasAi)).toStrictEqual(expected);
+  });
+
+  test("a profile without a base URL is at its provider's in the environment", () => {
+    const env = { OPENAI_BASE_URL: "http://127.0.0.1:1/v1/", GEMINI_BASE_URL: " " };
+    const at = (profile: ModelProfile) => atBaseUrl(profile, env);
+    const profile: ModelProfile = { provider: "openai-responses", modelId: "m", fallbacks: ["spare"] };
+    expect(at(profile)).toStrictEqual({ ...profile, baseUrl: "http://127.0.0.1:1/v1" });
+    const elsewhere = { ...profile, baseUrl: "https://models.example.com" };
+    const gemini: ModelProfile = { provider: "gemini", modelId: "m" };
+    for (const own of [elsewhere, gemini, OFFLINE_PROFILE]) expect(at(own)).toBe(own);
   });
 
   test.each(["gpt-4", "/x", "openai/", "nobody/x", "local/x"])("DRAMATIS_MODEL=%s is refused", (model) => {

@@ -32,6 +32,7 @@ import { baseContext, moveMessages } from "../../src/agents/conversation/plannin
 import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
 import { checkOutputSchema } from "../../src/agents/conversation/planning/output-schema.ts";
 import { plan } from "../../src/agents/conversation/planning/plan.ts";
+import { violations } from "../../src/agents/conversation/planning/schema-check.ts";
 import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
 import { beginTransition, reduce } from "../../src/agents/conversation/reducer.ts";
 import { SessionWindow } from "../../src/agents/conversation/session-window.ts";
@@ -988,6 +989,13 @@ describe("models, their failures and their answers", () => {
 
 describe("OUTPUT-4 a schema that cannot be used is refused with its place", () => {
   const deep = (levels: number): JsonObject => (levels === 0 ? {} : { not: deep(levels - 1) });
+  /** Each level is applied twice by the one above. */
+  const fan = Object.fromEntries(
+    Array.from({ length: 60 }, (_, n) => {
+      const next = { $ref: `#/$defs/${n + 1}` };
+      return [String(n), n === 59 ? {} : { allOf: [next, next] }];
+    }),
+  );
   test.each<[path: string, schema: JsonObject]>([
     ["/type", {}],
     ["/type", { type: "string" }],
@@ -1003,14 +1011,40 @@ describe("OUTPUT-4 a schema that cannot be used is refused with its place", () =
     ["", { type: "object", description: "x".repeat(64 * 1024) }],
     ["", { type: "object", ...deep(70) }],
     ["", { type: "object", allOf: [{ $ref: "#" }] }],
+    ["", { type: "object", $defs: fan, $ref: "#/$defs/0" }],
   ])("%s", (path, schema) => {
     const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
     expect(() => checkOutputSchema({ name: "x", schema })).toThrow(
       expect.objectContaining({
         code: "INVALID_INPUT",
+        message: expect.stringContaining(`/output/schema${path}: `),
         options: { errors: [{ path: `/output/schema${path}`, message: expect.any(String) }] },
       }),
     );
+    quiet.mockRestore();
+  });
+
+  test.each(["$id", "id"])(
+    "JSCHEMA-1 JSCHEMA-2 a schema and its parts may call themselves something by %s",
+    (key) => {
+      const named = (levels: number): JsonObject => ({
+        [key]: `https://example.com/${levels}`,
+        ...(levels === 0 ? {} : { properties: { id: { $ref: "#/$defs/n" }, a: named(levels - 1) } }),
+      });
+      const schema = { type: "object", $defs: { n: { type: "number" } }, ...named(25) };
+      checkOutputSchema({ name: "x", schema });
+      expect(violations(schema, { id: 1, a: { id: 2 } })).toEqual([]);
+      expect(violations(schema, { id: 1, a: { id: "2" } })).toContainEqual(expect.stringContaining("/a/id"));
+    },
+  );
+
+  test("JSCHEMA-1 a check that would not end ends as one that cannot be made", () => {
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const twice = { properties: { a: { $ref: "#" } } };
+    const schema = { type: "object", ...twice, allOf: [twice, twice] };
+    const nested = Array.from({ length: 40 }).reduce<JsonObject>((a) => ({ a }), {});
+    expect(violations(schema, nested)).toBeNull();
+    expect(violations(schema, { a: {} })).toEqual([]);
     quiet.mockRestore();
   });
 

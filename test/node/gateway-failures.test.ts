@@ -76,6 +76,18 @@ describe("failures are one error delta", () => {
     expect(message.length).toBeLessThan(700);
   });
 
+  test("GATE-3 a server that says the key elsewhere, or in part, is not quoted either", async () => {
+    const headers = { "x-request-id": `req ${KEY}`, "x-ratelimit-limit-requests": KEY };
+    const message = `${"x".repeat(500 - KEY.length)}${KEY.slice(0, 4)}${KEY}`;
+    server.reply(errorReply(429, { message }, headers));
+    const deltas = await deltasOf({});
+    expect(deltas).toMatchObject([
+      { response: { requestId: "req [redacted]", rateLimit: { rawHeaders: {} } } },
+      { error: { requestId: "req [redacted]", category: "rate_limit" } },
+    ]);
+    expect(JSON.stringify(deltas)).not.toContain(KEY.slice(0, 8));
+  });
+
   test("an error body without end is read in part only", async () => {
     const number = server.requests.length;
     const steps = [{ raw: "x".repeat(20_000) }, { gate: new Promise(() => {}) }];
@@ -149,6 +161,7 @@ describe("failures are one error delta", () => {
   ])("the base URL %s is refused", async (baseUrl) => {
     const error = await errorOf({ profile: { baseUrl } });
     expect(error.message).not.toContain("user:pass");
+    expect(error.message).toContain("OPENAI_BASE_URL");
     expect(error).toMatchObject({
       category: "validation",
       retriable: false,

@@ -453,24 +453,6 @@ describe("where keys go", () => {
     expect(may({ baseUrl: "http://10.0.0.1:11434/v1" })).toBe(true);
   });
 
-  test("TRUST-3 a provider gets its own key, and another one only if the deployer named both", () => {
-    const spare = profile({ apiKeySecret: "SPARE_KEY" });
-    const other = profile({ apiKeySecret: "AUTH_TOKEN" });
-    const gateway = { baseUrl: "https://gateway.example/v1" };
-    const env = { OPENAI_BASE_URL: gateway.baseUrl };
-    const trusted = trustedHosts({ env, profiles: [spare] });
-    expect(mayReceiveKey(profile(gateway), trusted)).toBe(true);
-    expect(mayReceiveKey(spare, trusted)).toBe(true);
-    expect(mayReceiveKey({ ...spare, provider: "openai-responses" }, trusted)).toBe(true);
-    expect(mayReceiveKey({ ...spare, ...gateway }, trusted)).toBe(false);
-    expect(mayReceiveKey({ ...other, ...gateway }, trusted)).toBe(false);
-    expect(mayReceiveKey(other, trusted)).toBe(false);
-    expect(mayReceiveKey(profile({ apiKeySecret: "GEMINI_API_KEY" }), trusted)).toBe(false);
-    expect(mayReceiveKey(other, trustedHosts({ allowedHosts: ["api.openai.com"] }))).toBe(true);
-    // Without a word of the deployer's there is nobody but the deployer.
-    expect(mayReceiveKey(other)).toBe(true);
-  });
-
   test.each([
     "http://api.openai.com/v1",
     "https://api.openai.com:8443/v1",
@@ -483,6 +465,53 @@ describe("where keys go", () => {
     const trusted = trustedHosts({ allowedHosts: ["one.example"] });
     expect(mayReceiveKey(profile({ baseUrl }), trusted)).toBe(false);
     expect(mayReceiveKey(profile({ baseUrl }))).toBe(false);
+  });
+
+  test("TRUST-3 no key but the provider's own, those of the deployed code, and those the deployer named", () => {
+    const groq = profile({ baseUrl: "https://api.groq.com/openai/v1", apiKeySecret: "GROQ_API_KEY" });
+    const trusted = trustedHosts({
+      env: { OPENAI_BASE_URL: "http://127.0.0.1:9000", DRAMATIS_MODEL_SECRETS: "TEAM_KEY, SPARE_TOKEN" },
+      profiles: [groq],
+      allowedHosts: ["one.example"],
+      allowedSecrets: ["LAB_KEY"],
+    });
+    const may = (apiKeySecret: string, baseUrl?: string, provider: ProviderId = "openai") =>
+      mayReceiveKey({ provider, apiKeySecret, ...(baseUrl === undefined ? {} : { baseUrl }) }, trusted);
+    const places = [undefined, "http://127.0.0.1:9000/v1", "https://one.example/v1"];
+    for (const place of places) {
+      for (const name of ["OPENAI_API_KEY", "TEAM_KEY", "SPARE_TOKEN", "LAB_KEY"]) {
+        expect(may(name, place), `${name} at ${place}`).toBe(true);
+      }
+      for (const name of ["STRIPE_API_KEY", "ANTHROPIC_API_KEY", "team_key"]) {
+        expect(may(name, place), `${name} at ${place}`).toBe(false);
+      }
+    }
+    expect(may("GROQ_API_KEY", groq.baseUrl)).toBe(true);
+    expect(may("GROQ_API_KEY", "https://one.example/v1")).toBe(true);
+    expect(may("GROQ_API_KEY")).toBe(false);
+    expect(may("STRIPE_API_KEY", groq.baseUrl)).toBe(false);
+    expect(may("ANTHROPIC_API_KEY", undefined, "anthropic")).toBe(true);
+    expect(may("OPENAI_API_KEY", undefined, "anthropic")).toBe(false);
+  });
+
+  test.each(["STRIPE", "sk-12345", "_KEY", "A KEY", "A_KEYS"])("%s is no name of a key", (name) => {
+    expect(() => trustedHosts({ allowedSecrets: [name] })).toThrowError(
+      expect.objectContaining({ code: "INVALID_INPUT" }),
+    );
+  });
+
+  test("GATE-5 TRUST-3 a profile that was pinned before is sent no key that is not named any more", async () => {
+    const number = server.requests.length;
+    const host = new URL(server.baseUrl).origin;
+    const secret = secretsOf({ OPENAI_API_KEY: KEY, STRIPE_API_KEY: KEY });
+    const trusted = trustedHosts({ allowedHosts: [host] });
+    const gateway = createModelGateway({ secret, fetch, clock, trustedHosts: trusted });
+    const pinned = profile({ baseUrl: server.baseUrl, apiKeySecret: "STRIPE_API_KEY" });
+    const request = { profile: pinned, body: {}, context: CONTEXT };
+    const deltas = await allOf(gateway.stream(request, new AbortController().signal));
+    expect(deltas).toMatchObject([{ type: "error", error: { category: "auth", retriable: false } }]);
+    expect(JSON.stringify(deltas)).toContain("DRAMATIS_MODEL_SECRETS");
+    expect(server.requests.length).toBe(number);
   });
 
   test.each(["ftp://a", "one.example/path", "https://u:p@one.example", "a b", "https://one.example?x"])(

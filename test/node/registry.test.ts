@@ -1,6 +1,5 @@
 /** The pure rules of the registry, and its versions on a real database of Node's. */
 import { setImmediate } from "node:timers/promises";
-import { type Schema, Validator } from "@cfworker/json-schema";
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
@@ -19,6 +18,7 @@ import type { Persona, ToolEffect } from "../../src/library/types.ts";
 import { VersionedRegistry } from "../../src/library/versioned-registry.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { canonicalJson, type Json, type JsonObject } from "../../src/shared/json.ts";
+import { compileSchema } from "../../src/shared/json-schema.ts";
 import { nodeD1 } from "../support/releases/node-d1.ts";
 import { SteeredClock } from "../support/steered-clock.ts";
 
@@ -268,11 +268,10 @@ describe("posted input schemas", () => {
         }
         if (issues.length > 0) return;
         taken += 1;
-        // SAFETY: it has been taken as one.
-        const validator = new Validator(structuredClone(whole) as Schema, "2020-12", false);
+        const check = compileSchema(whole);
         for (const input of inputs) {
           try {
-            validator.validate(input);
+            check(input);
           } catch (error) {
             // A schema may lead back to itself below its top; only an input that goes there finds out.
             expect(error).toBeInstanceOf(RangeError);
@@ -304,6 +303,20 @@ describe("model profiles that stand in", () => {
     expect(await fallbacksOf(registry, "models/p0")).toEqual(["p1", "p3", "p2"]);
     expect(await fallbacksOf(registry, "models/p2")).toEqual(["p1", "p3", "p0"]);
     expect(await fallbacksOf(registry, "models/p3")).toEqual([]);
+  });
+
+  test("CHAIN-1 what the deployment adds to a profile is pinned, also with those that stand in", async () => {
+    const registry = registryOf([["p1"], []]);
+    const { modelProfile, fallbacks } = await resolveChain(
+      registry,
+      { identity: { systemPrompt: "Hi.", modelProfileId: "models/p0" } },
+      { provider: "offline", modelId: "offline-1" },
+      (found) => ({ ...found, baseUrl: "http://127.0.0.1:1" }),
+    );
+    const baseUrls = [modelProfile, ...(fallbacks ?? [])].map(({ definition }) => definition.baseUrl);
+    expect(baseUrls).toEqual(["http://127.0.0.1:1", "http://127.0.0.1:1"]);
+    const { hash } = await registry.modelProfile({ library: "models", id: "p0" });
+    expect(modelProfile.hash).toBe(hash);
   });
 
   test("CHAIN-3 none is there twice, nor the profile itself; more than five are refused", async () => {

@@ -141,10 +141,10 @@ function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play):
     : toReply(answer, play, reply);
 }
 
-/** Where media were sent the content is a list, and the script its first text. */
+/** The script in a message, or in the text of one that has an image as well. */
 function parseScript(content: unknown): Script | null {
+  const text: unknown = Array.isArray(content) ? content.find(({ type }) => type === "text")?.text : content;
   try {
-    const text = Array.isArray(content) ? content.find(({ type }) => type === "text")?.text : content;
     const script: Script = JSON.parse(String(text));
     return typeof script.key === "string" && Array.isArray(script.replies) ? script : null;
   } catch {

@@ -355,3 +355,43 @@ describe("events", () => {
     expect(await response.text()).toBe("");
   });
 });
+
+describe("attachments", () => {
+  const upload = async (query: string, type: string, body: string) => {
+    const conversation = await createConversation(await createAgent());
+    const path = `/api/conversations/${conversation}/attachments`;
+    const init = { method: "POST", body, headers: { "content-type": type } };
+    const created = await answer(await send(`${path}${query}`, init));
+    expect(created.status).toBe(201);
+    return `${path}/${created.body.id}`;
+  };
+
+  test("are inert in a browser, whatever they are and are called", async () => {
+    const name = 'a"\r\nset-cookie: x=y;\u202e.png';
+    const svg = `?name=${encodeURIComponent(name)}`;
+    const path = await upload(svg, 'IMAGE/svg+xml; charset="x', "<svg onload='alert(1)'/>");
+    const { headers } = await send(path);
+    expect(Object.fromEntries(headers)).toMatchObject({
+      "content-type": "image/svg+xml",
+      "content-disposition": "attachment; filename*=UTF-8''a%22%0D%0Aset-cookie%3A%20x%3Dy%3B%E2%80%AE.png",
+      "content-security-policy": "default-src 'none'; sandbox",
+      "x-content-type-options": "nosniff",
+    });
+    const png = await send(await upload("", "image/png", "<script>"));
+    expect(png.headers.get("content-disposition")).toBe("inline");
+    expect(png.headers.get("x-content-type-options")).toBe("nosniff");
+  });
+
+  test("are kept by a cache only as long as it asks whether they may be seen", async () => {
+    const path = await upload("", "text/plain", "hello");
+    const first = await send(path);
+    expect(first.headers.get("cache-control")).toBe("private, no-cache");
+    const headers = { "if-none-match": first.headers.get("etag") ?? "" };
+    const again = await send(path, { headers });
+    expect([again.status, await again.text()]).toEqual([304, ""]);
+    expect((await send(path, { headers }, STRANGER)).status).toBe(404);
+    const other = path.replace(/.$/, (last) => (last === "0" ? "1" : "0"));
+    const named = { "if-none-match": `"${other.split("/").at(-1)}"` };
+    expect((await send(other, { headers: named })).status).toBe(404);
+  });
+});

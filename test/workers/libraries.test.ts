@@ -346,6 +346,8 @@ describe("personas and model profiles by API", () => {
     ["a host that only looks like one", "https://api.openai.com.elsewhere.example/v1"],
     ["a user", env.PROVIDER_URL.replace("//", "//hunter2@")],
     ["a query", `${env.PROVIDER_URL}?to=elsewhere`],
+    ["an empty query, before which nothing can be appended", `${env.PROVIDER_URL}/files?`],
+    ["an empty fragment, likewise", `${env.PROVIDER_URL}/files#`],
   ])("AUTHOR-3 a base URL with %s is refused, saying what to set", async (_, baseUrl) => {
     const profile = { id: "p", ...scripted("m"), baseUrl };
     const refused = await post("/api/libraries/hosts/model-profiles", profile, AUTHOR);
@@ -354,10 +356,24 @@ describe("personas and model profiles by API", () => {
     expect(refused.body.detail).not.toContain("hunter2");
   });
 
-  test("AUTHOR-3 a key that was meant for something else is refused at a provider's own host", async () => {
-    const profile = { id: "p", provider: "openai", modelId: "m", apiKeySecret: "AUTH_TOKEN" };
+  test.each([
+    ["openai", "STRIPE_API_KEY"],
+    ["openai", "GITHUB_TOKEN"],
+    ["anthropic", "OPENAI_API_KEY"],
+    ["gemini", "some_api_key"],
+  ])("AUTHOR-3 %s gets no key of the name %s, wherever it is", async (provider, apiKeySecret) => {
+    for (const address of [{}, { baseUrl: env.PROVIDER_URL }]) {
+      const profile = { id: "p", provider, modelId: "m", apiKeySecret, ...address };
+      const refused = await post("/api/libraries/hosts/model-profiles", profile, AUTHOR);
+      expectProblem(refused, 422, "INVALID_INPUT", "/apiKeySecret");
+      expect(refused.body.detail).toMatch(/DRAMATIS_MODEL_SECRETS.*models\.allowedSecrets/);
+    }
+  });
+
+  test("a base URL has an end", async () => {
+    const profile = { id: "p", ...scripted("m"), baseUrl: `https://a${"/".repeat(60_000)}b` };
     const refused = await post("/api/libraries/hosts/model-profiles", profile, AUTHOR);
-    expectProblem(refused, 422, "INVALID_INPUT", "/apiKeySecret");
+    expectProblem(refused, 422, "INVALID_INPUT", "/baseUrl");
   });
 
   test.each(["offline", "ai-sdk"])("AUTHOR-3 %s takes no base URL", async (provider) => {

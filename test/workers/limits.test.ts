@@ -1,6 +1,7 @@
 /** What the real Worker lets callers do: requests, turns and bodies by number; pages by their origin. */
 import { createExecutionContext, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
+import OpenAI from "openai";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { HostGuards, type Pass } from "../../src/adapters/resilience/host-guards.ts";
 import type { ConversationApi } from "../../src/agents/conversation/api.ts";
@@ -70,6 +71,36 @@ describe("G6 LIMIT-2 requests of a principal", () => {
     expect((await send("/health")).status).toBe(200);
     vi.setSystemTime(Date.now() + 1100);
     expect(await statuses(2, () => send("/api/agents"))).toEqual([200, 429]);
+  });
+
+  test("OAI-10 wait as long as they are told to where the official OpenAI client sends them", async () => {
+    vi.useFakeTimers({ toFake: ["Date", "setTimeout", "clearTimeout"] });
+    const send = application({ limits: { requests: { perMinute: 20, burst: 1 } } });
+    await send("/v1/models");
+    const answers: Response[] = [];
+    const refused = Promise.withResolvers<void>();
+    const client = new OpenAI({
+      apiKey: "unused",
+      baseURL: "http://dramatis.test/v1",
+      maxRetries: 1,
+      fetch: async (url, init) => {
+        const response = await send(new URL(new Request(url).url).pathname, init);
+        answers.push(response);
+        refused.resolve();
+        return response;
+      },
+    });
+    const listed = client.models.list();
+    await refused.promise;
+    expect(answers.map(({ status, headers }) => [status, headers.get("x-should-retry")])).toEqual([
+      [429, "true"],
+    ]);
+    const wait = Number(answers[0]?.headers.get("retry-after")) * 1000;
+    await vi.advanceTimersByTimeAsync(wait - 1);
+    expect([wait > 0, answers.length]).toEqual([true, 1]);
+    await vi.advanceTimersByTimeAsync(wait);
+    await listed;
+    expect(answers.map(({ status }) => status)).toEqual([429, 200]);
   });
 
   test("are counted apart from those of others, also of the same name in another tenant", async () => {
@@ -234,6 +265,8 @@ describe("G6 pages of other origins", () => {
     ...init,
     headers: { ...init.headers, origin },
   });
+  /** As browsers write them; the second is one of the OpenAI SDK's. */
+  const HEADERS = "authorization,x-stainless-lang";
   const preflight = (send: Send, origin: string, path = "/api/agents") =>
     send(
       path,
@@ -241,7 +274,7 @@ describe("G6 pages of other origins", () => {
         method: "OPTIONS",
         headers: {
           "access-control-request-method": "POST",
-          "access-control-request-headers": "authorization,content-type",
+          "access-control-request-headers": HEADERS,
         },
       }),
       null,
@@ -267,7 +300,7 @@ describe("G6 pages of other origins", () => {
         const response = await open(path, from(origin, init), principal);
         expect(corsHeaders(response)).toEqual({
           "access-control-allow-origin": origin,
-          "access-control-expose-headers": "Location,Retry-After,X-Dramatis-Conversation",
+          "access-control-expose-headers": "Location,Retry-After,X-Dramatis-Conversation,X-Should-Retry",
         });
         expect(response.headers.get("vary")).toBe("Origin");
       }
@@ -280,14 +313,14 @@ describe("G6 pages of other origins", () => {
   });
 
   test("CORS-2 are answered before they say who they are, the same whatever is there", async () => {
-    for (const path of ["/api/agents", "/api/no/such/path", "/docs"]) {
+    for (const path of ["/api/agents", "/api/no/such/path", "/docs", "/v1/chat/completions"]) {
       const response = await preflight(open, "https://app.example", path);
       expect(response.status).toBe(204);
       expect(corsHeaders(response)).toEqual({
         "access-control-allow-origin": "https://app.example",
         "access-control-allow-methods": "GET,HEAD,POST,PUT,PATCH,DELETE",
-        "access-control-allow-headers": "Authorization,Content-Type,Idempotency-Key,Last-Event-ID",
-        "access-control-expose-headers": "Location,Retry-After,X-Dramatis-Conversation",
+        "access-control-allow-headers": HEADERS,
+        "access-control-expose-headers": "Location,Retry-After,X-Dramatis-Conversation,X-Should-Retry",
         "access-control-max-age": "600",
       });
     }

@@ -167,6 +167,8 @@ describe("API-1 answers fit the document", () => {
     const file = { body: "A file.", headers: { "content-type": "text/plain" } };
     const attachment = idOf(await ask("uploadAttachment", `${base}/attachments?name=a.txt`, file));
     await ask("getAttachment", `${base}/attachments/${attachment}`);
+    const known = { headers: { "if-none-match": `"${attachment}"` } };
+    await ask("getAttachment", `${base}/attachments/${attachment}`, known);
     await ask("uploadAttachment", `${base}/attachments`, { ...file, body: "" });
     await ask("getAttachment", `${base}/attachments/att_absent`);
     await ask("listJournal", `${base}/journal?limit=200`);

@@ -149,6 +149,119 @@ describe("H9 the official OpenAI client: chat completions", () => {
     expect(JSON.stringify(listed.body)).not.toContain(id);
   });
 
+  test("may follow a history as clients keep it: blanks, ids that come again, results in any order", async () => {
+    const calling = (...ids: string[]) => ({
+      role: "assistant" as const,
+      content: "",
+      tool_calls: ids.map((id) => ({
+        id,
+        type: "function" as const,
+        function: { name: "f", arguments: "" },
+      })),
+    });
+    const result = (id: string, content: string) => ({ role: "tool" as const, tool_call_id: id, content });
+    const play = new Play({ replies: [[{ text: "Yes." }]] });
+    await client.chat.completions.create({
+      model: "plain",
+      messages: [
+        { role: "system", content: "" },
+        { role: "developer", content: [{ type: "text", text: "Be brief." }] },
+        said(" "),
+        { role: "assistant", content: "" },
+        said("One?"),
+        calling("c0", "c1"),
+        result("c1", "one"),
+        result("c0", ""),
+        calling("c0"),
+        result("c0", "again"),
+        { role: "assistant", content: [{ type: "text", text: "" }] },
+        said(play.content),
+      ],
+    });
+    const [request] = await play.requests(1);
+    const seen = request?.body.messages.slice(1) ?? [];
+    expect(seen.map((message) => [message.role, message.tool_call_id ?? message.content])).toEqual([
+      ["system", "Be brief."],
+      ["user", "One?"],
+      ["assistant", null],
+      ["tool", "c1"],
+      ["tool", "c0"],
+      ["assistant", null],
+      ["tool", "c0"],
+      ["user", play.content],
+    ]);
+    const dangling = { model: "plain", messages: [calling("c0"), said(play.content)] };
+    const error = await failure(client.chat.completions.create(dangling));
+    expect([error.param, error.message]).toEqual([
+      "messages",
+      expect.stringContaining("/messages: This call"),
+    ]);
+  });
+
+  test("show the model the images of the last message", async () => {
+    const url = "data:image/png;base64,iVBORw0KGgo=";
+    const [one, two] = [new Play({ replies: [[{ text: "A" }]] }), new Play({ replies: [[{ text: "B" }]] })];
+    await client.chat.completions.create({
+      model: "plain",
+      messages: [
+        { role: "user", content: [{ type: "image_url", image_url: { url } }] },
+        { role: "assistant", content: "An image." },
+        {
+          role: "user",
+          content: [
+            { type: "text", text: one.content },
+            { type: "image_url", image_url: { url, detail: "low" } },
+          ],
+        },
+      ],
+    });
+    await client.responses.create({
+      model: "plain",
+      input: [
+        {
+          role: "user",
+          content: [
+            { type: "input_text", text: two.content },
+            { type: "input_image", image_url: url, detail: "auto" },
+          ],
+        },
+      ],
+    });
+    for (const play of [one, two]) {
+      const [request] = await play.requests(1);
+      expect(request?.body.messages.at(-1)?.content).toEqual([
+        { type: "text", text: play.content },
+        { type: "image_url", image_url: { url } },
+      ]);
+    }
+    const [request] = await one.requests(1);
+    expect(request?.body.messages[1]).toEqual({ role: "user", content: "[image]" });
+  });
+
+  test("OAI-10 a request that has begun something is not sent again by the client itself", async () => {
+    let sent = 0;
+    const eager = new OpenAI({
+      apiKey: "unused",
+      baseURL: "http://dramatis.test/v1",
+      maxRetries: 2,
+      fetch: (url, init) => {
+        sent += 1;
+        return fetchAs(ADA)(url, init);
+      },
+    });
+    const play = new Play({ replies: [{ status: 401, message: "No." }] });
+    const request = { model: "plain", messages: [said(play.content)] };
+    const failed = await failure(eager.chat.completions.create(request));
+    expect([failed.status, sent, await play.requests()]).toMatchObject([502, 1, { length: 1 }]);
+    const { body } = await get(`/api/conversations/${failed.headers?.get(HEADER)}`, ADA);
+    expect(body.id).toBe(failed.headers?.get(HEADER));
+    const options = { headers: { "Idempotency-Key": "not again" } };
+    await failure(eager.chat.completions.create(request, options));
+    sent = 0;
+    const other = { ...request, messages: [said("Other")] };
+    expect([(await failure(eager.chat.completions.create(other, options))).status, sent]).toEqual([409, 1]);
+  });
+
   test("stream, with the agent's own tools unseen and the texts of its moves parted", async () => {
     const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 };
     const play = new Play({
@@ -489,6 +602,9 @@ describe("H9 the official OpenAI client: responses", () => {
     const next = { previous_response_id: one.id, input: second.content };
     const two = await client.responses.create(next, under("continue"));
     expect(await client.responses.create(next, under("continue"))).toEqual(two);
+    const third = new Play({ replies: [[{ text: "Three." }]] });
+    await client.responses.create({ previous_response_id: two.id, input: third.content });
+    expect(await client.responses.create(next, under("continue"))).toEqual(two);
     const other = await failure(client.responses.create({ ...next, input: "Other" }, under("continue")));
     expect([other.status, other.code]).toEqual([409, "idempotency_conflict"]);
     expect([await first.requests(), await second.requests()].map(({ length }) => length)).toEqual([1, 1]);
@@ -529,10 +645,11 @@ describe("H9 the official OpenAI client: responses", () => {
         ? [{ type: "function_call_output" as const, call_id: item.call_id, output: "empty" }]
         : [],
     );
-    const unanswered = await failure(
-      client.responses.create({ previous_response_id: one.id, input: "Well?" }),
-    );
-    expect([unanswered.status, unanswered.param]).toEqual([400, "input"]);
+    const well = { role: "user" as const, content: "Well?" };
+    for (const input of ["Well?", [well, ...outputs], [...outputs, well]]) {
+      const unanswered = await failure(client.responses.create({ previous_response_id: one.id, input }));
+      expect([unanswered.status, unanswered.param]).toEqual([400, "input"]);
+    }
     await abortAllDurableObjects();
     const two = await client.responses
       .stream({ model: "plain", previous_response_id: one.id, input: outputs })
@@ -546,10 +663,31 @@ describe("H9 the official OpenAI client: responses", () => {
     expect(read.output.map(({ id }) => id)).toEqual(one.output.map(({ id }) => id));
   });
 
+  test("can be read while they are written, by a client that had left", async () => {
+    const play = new Play({ replies: [[{ text: "Half" }, { gate: "shown" }, { text: " and half." }]] });
+    let id = "";
+    const stream = await client.responses.create({ model: "plain", input: play.content, stream: true });
+    for await (const event of stream) {
+      if (event.type === "response.created") id = event.response.id;
+      if (event.type === "response.output_text.delta") break;
+    }
+    expect(await client.responses.retrieve(id)).toMatchObject({ id, status: "in_progress", output: [] });
+    const read = client.responses.stream({ response_id: id });
+    await new Promise((resolve) => read.once("response.output_text.delta", resolve));
+    await play.open("shown");
+    expect((await read.finalResponse()).output_text).toBe("Half and half.");
+    expect(await client.responses.retrieve(id)).toMatchObject({ status: "completed" });
+    expect(await play.requests()).toHaveLength(1);
+  });
+
   test("that fail say so, and what cannot be honoured is named", async () => {
     const play = new Play({ replies: [{ status: 401, message: "No." }] });
     const failed = await client.responses.create({ model: "plain", input: play.content });
     expect([failed.status, failed.error?.code]).toEqual(["failed", "server_error"]);
+    expect(await client.responses.retrieve(failed.id)).toEqual(failed);
+    const better = new Play({ replies: [[{ text: "Now." }]] });
+    const next = await client.responses.create({ previous_response_id: failed.id, input: better.content });
+    expect(next.output_text).toBe("Now.");
     const events: string[] = [];
     for await (const event of await client.responses.create({
       model: "plain",
@@ -571,6 +709,8 @@ describe("H9 the official OpenAI client: responses", () => {
       expect([error.status, error.param]).toEqual([400, param]);
     }
     expect((await failure(client.responses.retrieve("resp_absent"))).status).toBe(404);
+    const later = await failure(client.responses.retrieve(next.id, { stream: true, starting_after: 1 }));
+    expect([later.status, later.param]).toEqual([400, "starting_after"]);
   });
 });
 
@@ -732,6 +872,31 @@ describe("H9 the AI SDK", () => {
     expect((await send(new URL(api).pathname, {}, ADA)).status).toBe(204);
   });
 
+  test("two pages show one conversation, each with what it said and an image", async () => {
+    const play = new Play({ replies: [[{ text: "Half" }, { gate: "shown" }, { text: " and half." }]] });
+    const [one, two] = [chatOf(ours()), chatOf(ours())];
+    const sent = one.chat.sendMessage({ text: play.content });
+    await play.reached("shown");
+    const resumed = two.chat.resumeStream();
+    await expect.poll(() => two.chat.lastMessage?.parts.length).toBe(2);
+    const third = chatOf(ours());
+    const seen = new Play({ replies: [[{ text: "I see." }]] });
+    const url = "data:image/png;base64,iVBORw0KGgo=";
+    await third.chat.sendMessage({
+      text: seen.content,
+      files: [{ type: "file", mediaType: "image/png", url, filename: "dot.png" }],
+    });
+    await play.open("shown");
+    await Promise.all([sent, resumed]);
+    expect(one.chat.lastMessage).toEqual(two.chat.lastMessage);
+    expect([third.chat.lastMessage && shown(third.chat.lastMessage), third.errors]).toEqual([
+      ["step-start", "I see."],
+      [],
+    ]);
+    const [request] = await seen.requests(1);
+    expect(JSON.stringify(request?.body.messages.at(-1)?.content)).toContain(url);
+  });
+
   test("UISTREAM-3 a reply that is made anew takes the place of what was shown", async () => {
     const attempts = [
       [{ text: "Once upon" }, { gate: "shown" }, { cut: true as const }],
@@ -763,5 +928,7 @@ describe("H9 the AI SDK", () => {
     expect(stranger.errors.join()).toContain("NOT_FOUND");
     await failing.chat.regenerate();
     expect(failing.errors.at(-1)).toContain("UNSUPPORTED");
+    await failing.chat.sendMessage({ text: new Play({ replies: [[{ text: "Now." }]] }).content });
+    expect(failing.chat.status).toBe("ready");
   });
 });

@@ -26,7 +26,7 @@ const app = dramatis({
     // SAFETY: only tests reach this Worker.
     return principal === null ? localAuthorize(request, env) : (JSON.parse(principal) as Principal);
   },
-  models: { allowedHosts: [new URL(environment.PROVIDER_URL).origin] },
+  models: { allowedHosts: [new URL(environment.PROVIDER_URL).origin], allowedSecrets: ["SOME_API_KEY"] },
   // Tests send as many requests as they like; those of limits have applications of their own.
   limits: { requests: false },
 });

@@ -6,8 +6,9 @@ import { JsonView } from "./json-view.tsx";
 
 type Look = { text: string; icon: IconName; className: string };
 
-const looks: Record<OperationState["state"] | "stopped", Look> = {
+const looks: Record<OperationState["state"] | "waiting" | "stopped", Look> = {
   running: { text: "Running", icon: "spinner", className: "text-muted" },
+  waiting: { text: "Waits for the client", icon: "clock", className: "text-caution" },
   completed: { text: "Done", icon: "check", className: "text-accent" },
   failed: { text: "Failed", icon: "cross", className: "text-danger" },
   stopped: { text: "Stopped", icon: "cross", className: "text-muted" },
@@ -21,7 +22,7 @@ interface ToolCardProps {
 
 export function ToolCard({ operation, active }: ToolCardProps) {
   const { name, input, state, result, error, progress } = operation;
-  const shown = state === "running" && !active ? "stopped" : state;
+  const shown = lookOf(operation, active);
   const { text, icon, className } = looks[shown];
   return (
     <details
@@ -54,4 +55,10 @@ export function ToolCard({ operation, active }: ToolCardProps) {
       </div>
     </details>
   );
+}
+
+function lookOf({ state, client }: OperationState, active: boolean): keyof typeof looks {
+  if (state !== "running") return state;
+  if (!active) return "stopped";
+  return client === true ? "waiting" : "running";
 }

@@ -1,4 +1,4 @@
-/** What else is to be known of a turn: attempts that failed, and what went wrong without stopping it. */
+/** What else is to be known of a turn: what it waits for, attempts that failed, what went wrong without stopping it. */
 import type { TurnState } from "../../../src/client/index.ts";
 import { Icon } from "./icon.tsx";
 
@@ -16,6 +16,15 @@ export function TurnNotes({ turn }: { turn: TurnState }) {
       </p>
     );
   }
+  const awaited = status === "active" ? awaitedOf(turn) : [];
+  if (awaited.length > 0) {
+    return (
+      <p data-testid="client-notice" className="rounded-xl bg-caution-tint px-4 py-3 text-sm text-caution">
+        The turn waits for the client: the program that sent this message runs {awaited.join(", ")} and has
+        not sent the result yet. It cannot be given here.
+      </p>
+    );
+  }
   const notes = [
     ...(retries.length > 0 && status !== "failed"
       ? [`Answered after ${count(retries.length, "retry", "retries")}`]
@@ -26,6 +35,15 @@ export function TurnNotes({ turn }: { turn: TurnState }) {
   return notes.length === 0 || status === "active" ? null : (
     <p className="text-xs text-muted">{notes.join(" · ")}</p>
   );
+}
+
+/** The tools that a client runs, and of which it has not told the outcome. */
+function awaitedOf({ items }: TurnState): string[] {
+  return items.flatMap((item) => {
+    if (item.type !== "tool" || item.operation.state !== "running" || item.operation.client !== true)
+      return [];
+    return [item.operation.name];
+  });
 }
 
 function count(n: number, one: string, many: string): string {

@@ -70,18 +70,25 @@ export const HTTP_PROVIDER_IDS = Object.keys(HTTP_PROVIDERS).filter(
 );
 
 /** The base URL without trailing slashes, as an address and as it is written. Throws `ModelFailure` for one that cannot be used. */
-export function baseUrlOf(profile: Pick<ModelProfile, "baseUrl">, { defaultBaseUrl }: HttpProvider): URL {
-  const { baseUrl = defaultBaseUrl } = profile;
-  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
-  const isPlain = url !== undefined && url.username + url.password + url.search + url.hash === "";
+export function baseUrlOf(profile: Pick<ModelProfile, "baseUrl">, provider: HttpProvider): URL {
+  const { baseUrl = provider.defaultBaseUrl } = profile;
   // What is refused is not repeated: it may hold a password.
-  if (!isPlain || !/^https?:$/.test(url.protocol)) {
+  if (!isPlainUrl(baseUrl)) {
     throw new ModelFailure(
       "validation",
-      "The profile's base URL must be an HTTP address without user, password or query.",
+      `The base URL, of the profile or in ${provider.baseUrlName}, must be an HTTP address such as http://127.0.0.1:11434/v1, without user, password or query.`,
     );
   }
-  return url;
+  return new URL(baseUrl);
+}
+
+/**
+ * Whether it is an HTTP address of host and path alone. An empty query or fragment counts too: what is appended to it would
+ * not be a path.
+ */
+export function isPlainUrl(address: string): boolean {
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  return url !== undefined && /^https?:$/.test(url.protocol) && url.href === url.origin + url.pathname;
 }
 
 /** Anthropic's betas are a header: they stand among the parameters as `betas`, a list of names. */

@@ -54,7 +54,8 @@ async function post(
   ports: GatewayPorts,
   signal: AbortSignal,
 ): Promise<Response> {
-  const base = baseUrlOf(profile, provider).href.replace(/\/+$/, "");
+  const { href, origin } = baseUrlOf(profile, provider);
+  const base = href.replace(/\/+$/, "");
   const { path, headers, body } = provider.call({ profile, body: given });
   const init: RequestInit = {
     method: "POST",
@@ -75,7 +76,7 @@ async function post(
     return await fetch(base + path, init);
   } catch (error) {
     signal.throwIfAborted();
-    throw new ModelFailure("network", `The model server could not be reached: ${reasonOf(error)}.`);
+    throw new ModelFailure("network", `The model server ${origin} could not be reached: ${reasonOf(error)}.`);
   }
 }
 
@@ -98,7 +99,7 @@ function authorization(
     const { origin } = baseUrlOf(profile, provider);
     throw new ModelFailure(
       "auth",
-      `The key in ${name} is not sent to ${origin}: it is no host that this deployment trusts with it. Name the host in models.allowedHosts or DRAMATIS_MODEL_HOSTS.`,
+      `The key in ${name} is not sent to ${origin}: this deployment does not trust that host with this key. Name the host in models.allowedHosts or DRAMATIS_MODEL_HOSTS, the key in models.allowedSecrets or DRAMATIS_MODEL_SECRETS.`,
     );
   }
   if (!/^[\x21-\x7e]+$/.test(key)) {
@@ -123,7 +124,7 @@ async function refusal(
   const category = isRedirect ? "validation" : categoryOfResponse(status, said);
   const wait = retryAfterMs(headers, ports.clock.now()) ?? said.retryAfterMs;
   const message = [
-    `The model server answered ${status}${said.message === undefined ? "." : `: ${said.message}`}`,
+    `The model server answered ${status}${said.message === undefined ? "" : `: ${said.message.replace(/\.$/, "")}`}.`,
     isRedirect
       ? `It redirects elsewhere. ${check(profile, descriptionOf(profile))}`
       : advice(category, profile, ports),

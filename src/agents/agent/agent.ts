@@ -32,6 +32,8 @@ export interface AgentServices<Env> {
   /** What the agents of a tenant can refer to. */
   registry(env: Env, tenant: string): Registry;
   defaultProfile(env: Env): ModelProfile;
+  /** A profile with what the environment adds to it. */
+  completeProfile(env: Env, profile: ModelProfile): ModelProfile;
   /** `null` where there is no directory. */
   directory(env: Env): Directory | null;
   deadLetters(env: Env): DeadLetterDirectory | null;
@@ -166,7 +168,9 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 
     #resolve(persona: Persona | DefinitionReference, tenant: string) {
       const { env } = this;
-      return resolveChain(services.registry(env, tenant), persona, services.defaultProfile(env));
+      return resolveChain(services.registry(env, tenant), persona, services.defaultProfile(env), (profile) =>
+        services.completeProfile(env, profile),
+      );
     }
 
     /** A persona as it is stored. Throws `INVALID_INPUT` if it does not parse or names what does not exist. */

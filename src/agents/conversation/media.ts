@@ -11,6 +11,7 @@ import type { Attachment } from "../../attachments/attachment-store.ts";
 import type { Content, MediaPart } from "../../client/protocol.ts";
 import type { ContextMessage, ContextPart } from "../../memory/types.ts";
 import { DramatisError, type InputIssue } from "../../shared/errors.ts";
+import { issuesText } from "../../shared/validation.ts";
 
 /** The attachments of one conversation; `null` for one that it does not have. */
 export interface ConversationMedia {
@@ -33,7 +34,13 @@ export async function checkMedia(content: Content, media: ConversationMedia | un
   );
   const errors = issues.flat();
   if (errors.length === 0) return;
-  throw new DramatisError("INVALID_INPUT", "The content names media that cannot be used.", { errors });
+  throw new DramatisError(
+    "INVALID_INPUT",
+    `The content names media that cannot be used: ${issuesText(errors)}`,
+    {
+      errors,
+    },
+  );
 }
 
 /** Whether anything must be looked up before a turn can begin. */

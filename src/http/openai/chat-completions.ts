@@ -14,12 +14,17 @@ import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
 import { json, refuseOtherMethods, sse } from "../respond.ts";
 import { seeded } from "../seeding.ts";
 import { type StreamEncoder, streamedAnswer, wholeAnswer } from "./answers.ts";
-import { inFieldsOf } from "./errors.ts";
-import { type Asked, type Asking, beginConversation, deliverResults, idempotencyKey } from "./turns.ts";
+import { CONVERSATION_HEADER, inFieldsOf } from "./errors.ts";
+import {
+  type Asked,
+  type Asking,
+  beginConversation,
+  deliverResults,
+  idempotencyKey,
+  keyHeader,
+} from "./turns.ts";
 
 const PATH = "/v1/chat/completions";
-/** The answer's header that names the conversation. */
-export const CONVERSATION_HEADER = "x-dramatis-conversation";
 
 const FIELDS = {
   agentId: "/model",
@@ -35,14 +40,6 @@ const completion = z
 const chunk = z.looseObject({}).meta({
   id: "OpenAiChatChunk",
   description: "A `chat.completion.chunk`, or `{error}`, which ends the stream.",
-});
-
-export const keyHeader = z.object({
-  "Idempotency-Key": z
-    .string()
-    .max(200)
-    .optional()
-    .meta({ description: "The same key and body are answered the same, however often they are sent." }),
 });
 
 export const chatOperations: readonly Operation[] = [
@@ -78,9 +75,8 @@ export function chatCompletionRoutes(app: HttpRoutes): void {
     const asked = await ask({ actors, principal, key, finalOnly }, request).catch((error: unknown) => {
       throw inFieldsOf(error, FIELDS);
     });
-    const response = await completionOf(context, asked, request);
-    response.headers.set(CONVERSATION_HEADER, asked.address.conversationId);
-    return response;
+    context.res.headers.set(CONVERSATION_HEADER, asked.address.conversationId);
+    return completionOf(context, asked, request);
   });
   refuseOtherMethods(app, PATH, ["POST"]);
 }

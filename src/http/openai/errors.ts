@@ -1,9 +1,12 @@
-/** Problems of `/v1` in the shape that OpenAI's clients read (OAI-2). */
+/** Problems of `/v1` in the shape that OpenAI's clients read (OAI-2, OAI-10). */
 import type { MiddlewareHandler } from "hono";
-import { openAiError, openAiStatus } from "../../protocols/openai/errors.ts";
+import { mayBeRepeated, openAiError, openAiStatus } from "../../protocols/openai/errors.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { HttpEnv } from "../context.ts";
 import type { Problem } from "../problem.ts";
+
+/** Names the conversation of an answer, and of an error that a turn which had begun came to. */
+export const CONVERSATION_HEADER = "x-dramatis-conversation";
 
 /** Translates every problem that is answered behind it; what an application's own `authorize` answers stays as it is. */
 export const openAiErrors: MiddlewareHandler<HttpEnv> = async (context, next) => {
@@ -13,6 +16,8 @@ export const openAiErrors: MiddlewareHandler<HttpEnv> = async (context, next) =>
   const problem = await response.json<Problem>();
   const headers = new Headers(response.headers);
   headers.set("content-type", "application/json");
+  const isRepeatable = mayBeRepeated(problem.status, headers.has(CONVERSATION_HEADER));
+  if (isRepeatable !== null) headers.set("x-should-retry", String(isRepeatable));
   const body = JSON.stringify({ error: openAiError(problem) });
   context.res = undefined;
   context.res = new Response(body, { status: openAiStatus(problem.status), headers });
@@ -24,11 +29,14 @@ export type FieldNames = Readonly<Record<string, string>>;
 /** The error with the names of the fields that the client knows. */
 export function inFieldsOf(error: unknown, names: FieldNames): unknown {
   if (!(error instanceof DramatisError) || error.options.errors === undefined) return error;
-  const errors = error.options.errors.map(({ path, message }) => {
-    const [, field = ""] = path.split("/");
-    return { path: names[field] ?? path, message };
+  let told = error.message;
+  const errors = error.options.errors.map(({ path: ours, message }) => {
+    const [, field = ""] = ours.split("/");
+    const path = names[field] ?? ours;
+    told = told.replaceAll(`${ours}:`, `${path}:`);
+    return { path, message };
   });
-  return new DramatisError(error.code, error.message, { ...error.options, errors });
+  return new DramatisError(error.code, told, { ...error.options, errors });
 }
 
 export function noSuchModel(model: string): DramatisError {

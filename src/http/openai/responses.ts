@@ -22,8 +22,7 @@ import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
 import { json, refuseOtherMethods, sse } from "../respond.ts";
 import { seeded } from "../seeding.ts";
 import { type StreamEncoder, streamedAnswer, wholeAnswer } from "./answers.ts";
-import { CONVERSATION_HEADER, keyHeader } from "./chat-completions.ts";
-import { inFieldsOf } from "./errors.ts";
+import { CONVERSATION_HEADER, inFieldsOf } from "./errors.ts";
 import {
   type Asked,
   type Asking,
@@ -32,11 +31,14 @@ import {
   continueConversation,
   deliverResults,
   idempotencyKey,
+  keyHeader,
   readAnswer,
 } from "./turns.ts";
 
 const PATH = "/v1/responses";
 const ONE = `${PATH}/:id`;
+/** As many messages back a request that is sent again is known. */
+const MAX_SINCE = 200;
 
 const FIELDS = {
   agentId: "/model",
@@ -84,7 +86,7 @@ export const responseOperations: readonly Operation[] = [
     answers: [
       { status: 200, description: "The response, as far as it has got.", body: response, stream: event },
     ],
-    errors: ["NOT_FOUND"],
+    errors: ["NOT_FOUND", "INVALID_INPUT"],
     errorFormat: "openai",
   },
 ];
@@ -98,18 +100,19 @@ export function responseRoutes(app: HttpRoutes): void {
     const asked = await ask({ actors, principal, key, finalOnly }, request).catch((error: unknown) => {
       throw inFieldsOf(error, FIELDS);
     });
-    const response =
-      request.stream === true
-        ? await sse(context, (signal) => streamedAnswer(asked, new ResponseStream(asked), signal))
-        : json(responseObject(asked.address, asked.model, await wholeAnswer(asked)));
-    response.headers.set(CONVERSATION_HEADER, asked.address.conversationId);
-    return response;
+    context.res.headers.set(CONVERSATION_HEADER, asked.address.conversationId);
+    return request.stream === true
+      ? sse(context, (signal) => streamedAnswer(asked, new ResponseStream(asked), signal))
+      : json(responseObject(asked.address, asked.model, await wholeAnswer(asked)));
   });
   refuseOtherMethods(app, PATH, ["POST"]);
 
   app.get(ONE, async (context) => {
     const { principal, actors } = context.var;
     const { address, turn } = await findResponse({ actors, principal }, context.req.param("id"));
+    if (context.req.query("starting_after") !== undefined) {
+      throw invalidInput("/starting_after", "Is not supported: the events come from the first.");
+    }
     if (context.req.query("stream") !== "true") {
       return json(responseObject(address, turn.agentId, partOf(turn, address)));
     }
@@ -191,10 +194,12 @@ async function checkNewest(
     throw invalidInput("/input", `No output was given for the function calls ${ids}.`);
   }
   const conversation = await findConversation(actors, principal, conversationId);
-  const { items } = unwrap(await conversation.messages(principal, { limit: 2, order: "desc" }));
-  const isNewest = items[0]?.turnId === turn.id;
-  const isRepeated = key !== undefined && items.some(({ clientId }) => clientId === key);
-  if (isNewest || isRepeated) return;
+  const newest = async (limit: number) =>
+    unwrap(await conversation.messages(principal, { limit, order: "desc" })).items;
+  const [last] = await newest(1);
+  if (last?.turnId === turn.id) return;
+  // A request that is sent again has been taken already, and more may have been said since.
+  if (key !== undefined && (await newest(MAX_SINCE)).some(({ clientId }) => clientId === key)) return;
   throw invalidInput(
     path,
     "Must be the last response of its conversation: conversations do not branch here.",

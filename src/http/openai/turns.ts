@@ -7,6 +7,7 @@
  *        the agent's work is done once, however often they are sent.
  */
 import { ulid } from "ulid";
+import { z } from "zod";
 import type { StartTurn, TurnView } from "../../agents/conversation/api.ts";
 import { parseItemId, turnId as turnIdOf } from "../../agents/conversation/ids.ts";
 import type { Frame } from "../../client/protocol.ts";
@@ -24,6 +25,15 @@ import { type ReadOptions, turnFrames } from "../turn-frames.ts";
 import { noSuchModel } from "./errors.ts";
 
 const MAX_KEY_LENGTH = 200;
+
+/** The header of both protocols, for their descriptions. */
+export const keyHeader = z.object({
+  "Idempotency-Key": z
+    .string()
+    .max(MAX_KEY_LENGTH)
+    .optional()
+    .meta({ description: "The same key and body are answered the same, however often they are sent." }),
+});
 
 /** Who asks, under which key, and how. */
 export interface Asking {

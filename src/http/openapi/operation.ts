@@ -42,7 +42,7 @@ export interface Operation {
 
 /** An answer that is no error. */
 export interface Answer {
-  status: 101 | 200 | 201 | 202 | 204;
+  status: 101 | 200 | 201 | 202 | 204 | 304;
   description: string;
   body?: z.ZodType;
   /** What the body is; JSON when absent. */

@@ -3,6 +3,7 @@
  *
  * OAI-2  On `/v1` every error is `{error: {message, type, param, code}}`; what is wrong with a request is 400, everything else
  *        has the status that it has elsewhere.
+ * OAI-10  A client that sends requests again by itself is told when it may: where nothing was begun.
  */
 import type { WireError } from "../../client/protocol.ts";
 
@@ -33,6 +34,15 @@ export interface KnownProblem {
 /** The status that a problem has here. */
 export function openAiStatus<Status extends number>(status: Status): Status | 400 {
   return status === 422 ? 400 : status;
+}
+
+/**
+ * Whether a request that was answered so may be sent again as it is, with nothing done twice; `null` where no client would
+ * do so by itself.
+ */
+export function mayBeRepeated(status: number, hasBegun: boolean): boolean | null {
+  if (status !== 409 && status !== 429 && status < 500) return null;
+  return !hasBegun && (status === 429 || status === 503);
 }
 
 export function openAiError({ status, code, detail, errors = [] }: KnownProblem): OpenAiError {

@@ -6,8 +6,10 @@
  */
 import type { Content } from "../../client/protocol.ts";
 import type { ContextMessage, ToolCall } from "../../memory/types.ts";
+import { isBlank } from "../../shared/content.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
+import { checkJson } from "../../shared/json-text.ts";
 import { parseCallId } from "./ids.ts";
 
 export type InputItem =
@@ -59,18 +61,23 @@ function resultsOf(items: readonly InputItem[], path: string): TurnInput {
   return { type: "results", conversationId, results };
 }
 
-/** The items as messages for a model; calls that follow a text of the assistant stand beside it. */
+/**
+ * The items as messages for a model; calls that follow a text of the assistant stand beside it. Clients bring messages that
+ * show nothing, such as an answer that was stopped before its first word: a model is not told of them.
+ */
 function historyOf(items: readonly InputItem[]): ContextMessage[] {
   const messages: ContextMessage[] = [];
   const names = new Map<string, string>();
   for (const item of items) {
     switch (item.type) {
       case "system":
-        messages.push({ role: "system", content: item.text });
+        if (!isBlank(item.text)) messages.push({ role: "system", content: item.text });
         break;
-      case "user":
-        messages.push({ role: "user", content: saidText(item.content) });
+      case "user": {
+        const content = saidText(item.content);
+        if (!isBlank(content)) messages.push({ role: "user", content });
         break;
+      }
       case "assistant":
         for (const { id, name } of item.calls) names.set(id, name);
         addAssistant(messages, item.text, item.calls);
@@ -89,6 +96,7 @@ function historyOf(items: readonly InputItem[]): ContextMessage[] {
 }
 
 function addAssistant(messages: ContextMessage[], text: string, calls: ToolCall[]): void {
+  if (isBlank(text) && calls.length === 0) return;
   const last = messages.at(-1);
   if (last?.role === "assistant" && text === "" && calls.length > 0) {
     last.toolCalls = [...(last.toolCalls ?? []), ...calls];
@@ -105,11 +113,17 @@ function saidText(content: Content): string {
     .join("\n\n");
 }
 
-/** A call's arguments. Throws `INVALID_INPUT` for text that is no JSON object. */
+/** A call's arguments. Throws `INVALID_INPUT` for text that is no JSON object, or one that is too deep or malformed. */
 export function callArguments(text: string, path: string): JsonObject {
   const value = text.trim() === "" ? {} : parsed(text);
-  if (isJsonObject(value)) return value;
-  throw invalidInput(path, "Must be a JSON object.");
+  if (!isJsonObject(value)) throw invalidInput(path, "Must be a JSON object.");
+  try {
+    checkJson(value, "The object");
+  } catch (error) {
+    if (error instanceof DramatisError) throw invalidInput(path, error.message);
+    throw error;
+  }
+  return value;
 }
 
 function parsed(text: string): unknown {

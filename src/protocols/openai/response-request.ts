@@ -22,6 +22,8 @@ import {
 } from "./request-fields.ts";
 
 const MAX_ITEMS = 2_000;
+const KNOWN =
+  "The conversation knows what was said before; send one message of the user, or results of calls.";
 
 const inputText = z.object({ type: z.literal("input_text"), text: z.string() });
 const outputText = z.object({ type: z.literal("output_text"), text: z.string() });
@@ -145,17 +147,25 @@ export function responseInput(request: ResponseRequest, isContinued: boolean): T
   const { input, instructions } = request;
   const items = typeof input === "string" ? [userItem(input)] : input.flatMap(toItem);
   const first: InputItem[] = instructions == null ? [] : [{ type: "system", text: instructions }];
+  if (isContinued) checkNews(items);
   const turn = turnInput([...first, ...items], "/input");
-  if (isContinued && turn.type === "message" && turn.history.length > 0) {
-    const isInstructed = instructions != null;
-    throw invalidInput(
-      isInstructed ? "/instructions" : "/input",
-      isInstructed
-        ? "Instructions stand from a conversation's beginning on; leave them out of what continues it."
-        : "The conversation knows what was said before; send one message of the user, or results of calls.",
-    );
-  }
-  return turn;
+  if (!isContinued || turn.type === "results" || turn.history.length === 0) return turn;
+  throw instructions == null
+    ? invalidInput("/input", KNOWN)
+    : invalidInput(
+        "/instructions",
+        "Instructions stand from a conversation's beginning on; leave them out of what continues it.",
+      );
+}
+
+/** Results and a message would be two turns: none of them may be passed over. */
+function checkNews(items: readonly InputItem[]): void {
+  const has = (type: InputItem["type"]) => items.some((item) => item.type === type);
+  if (!has("user") || !has("result")) return;
+  throw invalidInput(
+    "/input",
+    "Send results of calls first, and the message of the user when they are answered.",
+  );
 }
 
 /** What is asked of the turn beside its content. */

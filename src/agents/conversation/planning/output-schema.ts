@@ -7,8 +7,12 @@
 import type { OutputSpec } from "../../../adapters/types.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { isJson, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { issuesText } from "../../../shared/validation.ts";
 import { MAX_OUTPUT_SCHEMA } from "../limits.ts";
 import { violations } from "./schema-check.ts";
+
+/** Steps in which a schema must be applied to an empty object. */
+const MAX_STEPS = 20_000;
 
 /** Throws `INVALID_INPUT` with the place of what is wrong. */
 export function checkOutputSchema({ schema }: OutputSpec): void {
@@ -19,8 +23,8 @@ export function checkOutputSchema({ schema }: OutputSpec): void {
   }
   if (schema.type !== "object") throw invalid("/type", 'Must be "object": an answer is an object.');
   checkSchema(schema, schema, "");
-  if (violations(schema, {}) === null)
-    throw invalid("", "Cannot be checked: it refers to itself without end.");
+  if (violations(schema, {}, MAX_STEPS) === null)
+    throw invalid("", "Cannot be checked: it refers to itself without end, or in too many ways.");
 }
 
 /** Checks the value of a keyword, in a schema that is part of `root`. */
@@ -110,7 +114,12 @@ const KEYWORDS: ReadonlyMap<string, Check> = new Map([
 ]);
 
 function invalid(path: string, message: string): DramatisError {
-  return new DramatisError("INVALID_INPUT", "The schema in `output` cannot be used.", {
-    errors: [{ path: `/output/schema${path}`, message }],
-  });
+  const errors = [{ path: `/output/schema${path}`, message }];
+  return new DramatisError(
+    "INVALID_INPUT",
+    `The schema of the output cannot be used: ${issuesText(errors)}`,
+    {
+      errors,
+    },
+  );
 }
