@@ -50,7 +50,7 @@ export class Actor implements LifeHost {
 
   constructor(readonly surroundings: ActorSurroundings) {
     this.database.run("CREATE TABLE _alarm (id INTEGER PRIMARY KEY, due INTEGER NOT NULL)");
-    new Life(this).runtime.create(surroundings.record);
+    new Life(this).runtime.create(surroundings.record, undefined, surroundings.history);
   }
 
   /** The living actor, if there is one. */
@@ -124,7 +124,7 @@ export class Actor implements LifeHost {
   tend(): void {
     this.#watchAlarm();
     const life = this.living;
-    const isIdle = life !== null && !life.runtime.busy && life.clock.pending === 0 && life.readers === 0;
+    const isIdle = life !== null && !life.isAtWork;
     if (isIdle && !this.#wasIdle) {
       for (const fault of this.surroundings.plane.cross(this.surroundings.conversation, "idle")) {
         this.surroundings.plane.fire(fault);
@@ -145,6 +145,10 @@ export class Actor implements LifeHost {
       "INSERT INTO _alarm (id, due) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET due = min(due, excluded.due)",
       due,
     );
+  }
+
+  disarm(): void {
+    this.database.run("DELETE FROM _alarm");
   }
 
   #evict(life: Life): void {
@@ -206,16 +210,15 @@ export class Actor implements LifeHost {
         life.die();
         return;
       }
-      life.runtime.reconcile();
+      const dueIn = life.wakeUp();
       if (!life.alive) return;
       if (crash !== undefined) {
         plane.fire(crash);
         life.die();
         return;
       }
-      const { dueIn } = life.runtime;
       if (dueIn !== null) this.#setAlarm(clock.now() + dueIn);
-      else this.database.run("DELETE FROM _alarm");
+      else this.disarm();
     };
     try {
       await this.call(handle);
