@@ -74,7 +74,7 @@ function messagePlan(random: Random): MessagePlan {
     length: random.small(1, 12),
     ...(random.chance(0.2) ? { images: random.int(1, 2) } : {}),
     ...(random.chance(0.2)
-      ? { output: random.list(random.int(0, 3), () => random.pick(UNFIT_ANSWERS)) }
+      ? { output: random.list(random.small(0, 3), () => random.pick(UNFIT_ANSWERS)) }
       : {}),
     replies: random.list(random.small(0, 3), (index) => replyPlan(random.fork(`reply ${index}`))),
   };
@@ -91,9 +91,9 @@ function replyPlan(random: Random): ReplyPlan {
   };
 }
 
-/** One reply in fifty fails so often that a whole chain of models can be used up. */
+/** Some replies fail so often that a whole chain of models can be used up. */
 function failureCount(random: Random): number {
-  if (random.chance(0.02)) return random.int(4, 9);
+  if (random.chance(0.06)) return random.int(3, 9);
   return random.chance(0.25) ? random.small(1, 3) : 0;
 }
 
