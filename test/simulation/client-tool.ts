@@ -29,6 +29,7 @@ export class ClientToolRunner {
 
   constructor(
     private readonly world: ClientSurroundings,
+    private readonly isGone: () => boolean,
     private readonly give: (submission: Submission) => void,
   ) {
     this.#calls = plannedCalls(world.history.plan);
@@ -48,12 +49,13 @@ export class ClientToolRunner {
   }
 
   #give(operationId: string, call: string, { outcome }: CallPlan, version: number): void {
+    if (this.isGone()) return;
     const { clock, history, conversation, client } = this.world;
     const given: ToolOutcome =
       outcome === "answer"
         ? { result: { call, client, version } }
         : { error: { message: `Planned: client ${client} could not, ${version}.` } };
-    const submission = { conversation, client, operationId, outcome: given, at: clock.elapsed };
+    const submission = { conversation, client, operationId, outcome: given, at: clock.now() };
     history.submissions.push(submission);
     this.give(submission);
   }

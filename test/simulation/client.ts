@@ -34,9 +34,11 @@ export abstract class Client {
   protected readonly tools: ClientToolRunner;
 
   constructor(protected readonly world: ClientSurroundings) {
-    this.tools = new ClientToolRunner(world, (submission) => {
-      if (!this.gone) this.submit(submission);
-    });
+    this.tools = new ClientToolRunner(
+      world,
+      () => this.gone,
+      (submission) => this.submit(submission),
+    );
     const { clock, plan } = world;
     clock.timer(plan.joins, () => void this.begin());
     if (plan.leaves !== undefined) clock.timer(plan.joins + plan.leaves, () => this.leave());

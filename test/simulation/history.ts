@@ -59,6 +59,7 @@ export interface Submission {
   client: number;
   operationId: string;
   outcome: ToolOutcome;
+  /** Milliseconds since the epoch. */
   at: number;
   /** By an answer to it: it was taken, or refused with this code. Absent if there was no answer. */
   answer?: "taken" | (string & {});
