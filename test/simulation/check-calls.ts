@@ -122,7 +122,7 @@ export function checkUsage(scope: Scope): void {
   const { published = NO_USAGE } = outcome;
   // Where the wake-up could not be set before the actor died, the directory is told with the next turn.
   const untold =
-    outcome.lives > 1 && firedIn(scope, ({ port, kind }) => port === "window.open" && kind === "error");
+    outcome.lives > 1 && firedIn(scope, ({ port, kind }) => port === "window.open" && kind === "error") > 0;
   if (!untold && !isDeepStrictEqual({ ...published }, { ...usage }))
     fail("usage", `The directory has ${JSON.stringify(published)}, the totals are ${JSON.stringify(usage)}.`);
   for (const turn of outcome.turns) {

@@ -8,6 +8,8 @@ import type { Life } from "./life.ts";
 import type { MessagePlan, Port } from "./plan.ts";
 
 const POLL_MS = 1_000;
+/** It looks less often whether it is to run a tool. */
+const TOOLS_POLL_MS = 5_000;
 
 export class HttpClient extends Client {
   protected override arrive(): void {}
@@ -35,7 +37,7 @@ export class HttpClient extends Client {
         if (toolCall?.client !== true || toolResult !== undefined) continue;
         this.tools.run({ id: toolCall.operationId, input: toolCall.input });
       }
-      await this.world.clock.sleep(POLL_MS);
+      await this.world.clock.sleep(TOOLS_POLL_MS);
     }
   }
 

@@ -13,15 +13,12 @@ const LATENCY_MS = 10;
 export type PutUsage = (usage: ConversationUsage) => Promise<void>;
 
 export class UsageDirectory {
-  readonly #database = new NodeSqlDatabase();
+  #opened: NodeSqlDatabase | null = null;
 
   constructor(
     private readonly clock: WorldClock,
     private readonly plane: FaultPlane,
-  ) {
-    for (const { statements } of MIGRATIONS)
-      for (const statement of statements) this.#database.run(statement);
-  }
+  ) {}
 
   /** As one life of an actor reaches it. What was sent arrives, whatever becomes of the sender. */
   putFor(caller: Caller): PutUsage {
@@ -47,7 +44,7 @@ export class UsageDirectory {
   }
 
   totals(conversationId: string): UsageTotals | undefined {
-    const [row] = this.#database.all<Record<string, number>>(
+    const [row] = this.#database().all<Record<string, number>>(
       `SELECT calls, input_tokens AS inputTokens, cached_input_tokens AS cachedInputTokens,
         output_tokens AS outputTokens, nano_dollars AS nanoDollars FROM usage WHERE conversation_id = ?`,
       conversationId,
@@ -57,13 +54,21 @@ export class UsageDirectory {
   }
 
   close(): void {
-    this.#database.close();
+    this.#opened?.close();
+  }
+
+  #database(): NodeSqlDatabase {
+    if (this.#opened !== null) return this.#opened;
+    this.#opened = new NodeSqlDatabase();
+    const { statements = [] } = MIGRATIONS.find(({ name }) => name.endsWith("_usage")) ?? {};
+    for (const statement of statements) this.#opened.run(statement);
+    return this.#opened;
   }
 
   #put({ tenant, agentId, conversationId, ...totals }: ConversationUsage): void {
     const { calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars } = totals;
     const names = [tenant, agentId, conversationId];
     const numbers = [calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars];
-    this.#database.run(PUT_USAGE, ...names, ...numbers);
+    this.#database().run(PUT_USAGE, ...names, ...numbers);
   }
 }

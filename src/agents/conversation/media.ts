@@ -39,6 +39,21 @@ export async function checkMedia(content: Content, media: ConversationMedia | un
   throw new DramatisError("INVALID_INPUT", "The content names media that cannot be used.", { errors });
 }
 
+/**
+ * As `checkMedia`, but for a message whose turn has begun, before or meanwhile: what it names was there then, and may be
+ * gone.
+ */
+export async function checkNewMedia(
+  content: Content,
+  media: ConversationMedia | undefined,
+  hasBegun: () => boolean,
+): Promise<void> {
+  if (hasBegun()) return;
+  await checkMedia(content, media).catch((error: unknown) => {
+    if (!hasBegun()) throw error;
+  });
+}
+
 /** Whether anything must be looked up before a turn can begin. */
 export function hasMedia(content: Content): boolean {
   return typeof content !== "string" && content.some((part) => part.type !== "text");
