@@ -44,6 +44,8 @@ export class Actor implements LifeHost {
   #life: Life | null = null;
   #starting: Promise<Life> | null = null;
   #alarm: { due: number; cancel: () => void } | null = null;
+  /** When the wake-up that is set is due; `null` if none is, `undefined` until it is read again. */
+  #due: number | null | undefined;
   #wasIdle = false;
   /** How often it woke. */
   lives = 0;
@@ -140,6 +142,7 @@ export class Actor implements LifeHost {
   }
 
   arm(milliseconds: number): void {
+    this.#due = undefined;
     const due = this.surroundings.clock.now() + milliseconds;
     this.database.run(
       "INSERT INTO _alarm (id, due) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET due = min(due, excluded.due)",
@@ -148,6 +151,7 @@ export class Actor implements LifeHost {
   }
 
   disarm(): void {
+    this.#due = undefined;
     this.database.run("DELETE FROM _alarm");
   }
 
@@ -181,8 +185,10 @@ export class Actor implements LifeHost {
   /** Follows what stands in the database: it may have been set, moved or rolled back, and the clock may have jumped. */
   #watchAlarm(): void {
     const { clock } = this.surroundings;
-    const [row] = this.database.all<{ due: number }>("SELECT due FROM _alarm");
-    const due = row === undefined ? undefined : clock.elapsed + Math.max(0, row.due - clock.now());
+    // Between two events no transaction is open, and what one that failed had set is taken back.
+    if (this.#due === undefined)
+      this.#due = this.database.all<{ due: number }>("SELECT due FROM _alarm")[0]?.due ?? null;
+    const due = this.#due === null ? undefined : clock.elapsed + Math.max(0, this.#due - clock.now());
     if (this.#alarm?.due === due) return;
     this.#alarm?.cancel();
     this.#alarm =
@@ -235,6 +241,7 @@ export class Actor implements LifeHost {
   }
 
   #setAlarm(due: number): void {
+    this.#due = undefined;
     this.database.run(
       "INSERT INTO _alarm (id, due) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET due = excluded.due",
       due,
