@@ -61,6 +61,7 @@ export class Images {
       this.plane.fire(fault);
       if (fault.kind === "error") throw new InjectedError("the object store is not there");
       if (fault.kind === "delay") wait += fault.ms;
+      if (fault.kind === "loss" && port === "object.head") return new Promise<never>(() => undefined);
       if (fault.kind === "loss") await this.#objects.delete(key);
       if (fault.kind === "crash") caller.die();
     }

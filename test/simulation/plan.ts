@@ -130,7 +130,8 @@ export type Port = (typeof PORTS)[number];
 
 /**
  * `crash`: the actor dies, before the operation or after it took effect. `error`: the port fails, and the actor lives.
- * `loss`: it is never heard of; on a connection nothing after it either; an object is gone for good. `delay`: it takes longer. `duplicate`: it
+ * `loss`: it is never heard of; on a connection nothing after it either; at `object.get`
+ * the object is gone for good. `delay`: it takes longer. `duplicate`: it
  * comes twice. `swap`: it changes places with the next. `jump`: the clock on the wall is set. `evict`: the idle actor
  * leaves memory, and its sockets stay.
  */
@@ -161,7 +162,7 @@ export const FAULTS_OF: Readonly<Record<Port, readonly FaultKind[]>> = {
   "model.piece": ["crash", "error", "loss", "delay", "jump"],
   "tool.request": ["crash", "error", "loss", "delay", "jump"],
   "tool.line": ["crash", "error", "loss", "delay", "duplicate", "swap"],
-  "object.head": ["crash", "error", "delay"],
+  "object.head": ["crash", "error", "loss", "delay"],
   "object.get": ["crash", "error", "loss", "delay"],
   "directory.put": ["crash", "error", "loss", "delay"],
   "http.request": ["loss", "delay", "duplicate"],
