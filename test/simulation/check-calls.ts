@@ -47,7 +47,8 @@ export function checkFallbacks(scope: Scope): void {
         fail("fallbacks", `${round} goes back to ${MODELS[profile]}.`);
     });
     const last = own.at(-1)?.profile ?? 0;
-    const first = own[0]?.call === 1 && own[0].wantsData ? own[0].profile : 0;
+    // What was withdrawn is tried again by the model that gave it.
+    const first = own[0]?.wantsData ? own[0].profile : 0;
     const earlier = own.filter(({ profile }) => profile < last);
     if (attemptsUsed(earlier) + faults < ATTEMPTS * (last - first))
       fail("fallbacks", `${round} is asked of ${MODELS[last]} without need.`);

@@ -12,7 +12,7 @@ export const CLIENT_TOOL_TIMEOUT_MS = 60_000;
 /** Before what a client gives once more. */
 const AGAIN_MS = 400;
 
-export const ASK: ToolSpec = {
+const ASK: ToolSpec = {
   name: "ask",
   description: "A tool that the client runs.",
   inputSchema: { type: "object", properties: { call: { type: "string" } }, required: ["call"] },
