@@ -3,11 +3,11 @@ import type { ToolSubmission } from "./client-tools.ts";
 import type { WireError } from "./protocol.ts";
 import type { ConversationState, OperationState } from "./state.ts";
 
-/** The state with a result on its way; it takes the place of one of the same call. */
+/** The state with a result on its way; it takes the place of one of the same call. A call that is over takes none. */
 export function addResult(state: ConversationState, result: ToolSubmission): ConversationState {
   const { results = [] } = state;
   const others = results.filter(({ operationId }) => operationId !== result.operationId);
-  return { ...state, error: null, results: [...others, { ...result, status: "sending" }] };
+  return settleResults({ ...state, error: null, results: [...others, { ...result, status: "sending" }] });
 }
 
 /** The state with one of its results marked as refused, and why; `null` if there is none of this call. */

@@ -117,10 +117,11 @@ export class ConversationSession {
   /** Forgets a message that was not recorded; it is not sent again. */
   readonly discard = (clientId: string): void => this.#update(dropPending(this.#state, clientId));
 
-  /** Gives the result of a tool that this client runs, as soon as it can. */
+  /** Gives the result of a tool that this client runs, as soon as it can. One of a call that is over goes nowhere. */
   readonly submitToolResult = (operationId: string, outcome: ToolOutcome): void => {
     const result = { operationId, ...outcome };
     this.#update(addResult(this.#state, result));
+    if (!this.#unrecordedResults().some((sending) => sending.operationId === operationId)) return;
     this.#transmitResult(result);
     this.#watchAcknowledgement();
   };

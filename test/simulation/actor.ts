@@ -44,13 +44,15 @@ export class Actor implements LifeHost {
   #life: Life | null = null;
   #starting: Promise<Life> | null = null;
   #alarm: { due: number; cancel: () => void } | null = null;
+  /** When the wake-up that is set is due; `null` if none is, `undefined` until it is read again. */
+  #due: number | null | undefined;
   #wasIdle = false;
   /** How often it woke. */
   lives = 0;
 
   constructor(readonly surroundings: ActorSurroundings) {
     this.database.run("CREATE TABLE _alarm (id INTEGER PRIMARY KEY, due INTEGER NOT NULL)");
-    new Life(this).runtime.create(surroundings.record);
+    new Life(this).runtime.create(surroundings.record, undefined, surroundings.history);
   }
 
   /** The living actor, if there is one. */
@@ -124,7 +126,7 @@ export class Actor implements LifeHost {
   tend(): void {
     this.#watchAlarm();
     const life = this.living;
-    const isIdle = life !== null && !life.runtime.busy && life.clock.pending === 0 && life.readers === 0;
+    const isIdle = life !== null && !life.isAtWork;
     if (isIdle && !this.#wasIdle) {
       for (const fault of this.surroundings.plane.cross(this.surroundings.conversation, "idle")) {
         this.surroundings.plane.fire(fault);
@@ -140,11 +142,17 @@ export class Actor implements LifeHost {
   }
 
   arm(milliseconds: number): void {
+    this.#due = undefined;
     const due = this.surroundings.clock.now() + milliseconds;
     this.database.run(
       "INSERT INTO _alarm (id, due) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET due = min(due, excluded.due)",
       due,
     );
+  }
+
+  disarm(): void {
+    this.#due = undefined;
+    this.database.run("DELETE FROM _alarm");
   }
 
   #evict(life: Life): void {
@@ -177,8 +185,10 @@ export class Actor implements LifeHost {
   /** Follows what stands in the database: it may have been set, moved or rolled back, and the clock may have jumped. */
   #watchAlarm(): void {
     const { clock } = this.surroundings;
-    const [row] = this.database.all<{ due: number }>("SELECT due FROM _alarm");
-    const due = row === undefined ? undefined : clock.elapsed + Math.max(0, row.due - clock.now());
+    // Between two events no transaction is open, and what one that failed had set is taken back.
+    if (this.#due === undefined)
+      this.#due = this.database.all<{ due: number }>("SELECT due FROM _alarm")[0]?.due ?? null;
+    const due = this.#due === null ? undefined : clock.elapsed + Math.max(0, this.#due - clock.now());
     if (this.#alarm?.due === due) return;
     this.#alarm?.cancel();
     this.#alarm =
@@ -206,16 +216,15 @@ export class Actor implements LifeHost {
         life.die();
         return;
       }
-      life.runtime.reconcile();
+      const dueIn = life.wakeUp();
       if (!life.alive) return;
       if (crash !== undefined) {
         plane.fire(crash);
         life.die();
         return;
       }
-      const { dueIn } = life.runtime;
       if (dueIn !== null) this.#setAlarm(clock.now() + dueIn);
-      else this.database.run("DELETE FROM _alarm");
+      else this.disarm();
     };
     try {
       await this.call(handle);
@@ -232,6 +241,7 @@ export class Actor implements LifeHost {
   }
 
   #setAlarm(due: number): void {
+    this.#due = undefined;
     this.database.run(
       "INSERT INTO _alarm (id, due) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET due = excluded.due",
       due,

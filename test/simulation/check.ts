@@ -1,42 +1,22 @@
 /** What must hold of every run, read off its history. Pure. */
 import { isDeepStrictEqual } from "node:util";
-import type { TurnView } from "../../src/agents/conversation/api.ts";
 import { NOTICES } from "../../src/agents/conversation/limits.ts";
-import type { MessageView } from "../../src/client/protocol.ts";
 import type { ConversationState as ClientState, TurnItem } from "../../src/client/state.ts";
-import type { ConnectionRecord, History, Outcome, SentMessage } from "./history.ts";
-import type { Fault } from "./plan.ts";
-import { EFFECTS } from "./tools.ts";
-
-export interface Violation {
-  property: Property;
-  detail: string;
-}
-
-/** Every property, in a sentence. */
-export const PROPERTIES = {
-  incident:
-    "Nothing happens that should not happen in any run: unplanned errors, refusals, a run without end.",
-  once: "An acknowledged message is recorded exactly once, any other at most once, as it was sent.",
-  order: "Messages that a user sent one after the other are recorded in that order.",
-  ids: "No two conversations share an id: what tools use as a key belongs to one operation.",
-  ends: "Every turn ends exactly once; nothing is left active, pending or armed.",
-  failure: "A turn fails only for a reason that was planned.",
-  journal:
-    "Journal numbers are gapless and ascending; what begins ends, and nothing follows the end of a turn.",
-  memory: "What the actor holds in memory equals what it would read from its database.",
-  "tool runs":
-    "No `once` tool runs twice; others run again only under the same operation id, and only after a fault.",
-  results:
-    "A result in the transcript is what the tool answered, or says that it failed or that its outcome is unknown.",
-  "model calls": "The model is asked again only where a fault or a failure explains it.",
-  text: "An answer is, to the letter, what the model said in one of its calls.",
-  frames:
-    "On each connection every durable frame comes once, in order, and text arrives without gap or repetition.",
-  views: "Every client that comes back sees what the server has recorded, however it got there.",
-  "tool state": "A note that was answered for is kept.",
-} as const;
-export type Property = keyof typeof PROPERTIES;
+import {
+  attemptsUsed,
+  checkCalls,
+  checkContext,
+  checkFallbacks,
+  checkModelCalls,
+  checkUsage,
+  localFailures,
+} from "./check-calls.ts";
+import { checkClientTools } from "./check-client-tools.ts";
+import { checkTools } from "./check-tools.ts";
+import type { ConnectionRecord, History, ModelCallRecord, Outcome } from "./history.ts";
+import { OUTPUT_TRIES } from "./model-script.ts";
+import type { Property, Violation } from "./properties.ts";
+import { type Scope, sentIn, tagIn } from "./scope.ts";
 
 export function check(history: History): Violation[] {
   const found: Violation[] = [];
@@ -49,7 +29,13 @@ export function check(history: History): Violation[] {
     checkEnds(scope);
     checkJournal(scope);
     checkTools(scope);
+    checkClientTools(scope);
     checkModelCalls(scope);
+    checkFallbacks(scope);
+    checkCalls(scope);
+    checkUsage(scope);
+    checkContext(scope);
+    checkData(scope);
     checkTexts(scope);
     checkViews(scope);
   });
@@ -64,21 +50,6 @@ function checkIds({ outcomes }: History, fail: Scope["fail"]): void {
     fail("ids", `Turns of two conversations share an id: ${ids.join(", ")}.`);
 }
 
-interface Scope {
-  history: History;
-  outcome: Outcome;
-  conversation: number;
-  fail(property: Property, detail: string): void;
-}
-
-/** A message as far as it concerns its place in the transcript. */
-const tagIn = (content: MessageView["content"]) =>
-  (typeof content === "string" ? content : "").split(" ")[0] ?? "";
-
-function sentIn({ history, conversation }: Scope): SentMessage[] {
-  return history.sent.filter((sent) => sent.conversation === conversation);
-}
-
 function checkMessages(scope: Scope): void {
   const { outcome, fail } = scope;
   for (const { tag, content, acknowledgedAt, turnId } of sentIn(scope)) {
@@ -91,7 +62,7 @@ function checkMessages(scope: Scope): void {
       fail("once", `${tag} was acknowledged and is not recorded.`);
     }
     for (const message of recorded) {
-      if (message.content !== content)
+      if (!isDeepStrictEqual(message.content, content))
         fail("once", `${tag} is recorded as ${JSON.stringify(message.content)}.`);
       if (turnId !== undefined && message.turnId !== turnId)
         fail("once", `${tag} is in ${message.turnId}, not in ${turnId}.`);
@@ -101,10 +72,6 @@ function checkMessages(scope: Scope): void {
   for (const { input } of outcome.turns) {
     if (!known.has(tagIn(input))) fail("once", `Nobody sent ${JSON.stringify(input)}.`);
   }
-}
-
-function firedIn({ history, conversation }: Scope, which: (fault: Fault) => boolean): number {
-  return history.fired.filter((fault) => fault.conversation === conversation && which(fault)).length;
 }
 
 function checkOrder(scope: Scope): void {
@@ -138,18 +105,49 @@ function checkEnds(scope: Scope): void {
       `Memory ${JSON.stringify(plain(outcome.memory))}, database ${JSON.stringify(plain(outcome.stored))}.`,
     );
   }
-  const faults = firedIn(scope, (fault) => /^(?:model|sql)\./.test(fault.port));
   for (const turn of outcome.turns) {
     if (turn.latencyMs !== null && turn.latencyMs < 0) fail("ends", `${turn.id} took ${turn.latencyMs} ms.`);
     if (turn.status !== "failed") continue;
     const tag = tagIn(turn.input);
-    const failures = history.modelCalls.filter((call) => call.tag === tag && call.failure !== undefined);
-    const refused = failures.some(({ failure }) => failure === "bad request");
-    const { code = "" } = turn.error ?? {};
-    const explained =
-      (code === "MODEL_FAILED" && (refused || failures.length + faults >= 3)) ||
-      (code === "RECOVERY_EXHAUSTED" && outcome.lives > 10);
-    if (!explained) fail("failure", `${tag} failed: ${code} ${turn.error?.message}`);
+    const calls = history.modelCalls.filter((call) => call.tag === tag);
+    const { code = "", message = "" } = turn.error ?? {};
+    if (!isExplained(code, calls, scope)) fail("failure", `${tag} failed: ${code} ${message}`);
+  }
+}
+
+function isExplained(code: string, calls: readonly ModelCallRecord[], scope: Scope): boolean {
+  const { history, outcome, conversation } = scope;
+  const models = 1 + (history.plan.conversations[conversation]?.fallbacks ?? 0);
+  switch (code) {
+    case "MODEL_FAILED":
+      return (
+        calls.some(({ failure }) => failure === "bad request") ||
+        attemptsUsed(calls) + localFailures(scope) >= 3 * models
+      );
+    case "OUTPUT_INVALID": {
+      const unfit = calls.filter(({ failure, unfit }) => failure === undefined && unfit !== undefined);
+      return (
+        unfit.length >= OUTPUT_TRIES || unfit.some(({ unfit }) => unfit === "cut off" || unfit === "refused")
+      );
+    }
+    case "RECOVERY_EXHAUSTED":
+      return outcome.lives > 10;
+    default:
+      return false;
+  }
+}
+
+function checkData({ history, outcome, fail }: Scope): void {
+  for (const { id, input, status, output } of outcome.turns) {
+    const asked = history.modelCalls.filter(({ tag }) => tag === tagIn(input));
+    const wanted = asked.some(({ wantsData }) => wantsData);
+    if (asked.some(({ wantsData }) => wantsData !== wanted))
+      fail("data", `${id} does not always ask for data.`);
+    const given = asked.filter(({ unfit, failure }) => unfit === undefined && failure === undefined);
+    if (wanted && status === "completed" && !given.some(({ text }) => text === JSON.stringify(output)))
+      fail("data", `${id} gives ${JSON.stringify(output)}.`);
+    if ((!wanted || status !== "completed") && output !== undefined)
+      fail("data", `${id} has data that nobody wants.`);
   }
 }
 
@@ -183,67 +181,6 @@ function checkJournal({ outcome, fail }: Scope): void {
     if (count("tool.requested") !== count("tool.completed") + count("tool.failed")) {
       fail("journal", `Tool calls of ${turn.id} do not pair.`);
     }
-  }
-}
-
-function checkTools(scope: Scope): void {
-  const { history, outcome, conversation, fail } = scope;
-  const runs = history.toolRuns.filter((run) => run.conversation === conversation);
-  for (const [call, own] of Map.groupBy(runs, (run) => run.call)) {
-    const operations = new Set(own.map(({ operationId }) => operationId));
-    if (operations.size > 1) fail("tool runs", `${call} ran as ${[...operations].join(" and ")}.`);
-    const effect = EFFECTS[own[0]?.tool ?? "look_up"];
-    // The results of a reply that was not committed are lost with it, and only pure tools run before that.
-    const uncommitted = effect === "pure" ? firedIn(scope, ({ kind }) => kind === "error") : 0;
-    const most = effect === "once" ? 1 : Math.max(1, outcome.lives) + uncommitted;
-    if (own.length > most)
-      fail("tool runs", `${call} (${effect}) ran ${own.length} times in ${outcome.lives} lives.`);
-  }
-  for (const turn of outcome.turns) checkResults(turn, scope);
-}
-
-function checkResults(turn: TurnView, { history, outcome, fail }: Scope): void {
-  for (const { toolCall, toolResult } of turn.moves) {
-    if (toolCall === undefined) continue;
-    const { operationId, name } = toolCall;
-    const reports = history.reported.get(operationId) ?? [];
-    if (toolResult === undefined) {
-      if (turn.status === "completed") fail("results", `${operationId} has no result.`);
-      continue;
-    }
-    if (toolResult.success) {
-      const runs = history.toolRuns.filter((run) => run.operationId === operationId);
-      if (!runs.some(({ answer }) => isDeepStrictEqual(answer, toolResult.result))) {
-        fail("results", `${operationId} is said to have answered ${JSON.stringify(toolResult.result)}.`);
-      }
-      const key = name === "note" ? String(callOf(toolCall.input)) : undefined;
-      if (key !== undefined && !isDeepStrictEqual(outcome.toolState[key], { call: key })) {
-        fail("tool state", `${key} was noted and is ${JSON.stringify(outcome.toolState[key])}.`);
-      }
-      continue;
-    }
-    const { code, message } = toolResult.error ?? { code: "", message: "" };
-    const reported = reports.some(({ error }) => error?.code === code && error.message === message);
-    const refused = reports.length === 0 && (code === "NOT_FOUND" || code === "INVALID_INPUT");
-    const lost = /^Outcome unknown|was lost\.$/.test(message) && history.fired.length > 0;
-    if (!reported && !refused && !lost)
-      fail("results", `${operationId} is said to have failed: ${code} ${message}`);
-  }
-}
-
-function callOf(input: unknown): unknown {
-  return typeof input === "object" && input !== null && "call" in input ? input.call : undefined;
-}
-
-function checkModelCalls(scope: Scope): void {
-  const { history, outcome, conversation, fail } = scope;
-  const calls = history.modelCalls.filter((call) => call.conversation === conversation);
-  const faults = firedIn(scope, ({ port }) => port.startsWith("model."));
-  for (const [round, own] of Map.groupBy(calls, ({ tag, round }) => `${tag}.${round}`)) {
-    const failures = own.filter(({ failure }) => failure !== undefined).length;
-    const most = Math.max(1, outcome.lives) + failures + faults;
-    if (own.length > most)
-      fail("model calls", `${round} was asked for ${own.length} times; explained are ${most}.`);
   }
 }
 

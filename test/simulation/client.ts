@@ -1,11 +1,15 @@
 /** What every simulated program of a user does: it begins, says what is planned, and leaves. */
+import type { StartTurn } from "../../src/agents/conversation/api.ts";
+import type { MediaPart } from "../../src/client/protocol.ts";
 import type { ConversationState as ClientState } from "../../src/client/state.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { type Actor, TENANT } from "./actor.ts";
+import { ClientToolRunner, toolsOf } from "./client-tool.ts";
 import type { WorldClock } from "./clocks.ts";
 import type { FaultPlane } from "./faults.ts";
-import type { History, SentMessage } from "./history.ts";
-import { tagOf, words } from "./model-script.ts";
+import type { History, SentMessage, Submission } from "./history.ts";
+import type { Images } from "./images.ts";
+import { OUTPUT, tagOf, words } from "./model-script.ts";
 import type { ClientPlan, MessagePlan } from "./plan.ts";
 
 export interface ClientSurroundings {
@@ -16,6 +20,7 @@ export interface ClientSurroundings {
   clock: WorldClock;
   plane: FaultPlane;
   history: History;
+  images: Images;
   note(conversation: number, text: string): void;
 }
 
@@ -26,8 +31,14 @@ export const PATIENCE_MS = 10_000;
 
 export abstract class Client {
   protected gone = false;
+  protected readonly tools: ClientToolRunner;
 
   constructor(protected readonly world: ClientSurroundings) {
+    this.tools = new ClientToolRunner(
+      world,
+      () => this.gone,
+      (submission) => this.submit(submission),
+    );
     const { clock, plan } = world;
     clock.timer(plan.joins, () => void this.begin());
     if (plan.leaves !== undefined) clock.timer(plan.joins + plan.leaves, () => this.leave());
@@ -51,26 +62,35 @@ export abstract class Client {
     for (const [index, message] of this.world.plan.messages.entries()) {
       await this.world.clock.sleep(message.pause);
       if (this.gone) return;
-      await this.say(this.compose(message, index), message);
+      await this.say(await this.compose(message, index), message);
     }
   }
 
-  private compose({ length }: MessagePlan, index: number): SentMessage {
+  private async compose({ length, images = 0 }: MessagePlan, index: number): Promise<SentMessage> {
     const { conversation, client, plan, clock, history } = this.world;
     const tag = tagOf(conversation, client, index);
-    const content = `${tag} ${words(length, index)}`;
-    const sent = {
+    const text = `${tag} ${words(length, index)}`;
+    const named: MediaPart[] = [];
+    for (let image = 0; image < images; image++) {
+      named.push(await this.world.images.upload(conversation, `${tag} ${image}`));
+    }
+    const sent: SentMessage = {
       conversation,
       client,
       user: plan.user,
       tag,
-      content,
+      content: images === 0 ? text : [{ type: "text", text }, ...named],
       sentAt: clock.elapsed,
       isAnswered: false,
     };
     history.sent.push(sent);
     this.note(`sends ${tag}`);
     return sent;
+  }
+
+  /** What it asks for beside its content. */
+  protected wishes(plan: MessagePlan): Pick<StartTurn, "tools" | "output"> {
+    return { ...toolsOf(plan), ...(plan.output === undefined ? {} : { output: OUTPUT }) };
   }
 
   protected acknowledged(sent: SentMessage, turnId?: string): void {
@@ -86,6 +106,8 @@ export abstract class Client {
   }
 
   protected abstract arrive(): void;
+  /** Gives the result of a tool that it runs. */
+  protected abstract submit(submission: Submission): void;
   /** Ends when the client goes on to its next message. */
   protected abstract say(sent: SentMessage, plan: MessagePlan): Promise<void>;
 }

@@ -13,6 +13,7 @@ import {
   type Port,
   type ReplyPlan,
   TOOL_NAMES,
+  UNFIT_ANSWERS,
 } from "./plan.ts";
 import { Random } from "./random.ts";
 
@@ -41,6 +42,8 @@ function faultCount(shape: Random): number {
 function conversationPlan(random: Random): ConversationPlan {
   return {
     maxMoves: random.chance(0.2) ? random.int(1, 2) : 8,
+    ...(random.chance(0.35) ? { fallbacks: random.int(1, 2) } : {}),
+    ...(random.chance(0.2) ? { history: random.int(1, 3) } : {}),
     clients: random.list(random.small(1, 3), (index) => clientPlan(random.fork(`client ${index}`))),
   };
 }
@@ -69,13 +72,17 @@ function messagePlan(random: Random): MessagePlan {
     waitsFor: random.pick(["nothing", "acknowledgement", "answer"] as const),
     pause: random.small(0, 3_000),
     length: random.small(1, 12),
+    ...(random.chance(0.2) ? { images: random.int(1, 2) } : {}),
+    ...(random.chance(0.2)
+      ? { output: random.list(random.small(0, 3), () => random.pick(UNFIT_ANSWERS)) }
+      : {}),
     replies: random.list(random.small(0, 3), (index) => replyPlan(random.fork(`reply ${index}`))),
   };
 }
 
 function replyPlan(random: Random): ReplyPlan {
   return {
-    failures: random.list(random.chance(0.25) ? random.small(1, 3) : 0, () => random.pick(MODEL_FAILURES)),
+    failures: random.list(failureCount(random), () => random.pick(MODEL_FAILURES)),
     length: random.chance(0.1) ? 0 : random.small(1, 30),
     pace: random.chance(0.1) ? random.int(100, 2_000) : random.int(0, 30),
     calls: random.list(random.chance(0.75) ? random.small(1, 4) : 0, (index) =>
@@ -84,13 +91,32 @@ function replyPlan(random: Random): ReplyPlan {
   };
 }
 
+/** Some replies fail so often that a whole chain of models can be used up. */
+function failureCount(random: Random): number {
+  if (random.chance(0.06)) return random.int(3, 9);
+  return random.chance(0.25) ? random.small(1, 3) : 0;
+}
+
 function callPlan(random: Random): CallPlan {
+  if (random.chance(0.12)) return clientCallPlan(random);
   return {
     tool: random.chance(0.05) ? "unknown" : random.pick(TOOL_NAMES),
     arguments: random.chance(0.9) ? "valid" : random.pick(["wrong", "broken"] as const),
     ms: random.chance(0.3) ? random.int(100, 8_000) : random.int(0, 70),
     outcome: random.chance(0.8) ? "answer" : random.pick(["error", "throw", "never"] as const),
     progress: random.chance(0.25) ? random.int(1, 3) : 0,
+  };
+}
+
+function clientCallPlan(random: Random): CallPlan {
+  return {
+    tool: "ask",
+    arguments: random.chance(0.95) ? "valid" : "broken",
+    ms: random.chance(0.15) ? random.int(20_000, 90_000) : random.int(0, 5_000),
+    outcome: random.chance(0.7) ? "answer" : random.pick(["error", "never"] as const),
+    progress: 0,
+    ...(random.chance(0.3) ? { again: random.pick(["same", "different"] as const) } : {}),
+    ...(random.chance(0.15) ? { rivals: true } : {}),
   };
 }
 
@@ -105,6 +131,9 @@ const REACH: Readonly<Partial<Record<Port, number>>> = {
   "model.piece": 40,
   "tool.request": 2,
   "tool.line": 4,
+  "object.head": 2,
+  "object.get": 4,
+  "directory.put": 2,
   "http.request": 3,
   "http.answer": 3,
   "socket.open": 3,

@@ -1,11 +1,12 @@
 /** What a simulation leaves behind for the checker and for people. */
 import type { JournalEntryView, TurnView } from "../../src/agents/conversation/api.ts";
-import type { ConversationState } from "../../src/agents/conversation/state.ts";
+import type { ConversationState, UsageTotals } from "../../src/agents/conversation/state.ts";
 import type { ToolResult } from "../../src/agents/executor/types.ts";
-import type { Frame, MessageView } from "../../src/client/protocol.ts";
+import type { ToolOutcome } from "../../src/client/client-tools.ts";
+import type { Content, Frame, MessageView } from "../../src/client/protocol.ts";
 import type { ConversationState as ClientState } from "../../src/client/state.ts";
 import type { Json } from "../../src/shared/json.ts";
-import type { Fault, ModelFailure, Plan, ToolName } from "./plan.ts";
+import type { Fault, ModelFailure, Plan, ToolName, UnfitAnswer } from "./plan.ts";
 
 /** A user's message, from its first sending on. */
 export interface SentMessage {
@@ -14,7 +15,7 @@ export interface SentMessage {
   user: string;
   /** What its content begins with. */
   tag: string;
-  content: string;
+  content: Content;
   sentAt: number;
   /** Absent while nobody told its sender that it was recorded. */
   acknowledgedAt?: number;
@@ -33,6 +34,35 @@ export interface ModelCallRecord {
   failure?: ModelFailure;
   /** What the model says if nothing interrupts it. */
   text: string;
+  /** As the answer named the request. */
+  requestId: string;
+  /** Which model of the chain was asked. */
+  profile: number;
+  /** The tokens of input it says it read: a power of two, another for each request of a message, or none. */
+  tokens: number;
+  /** The count of tokens reached the caller. */
+  isCounted: boolean;
+  /** The request had the conversation's seeded history before everything else, once. */
+  isSeeded: boolean;
+  /** Images of the message that it carried, and those that it said were gone. */
+  images: number;
+  missing: number;
+  /** It was asked for data. */
+  wantsData: boolean;
+  /** In place of data. */
+  unfit?: UnfitAnswer;
+}
+
+/** A result that a client gave of a tool of its own. */
+export interface Submission {
+  conversation: number;
+  client: number;
+  operationId: string;
+  outcome: ToolOutcome;
+  /** Milliseconds since the epoch. */
+  at: number;
+  /** By an answer to it: it was taken, or refused with this code. Absent if there was no answer. */
+  answer?: "taken" | (string & {});
 }
 
 export interface ToolRun {
@@ -76,6 +106,8 @@ export interface Outcome {
   messages: MessageView[];
   journal: JournalEntryView[];
   toolState: Record<string, Json>;
+  /** What the directory was told last. */
+  published: UsageTotals | undefined;
   clients: ClientOutcome[];
   /** A client that replays everything from the beginning. */
   replayed: ClientState;
@@ -91,6 +123,7 @@ export interface History {
   sent: SentMessage[];
   modelCalls: ModelCallRecord[];
   toolRuns: ToolRun[];
+  submissions: Submission[];
   /** Results as the executor reported them, by operation. */
   reported: Map<string, ToolResult[]>;
   connections: ConnectionRecord[];

@@ -1,18 +1,24 @@
 /** A program that asks again, under the same key, until it is answered. */
+import type { StartTurn } from "../../src/agents/conversation/api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { ActorLost } from "./actor.ts";
 import { Client, PATIENCE_MS, RETRY_MS } from "./client.ts";
-import type { SentMessage } from "./history.ts";
+import type { SentMessage, Submission } from "./history.ts";
 import type { Life } from "./life.ts";
 import type { MessagePlan, Port } from "./plan.ts";
 
 const POLL_MS = 1_000;
+/** It looks less often whether it is to run a tool. */
+const TOOLS_POLL_MS = 5_000;
 
 export class HttpClient extends Client {
   protected override arrive(): void {}
 
-  protected override async say(sent: SentMessage, { waitsFor }: MessagePlan): Promise<void> {
-    const answered = this.#send(sent);
+  protected override async say(sent: SentMessage, plan: MessagePlan): Promise<void> {
+    const { waitsFor } = plan;
+    const wishes = this.wishes(plan);
+    const answered = this.#send(sent, wishes);
+    if (wishes.tools !== undefined) void answered.then((turnId) => this.#runTools(turnId));
     if (waitsFor === "nothing") return;
     const turnId = await answered;
     while (waitsFor === "answer" && !this.gone) {
@@ -22,15 +28,40 @@ export class HttpClient extends Client {
     }
   }
 
+  /** Runs its tools until the turn is over. */
+  async #runTools(turnId: string): Promise<void> {
+    while (!this.gone) {
+      const turn = await this.#request((life) => life.queries.turn(life.runtime.state, turnId));
+      if (turn !== undefined && turn.status !== "active") return;
+      for (const { toolCall, toolResult } of turn?.moves ?? []) {
+        if (toolCall?.client !== true || toolResult !== undefined) continue;
+        this.tools.run({ id: toolCall.operationId, input: toolCall.input });
+      }
+      await this.world.clock.sleep(TOOLS_POLL_MS);
+    }
+  }
+
+  protected override async submit(submission: Submission): Promise<void> {
+    const { operationId, outcome } = submission;
+    while (!this.gone && submission.answer === undefined) {
+      const taken = await this.#request(
+        (life) => life.submit([{ operationId, ...outcome }]),
+        ({ code }) => (submission.answer = code),
+      );
+      if (taken !== undefined) submission.answer = "taken";
+      if (submission.answer === undefined) await this.world.clock.sleep(RETRY_MS);
+    }
+  }
+
   /** Resolves with the turn; never, if the client goes before. */
-  async #send(sent: SentMessage): Promise<string> {
+  async #send(sent: SentMessage, wishes: Pick<StartTurn, "tools" | "output">): Promise<string> {
     while (!this.gone) {
       const started = await this.#request((life) =>
         life.runtime.accept({
           type: "conversation.user.message",
           id: sent.tag,
           caller: { type: "user", userId: this.world.plan.user },
-          data: { content: sent.content },
+          data: { content: sent.content, ...wishes },
         }),
       );
       if (this.gone) break;
@@ -44,13 +75,16 @@ export class HttpClient extends Client {
     return new Promise<never>(() => undefined);
   }
 
-  /** `undefined` if there was no answer, or one that says to come again. */
-  async #request<Result>(use: (life: Life) => Result | Promise<Result>): Promise<Result | undefined> {
+  /** `undefined` if there was no answer, or one that says to come again; `onRefused` is told of one that says not to. */
+  async #request<Result>(
+    use: (life: Life) => Result | Promise<Result>,
+    onRefused = ({ code, message }: DramatisError) => {
+      this.world.history.incidents.push(`A request was refused for good: ${code} ${message}`);
+    },
+  ): Promise<Result | undefined> {
     const { clock } = this.world;
     const answer = this.#exchange(use).catch((error: unknown) => {
-      if (error instanceof DramatisError && !error.retriable) {
-        this.world.history.incidents.push(`A request was refused for good: ${error.code} ${error.message}`);
-      }
+      if (error instanceof DramatisError && !error.retriable) onRefused(error);
       return undefined;
     });
     return Promise.race([answer, clock.sleep(PATIENCE_MS).then(() => undefined)]);

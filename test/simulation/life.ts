@@ -7,20 +7,28 @@ import {
   type ConnectionHost,
   type ConnectionMemory,
 } from "../../src/agents/conversation/connections.ts";
+import { effectsOf } from "../../src/agents/conversation/dispatch/effects.ts";
+import { endsTurn } from "../../src/agents/conversation/frames.ts";
+import type { ConversationMedia } from "../../src/agents/conversation/media.ts";
 import { openingSlices } from "../../src/agents/conversation/opening.ts";
 import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
 import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import type { ConversationRecord } from "../../src/agents/conversation/state.ts";
 import { Subscribers } from "../../src/agents/conversation/subscribers.ts";
+import { UsagePublication } from "../../src/agents/conversation/usage-publication.ts";
 import type { TaskExecutor } from "../../src/agents/executor/types.ts";
+import type { Directory } from "../../src/directory/directory.ts";
+import type { SessionEvent } from "../../src/memory/types.ts";
 import type { Ids } from "../../src/ports/ids.ts";
 import type { KeyValue } from "../../src/ports/key-value.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
+import { CLIENT_TOOL_TIMEOUT_MS } from "./client-tool.ts";
 import { MortalClock, type WorldClock } from "./clocks.ts";
 import { Crash, type FaultPlane, InjectedError } from "./faults.ts";
 import type { Caller } from "./model.ts";
 import type { Port } from "./plan.ts";
+import type { PutUsage } from "./usage-directory.ts";
 
 /** Ports that a variant of the world may put its own around: how planted defects come in. */
 export interface Variant {
@@ -30,7 +38,13 @@ export interface Variant {
   /** Gets what would arm the wake-up. */
   window?(open: (milliseconds: number) => void): (milliseconds: number) => void;
   publish?(publish: Publish): Publish;
+  /** Gets what reaches the provider. */
+  fetch?(fetch: Fetch): Fetch;
+  directory?(put: PutUsage): PutUsage;
+  submit?(submit: Submit): Submit;
 }
+type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+type Submit = ConversationRuntime["submit"];
 type Publish = ConstructorParameters<typeof ConversationRuntime>[0]["publish"];
 
 export interface ActorSurroundings {
@@ -39,7 +53,11 @@ export interface ActorSurroundings {
   clock: WorldClock;
   plane: FaultPlane;
   ids: Ids;
-  fetch(caller: Caller): (url: string, init: RequestInit) => Promise<Response>;
+  fetch(caller: Caller): Fetch;
+  media(caller: Caller): ConversationMedia;
+  directory(caller: Caller): PutUsage;
+  /** Said elsewhere before. */
+  history: readonly SessionEvent[];
   executor(caller: Caller): TaskExecutor;
   note(conversation: number, text: string): void;
   variant: Variant;
@@ -53,6 +71,7 @@ export interface LifeHost {
   connections(): Iterable<Connection<ConnectionMemory>>;
   /** Sets the wake-up, in the transaction that is open. */
   arm(milliseconds: number): void;
+  disarm(): void;
   onDeath(): void;
 }
 
@@ -63,6 +82,8 @@ export class Life implements Caller {
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
   readonly host: ConnectionHost;
+  readonly submit: Submit;
+  readonly #usage: UsagePublication;
   /** Nobody's authority ends here. */
   readonly subscribers = new Subscribers(() => undefined);
   /** Streams that are being read: they keep it in memory. */
@@ -79,6 +100,9 @@ export class Life implements Caller {
     this.death = new Promise<never>((_, reject) => (this.#reject = reject));
     this.death.catch(() => undefined);
     this.runtime = new ConversationRuntime(this.#ports());
+    this.#usage = this.#publication();
+    const submit: Submit = (results) => this.runtime.submit(results);
+    this.submit = actor.surroundings.variant.submit?.(submit) ?? submit;
     this.queries = new ConversationQueries(this.runtime.store);
     this.host = this.#connectionHost();
   }
@@ -94,6 +118,17 @@ export class Life implements Caller {
     this.#reject(new Crash());
   }
 
+  /** Whether something of it runs that only this life knows of. */
+  get isAtWork(): boolean {
+    return effectsOf(this.runtime.state).length > 0 || this.clock.pending > 0 || this.readers > 0;
+  }
+
+  /** What the wake-up does; answers in how many milliseconds it must come again. */
+  wakeUp(): number | null {
+    this.runtime.reconcile();
+    return this.runtime.dueIn ?? this.#usage.wake();
+  }
+
   /** Goes without taking its sockets along. */
   leave(): void {
     this.#alive = false;
@@ -101,10 +136,15 @@ export class Life implements Caller {
   }
 
   #ports(): ConstructorParameters<typeof ConversationRuntime>[0] {
-    const { variant, ids, fetch, executor } = this.actor.surroundings;
+    const { variant, ids, fetch, media, executor } = this.actor.surroundings;
     const { subscribers } = this;
     subscribers.add((frames) => broadcast(this.actor.connections(), frames, this.clock.now()));
-    const publish: Publish = (frames) => this.cross("publish", () => subscribers.publish(frames));
+    const publish: Publish = (frames) =>
+      this.cross("publish", () => {
+        if (frames.some(endsTurn)) this.#usage.changed();
+        subscribers.publish(frames);
+      });
+    const reach = fetch(this);
     const database = this.#database();
     const keyValue = this.#keyValue();
     const open = (milliseconds: number) => this.cross("window.open", () => this.actor.arm(milliseconds));
@@ -115,13 +155,34 @@ export class Life implements Caller {
       keyValue: variant.keyValue?.(keyValue) ?? keyValue,
       clock: this.clock,
       ids,
-      gateway: createModelGateway({ secret: () => undefined, clock: this.clock, fetch: fetch(this) }),
+      gateway: createModelGateway({
+        secret: () => undefined,
+        clock: this.clock,
+        fetch: variant.fetch?.(reach) ?? reach,
+      }),
       adapters: adapterFor,
       executor: variant.executor?.(tools) ?? tools,
       gate: allowAll,
+      media: media(this),
+      clientToolTimeoutMs: CLIENT_TOOL_TIMEOUT_MS,
       window: { open: async (milliseconds) => arm(milliseconds) },
       publish: variant.publish?.(publish) ?? publish,
     };
+  }
+
+  #publication(): UsagePublication {
+    const { variant, directory } = this.actor.surroundings;
+    const put = directory(this);
+    const putUsage = variant.directory?.(put) ?? put;
+    return new UsagePublication({
+      state: () => this.runtime.state,
+      // SAFETY: it is all that a publication uses.
+      directory: () => ({ putUsage }) as Directory,
+      now: () => this.clock.now(),
+      disarm: () => {
+        if (this.alive) this.actor.disarm();
+      },
+    });
   }
 
   /** Crosses a port of this life. */
@@ -187,7 +248,7 @@ export class Life implements Caller {
           data,
         }),
       submitResult: async (_principal, { v: _v, type: _type, ...result }) => {
-        await runtime.submit([result]);
+        await this.submit([result]);
       },
     };
   }

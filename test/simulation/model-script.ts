@@ -1,5 +1,6 @@
 /** What the simulated model says, as answers of a provider that speaks Chat Completions. */
-import type { CallPlan, ModelFailure } from "./plan.ts";
+import type { OutputSpec } from "../../src/adapters/types.ts";
+import type { CallPlan, ModelFailure, UnfitAnswer } from "./plan.ts";
 
 const WORDS = ["one", "tide", "über", "🙂", "slow", "e\u0301t", "kettle", "日本", "of", "👩‍👩‍👧"] as const;
 
@@ -8,6 +9,8 @@ export interface Answer {
   headers: Record<string, string>;
   /** Payloads of server-sent events, or one body. */
   pieces: string[];
+  /** Which of the pieces says what was used. */
+  usageAt?: number;
   pace: number;
   end: "complete" | "stalled" | "refused";
 }
@@ -26,6 +29,41 @@ const JSON_BODY = { "content-type": "application/json" };
 const event = (value: unknown) => `data: ${typeof value === "string" ? value : JSON.stringify(value)}\n\n`;
 const chunk = (delta: object, finish: string | null = null) =>
   event({ id: "c", choices: [{ index: 0, delta, finish_reason: finish }] });
+const usage = (tokens: number) =>
+  event({ id: "c", choices: [], usage: { prompt_tokens: tokens, completion_tokens: 1 } });
+
+/** An answer that must be data is given at most so often. */
+export const OUTPUT_TRIES = 3;
+
+/** What an answer must be that is asked for as data. */
+export const OUTPUT: OutputSpec = {
+  name: "said",
+  schema: {
+    type: "object",
+    properties: { said: { type: "string" } },
+    required: ["said"],
+    additionalProperties: false,
+  },
+};
+
+/** An answer in place of `text` where data is wanted. */
+export function dataOf(text: string, unfit: UnfitAnswer | undefined): string {
+  switch (unfit) {
+    case undefined:
+      return JSON.stringify({ said: text });
+    case "prose":
+      return `${text} indeed`;
+    case "wrong":
+      return JSON.stringify({ heard: text });
+    case "empty":
+      return "";
+    case "cut off":
+    case "refused":
+      return `{"said": "${text}`;
+    default:
+      return unfit satisfies never;
+  }
+}
 
 interface Script {
   text: string;
@@ -33,46 +71,52 @@ interface Script {
   /** Of the round. */
   key: string;
   pace: number;
+  requestId: string;
+  /** As in `ModelCallRecord`. */
+  tokens: number;
+  finish?: "length" | "content_filter";
 }
 
 export function answerOf(script: Script, failure: ModelFailure | undefined): Answer {
-  const { pace } = script;
+  const { pace, tokens } = script;
+  const named = { "x-request-id": script.requestId };
   const refusal = (status: number, headers: object = {}): Answer => ({
     status,
-    headers: { ...JSON_BODY, ...headers },
+    headers: { ...JSON_BODY, ...named, ...headers },
     pieces: [JSON.stringify({ error: { message: `Planned: ${status}.` } })],
     pace: 0,
     end: "complete",
   });
-  const stream = (pieces: string[], end: Answer["end"] = "complete"): Answer => ({
+  const stream = (before: string[], after: string[] = [], end: Answer["end"] = "complete"): Answer => ({
     status: 200,
-    headers: SSE,
-    pieces,
+    headers: { ...SSE, ...named },
+    pieces: tokens === 0 ? [...before, ...after] : [...before, usage(tokens), ...after],
+    ...(tokens === 0 ? {} : { usageAt: before.length }),
     pace,
     end,
   });
   const pieces = textPieces(script.text);
   const half = pieces.slice(0, Math.ceil(pieces.length / 2));
+  const finish = script.finish ?? (script.calls.length === 0 ? "stop" : "tool_calls");
   switch (failure) {
     case undefined:
-      return stream([
-        ...pieces,
-        ...callPieces(script),
-        chunk({}, script.calls.length === 0 ? "stop" : "tool_calls"),
-        event("[DONE]"),
-      ]);
+      return stream([...pieces, ...callPieces(script), chunk({}, finish)], [event("[DONE]")]);
     case "rate limit":
       return refusal(429, { "retry-after": "2" });
     case "server error":
       return refusal(503);
     case "bad request":
       return refusal(400);
+    case "wrong key":
+      return refusal(401);
+    case "unknown model":
+      return refusal(404);
     case "refused connection":
       return { ...refusal(0), end: "refused" };
     case "error in the stream":
-      return stream([...half, event({ error: { message: "Overloaded.", code: 529 } })]);
+      return stream(half, [event({ error: { message: "Overloaded.", code: 529 } })]);
     case "stalled stream":
-      return stream(half, "stalled");
+      return stream(half, [], "stalled");
     case "truncated stream":
       return stream(half);
     default:

@@ -2,9 +2,12 @@
 import type { WorldClock } from "./clocks.ts";
 import type { FaultPlane } from "./faults.ts";
 import { InjectedError } from "./faults.ts";
-import type { History } from "./history.ts";
-import { type Answer, answerOf, tagOf, words } from "./model-script.ts";
+import type { History, ModelCallRecord } from "./history.ts";
+import { type RequestBody, readRequest } from "./model-request.ts";
+import { type Answer, answerOf, dataOf, tagOf, words } from "./model-script.ts";
+import { MODELS } from "./models.ts";
 import type { Fault, MessagePlan, Plan, ReplyPlan } from "./plan.ts";
+import { saidBefore } from "./said-before.ts";
 
 /** A life of an actor, as far as a network needs to know it. */
 export interface Caller {
@@ -13,21 +16,19 @@ export interface Caller {
   die(): void;
 }
 
-interface RequestBody {
-  messages: { role: string; content: string | null }[];
-  tools?: unknown[];
-  tool_choice?: string;
-}
-
 const LATENCY_MS = 20;
 const FINAL_REPLY: ReplyPlan = { failures: [], length: 6, pace: 5, calls: [] };
+/** Requests of one message that say what they used: their counts are powers of two. */
+const MAX_COUNTED = 40;
+
+type Feed = Answer & { record: ModelCallRecord };
 
 export class Model {
   readonly #asked = new Map<string, number>();
   readonly #messages = new Map<string, MessagePlan>();
 
   constructor(
-    plan: Plan,
+    private readonly plan: Plan,
     private readonly clock: WorldClock,
     private readonly plane: FaultPlane,
     private readonly history: History,
@@ -79,34 +80,62 @@ export class Model {
     };
   }
 
-  #answer(conversation: number, { messages, tool_choice, tools }: RequestBody): Answer {
-    const start = messages.findLastIndex(({ role }) => role === "user");
-    const tag = (messages[start]?.content ?? "").split(" ")[0] ?? "";
-    const round = messages.slice(start).filter(({ role }) => role === "assistant").length;
+  #answer(conversation: number, body: RequestBody): Feed {
+    const { tool_choice, tools, response_format, model } = body;
+    const { tag, round, withdrawn, images, missing, before } = readRequest(body);
     const key = `${tag}.${round}`;
     const call = (this.#asked.get(key) ?? 0) + 1;
     this.#asked.set(key, call);
-    const reply = this.#messages.get(tag)?.replies[round] ?? FINAL_REPLY;
+    const message = this.#messages.get(tag);
+    const reply = message?.replies[round] ?? FINAL_REPLY;
     const failure = reply.failures[call - 1];
-    const text = reply.length === 0 ? "" : `[${key}/${call}] ${words(reply.length, call + round)}`;
     const mayCall = tools !== undefined && tool_choice !== "none";
     const calls = mayCall ? reply.calls : [];
-    this.history.modelCalls.push({
+    const plain = reply.length === 0 ? "" : `[${key}/${call}] ${words(reply.length, call + round)}`;
+    const wantsData = response_format !== undefined;
+    const unfit = wantsData && calls.length === 0 ? message?.output?.[withdrawn] : undefined;
+    const text = wantsData && calls.length === 0 ? dataOf(plain, unfit) : plain;
+    const asked = this.history.modelCalls.filter((other) => other.tag === tag).length;
+    const exchanges = this.plan.conversations[conversation]?.history ?? 0;
+    const said = saidBefore(exchanges).map(({ content }) => content);
+    const record: ModelCallRecord = {
       conversation,
       tag,
       round,
       call,
       text,
       ...(failure === undefined ? {} : { failure }),
-    });
+      requestId: `${key}/${call}`,
+      profile: MODELS.indexOf(model),
+      tokens: asked < MAX_COUNTED ? 2 ** asked : 0,
+      isCounted: false,
+      isSeeded:
+        said.every((one, index) => before[index] === one) &&
+        !before.slice(said.length).some((one) => said.includes(one)),
+      images: images.length,
+      missing,
+      wantsData,
+      ...(unfit === undefined ? {} : { unfit }),
+    };
+    this.history.modelCalls.push(record);
     this.note(
       conversation,
-      `model asked for ${key}, call ${call}${failure === undefined ? "" : `: ${failure}`}`,
+      `${model} asked for ${key}, call ${call}${failure === undefined ? "" : `: ${failure}`}${unfit === undefined ? "" : `, ${unfit}`}`,
     );
-    return answerOf({ text, calls, key, pace: reply.pace }, failure);
+    const { requestId, tokens } = record;
+    const cut =
+      unfit === "cut off"
+        ? ({ finish: "length" } as const)
+        : unfit === "refused"
+          ? ({ finish: "content_filter" } as const)
+          : {};
+    return {
+      ...answerOf({ text, calls, key, pace: reply.pace, requestId, tokens, ...cut }, failure),
+      record,
+    };
   }
 
-  #stream(caller: Caller, answer: Answer, signal: AbortSignal | null): ReadableStream<Uint8Array> {
+  #stream(caller: Caller, answer: Feed, signal: AbortSignal | null): ReadableStream<Uint8Array> {
     let isOver = false;
     signal?.addEventListener("abort", () => (isOver = true), { once: true });
     return new ReadableStream({
@@ -121,12 +150,12 @@ export class Model {
 
   async #feed(
     caller: Caller,
-    { pieces, pace, end }: Answer,
+    { pieces, pace, end, usageAt, record }: Feed,
     controller: ReadableStreamDefaultController<Uint8Array>,
     isOver: () => boolean,
   ): Promise<void> {
     const encoder = new TextEncoder();
-    for (const piece of pieces) {
+    for (const [index, piece] of pieces.entries()) {
       if (pace > 0) await this.clock.sleep(pace);
       if (isOver()) return;
       let dies: Extract<Fault, { kind: "crash" }> | undefined;
@@ -138,7 +167,10 @@ export class Model {
         if (fault.kind === "delay") await this.clock.sleep(fault.ms);
       }
       if (isOver()) return;
-      if (dies?.when !== "before") controller.enqueue(encoder.encode(piece));
+      if (dies?.when !== "before") {
+        controller.enqueue(encoder.encode(piece));
+        if (index === usageAt) record.isCounted = true;
+      }
       if (dies === undefined) continue;
       this.plane.fire(dies);
       caller.die();

@@ -14,6 +14,10 @@ export interface Plan {
 export interface ConversationPlan {
   /** Model replies per turn before the agent must answer. */
   maxMoves: number;
+  /** Models that stand in for the first, in order; none when absent. */
+  fallbacks?: number;
+  /** Exchanges that were said elsewhere before; none when absent. */
+  history?: number;
   clients: ClientPlan[];
 }
 
@@ -42,9 +46,16 @@ export interface MessagePlan {
   pause: number;
   /** Words. */
   length: number;
+  /** Images that it names; none when absent. */
+  images?: number;
+  /** Its answer must be data; the model answers like this first, and then with what fits. Absent = any text will do. */
+  output?: UnfitAnswer[];
   /** What the model answers, one reply a round; after the last it answers with text. */
   replies: ReplyPlan[];
 }
+
+export const UNFIT_ANSWERS = ["prose", "wrong", "empty", "cut off", "refused"] as const;
+export type UnfitAnswer = (typeof UNFIT_ANSWERS)[number];
 
 export interface ReplyPlan {
   /** What goes wrong with the first requests for this reply, one each. */
@@ -63,19 +74,26 @@ export const MODEL_FAILURES = [
   "server error",
   "refused connection",
   "bad request",
+  "wrong key",
+  "unknown model",
   "error in the stream",
   "stalled stream",
   "truncated stream",
 ] as const;
 
 export interface CallPlan {
-  tool: ToolName | "unknown";
+  /** `ask` is the client's own: a message whose replies call it brings it along. */
+  tool: ToolName | "ask" | "unknown";
   arguments: "valid" | "wrong" | "broken";
   /** How long the tool runs. */
   ms: number;
   outcome: "answer" | "error" | "throw" | "never";
   /** Progress reports while it runs. */
   progress: number;
+  /** What the client gives once more, of its own tool. */
+  again?: "same" | "different";
+  /** Everybody who sees the call of a client's tool answers it, and each differently. */
+  rivals?: boolean;
 }
 
 export const TOOL_NAMES = ["look_up", "save", "charge", "note"] as const;
@@ -96,6 +114,9 @@ export const PORTS = [
   "model.piece",
   "tool.request",
   "tool.line",
+  "object.head",
+  "object.get",
+  "directory.put",
   "http.request",
   "http.answer",
   "socket.open",
@@ -109,7 +130,8 @@ export type Port = (typeof PORTS)[number];
 
 /**
  * `crash`: the actor dies, before the operation or after it took effect. `error`: the port fails, and the actor lives.
- * `loss`: it is never heard of; on a connection nothing after it either. `delay`: it takes longer. `duplicate`: it
+ * `loss`: it is never heard of; on a connection nothing after it either; at `object.get`
+ * the object is gone for good. `delay`: it takes longer. `duplicate`: it
  * comes twice. `swap`: it changes places with the next. `jump`: the clock on the wall is set. `evict`: the idle actor
  * leaves memory, and its sockets stay.
  */
@@ -140,6 +162,9 @@ export const FAULTS_OF: Readonly<Record<Port, readonly FaultKind[]>> = {
   "model.piece": ["crash", "error", "loss", "delay", "jump"],
   "tool.request": ["crash", "error", "loss", "delay", "jump"],
   "tool.line": ["crash", "error", "loss", "delay", "duplicate", "swap"],
+  "object.head": ["crash", "error", "loss", "delay"],
+  "object.get": ["crash", "error", "loss", "delay"],
+  "directory.put": ["crash", "error", "loss", "delay"],
   "http.request": ["loss", "delay", "duplicate"],
   "http.answer": ["crash", "loss", "delay"],
   "socket.open": ["crash", "loss", "delay"],

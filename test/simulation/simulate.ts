@@ -1,10 +1,11 @@
 /** Runs plans and batches of seeds, and makes of a failing one what a person needs to see. */
 import { createHash } from "node:crypto";
-import { check, PROPERTIES, type Violation } from "./check.ts";
+import { check } from "./check.ts";
 import { generatePlan } from "./generate.ts";
 import type { History } from "./history.ts";
 import type { Variant } from "./life.ts";
 import { FAULTS_OF, faultName, type Plan, PORTS } from "./plan.ts";
+import { PROPERTIES, type Violation } from "./properties.ts";
 import { shrink } from "./shrink.ts";
 import { runPlan } from "./world.ts";
 

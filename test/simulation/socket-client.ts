@@ -1,11 +1,12 @@
 /** A program on our own client, with sockets that come and go. */
 import type { Frame } from "../../src/client/protocol.ts";
+import { pendingCalls } from "../../src/client/results.ts";
 import { isFinalClose } from "../../src/client/resume.ts";
 import { ConversationSession, type Transport } from "../../src/client/session.ts";
-import type { ConversationState as ClientState } from "../../src/client/state.ts";
+import type { ConversationState as ClientState, PendingResult } from "../../src/client/state.ts";
 import { ActorLost, type ServerSocket } from "./actor.ts";
 import { Client, type ClientSurroundings, PATIENCE_MS, RETRY_MS } from "./client.ts";
-import type { ConnectionRecord, SentMessage } from "./history.ts";
+import type { ConnectionRecord, SentMessage, Submission } from "./history.ts";
 import { Link } from "./link.ts";
 import type { MessagePlan } from "./plan.ts";
 
@@ -24,7 +25,7 @@ export class SocketClient extends Client {
   readonly #session = new ConversationSession({ clock: this.world.clock });
   #connection: Connection | null = null;
   #absent = false;
-  /** Tags of messages that were rejected and will be sent again. */
+  /** What names messages and results that were rejected and will be sent again. */
   readonly #retrying = new Set<string>();
   /** Sent, and not known to be recorded. */
   readonly #waiting: SentMessage[] = [];
@@ -58,9 +59,14 @@ export class SocketClient extends Client {
     this.#lost(this.#connection, true);
   }
 
-  protected override async say(sent: SentMessage, { waitsFor }: MessagePlan): Promise<void> {
+  protected override submit({ operationId, outcome }: Submission): void {
+    this.#session.submitToolResult(operationId, outcome);
+  }
+
+  protected override async say(sent: SentMessage, plan: MessagePlan): Promise<void> {
+    const { waitsFor } = plan;
     this.#waiting.push(sent);
-    this.#session.send(sent.content, { id: sent.tag });
+    this.#session.send(sent.content, { id: sent.tag, ...this.wishes(plan) });
     if (waitsFor === "nothing") return;
     await this.#until(() => sent.acknowledgedAt !== undefined);
     if (waitsFor === "answer") await this.#until((state) => this.#isAnswered(state, sent));
@@ -96,6 +102,8 @@ export class SocketClient extends Client {
         this.#retryLater(tag);
       }
     }
+    for (const operation of pendingCalls(state)) this.tools.run(operation);
+    for (const result of state.results ?? []) this.#giveAgain(result);
     for (const watcher of [...this.#watchers]) watcher();
   }
 
@@ -105,6 +113,16 @@ export class SocketClient extends Client {
     this.world.clock.timer(RETRY_MS, () => {
       this.#retrying.delete(tag);
       if (!this.gone) this.#session.retry(tag);
+    });
+  }
+
+  /** What was refused for now is given again; a call that is over takes nothing any more. */
+  #giveAgain({ operationId, status, refusal, ...outcome }: PendingResult): void {
+    if (status !== "rejected" || refusal?.code === "CONFLICT" || this.#retrying.has(operationId)) return;
+    this.#retrying.add(operationId);
+    this.world.clock.timer(RETRY_MS, () => {
+      this.#retrying.delete(operationId);
+      if (!this.gone) this.#session.submitToolResult(operationId, outcome);
     });
   }
 

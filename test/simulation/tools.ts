@@ -6,7 +6,13 @@ import { writeLines } from "../../src/agents/executor/lines.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
 import { conversationToolState } from "../../src/agents/executor/tool-state.ts";
 import type { ExecutorReport, TaskExecutor, ToolStateApi } from "../../src/agents/executor/types.ts";
-import { defineLibrary, defineTool, type Library, type ToolContext } from "../../src/library/define.ts";
+import {
+  defineLibrary,
+  defineModelProfile,
+  defineTool,
+  type Library,
+  type ToolContext,
+} from "../../src/library/define.ts";
 import type { CodeRegistry } from "../../src/library/registry.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import type { ToolEffect } from "../../src/library/types.ts";
@@ -15,8 +21,9 @@ import { type FaultPlane, InjectedError } from "./faults.ts";
 import type { History, ToolRun } from "./history.ts";
 import { Link } from "./link.ts";
 import type { Caller } from "./model.ts";
-import { tagOf } from "./model-script.ts";
+import { MODELS, profileOf } from "./models.ts";
 import type { CallPlan, Plan, ToolName } from "./plan.ts";
+import { plannedCalls } from "./planned-calls.ts";
 
 export const EFFECTS: Readonly<Record<ToolName, ToolEffect>> = {
   look_up: "pure",
@@ -52,7 +59,10 @@ export function toolLibrary(plan: Plan, clock: WorldClock, history: History, not
         return answer;
       },
     });
-  return defineLibrary(LIBRARY, { tools: [tool("look_up"), tool("save"), tool("charge"), tool("note")] });
+  return defineLibrary(LIBRARY, {
+    tools: [tool("look_up"), tool("save"), tool("charge"), tool("note")],
+    modelProfiles: MODELS.slice(1).map((modelId) => defineModelProfile(modelId, profileOf(modelId))),
+  });
 }
 
 async function perform(
@@ -81,22 +91,6 @@ async function perform(
     default:
       return plan.outcome satisfies never;
   }
-}
-
-function plannedCalls(plan: Plan): Map<string, CallPlan> {
-  const found = new Map<string, CallPlan>();
-  plan.conversations.forEach(({ clients }, conversation) => {
-    clients.forEach(({ messages }, client) => {
-      messages.forEach(({ replies }, index) => {
-        replies.forEach(({ calls }, round) => {
-          calls.forEach((call, position) => {
-            found.set(`${tagOf(conversation, client, index)}.${round}.${position}`, call);
-          });
-        });
-      });
-    });
-  });
-  return found;
 }
 
 export interface ExecutorSurroundings {

@@ -5,7 +5,7 @@
 import type { ConversationRecord, ConversationState } from "../../src/agents/conversation/state.ts";
 import { ConversationStore } from "../../src/agents/conversation/store/conversation-store.ts";
 import type { Frame } from "../../src/client/protocol.ts";
-import { type ConversationState as ClientState, initialState } from "../../src/client/state.ts";
+import { type ConversationState as ClientState, initialState, textOf } from "../../src/client/state.ts";
 import { applyFrame } from "../../src/client/store.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
@@ -18,18 +18,23 @@ import { WorldClock } from "./clocks.ts";
 import { Crash, FaultPlane, InjectedError } from "./faults.ts";
 import type { ClientOutcome, History, Outcome } from "./history.ts";
 import { HttpClient } from "./http-client.ts";
+import { Images } from "./images.ts";
 import type { Life, Variant } from "./life.ts";
 import { Model } from "./model.ts";
+import { MODELS, profileOf } from "./models.ts";
 import type { ConversationPlan, Plan } from "./plan.ts";
+import { seedOf } from "./said-before.ts";
 import { SocketClient } from "./socket-client.ts";
 import { StreamClient } from "./stream-client.ts";
 import { EFFECTS, executorFor, LIBRARY, toolLibrary } from "./tools.ts";
+import { UsageDirectory } from "./usage-directory.ts";
 
 /** More events than any run takes. */
 const MAX_EVENTS = 60_000;
 /** Any run is at rest by then, in milliseconds of its own time. */
 const MAX_ELAPSED = 3 * 60 * 60_000;
 
+const AGENT = "tester";
 const PROGRAMS = { socket: SocketClient, http: HttpClient, stream: StreamClient };
 
 export async function runPlan(plan: Plan, variant: Variant = {}): Promise<History> {
@@ -41,6 +46,7 @@ export async function runPlan(plan: Plan, variant: Variant = {}): Promise<Histor
     sent: [],
     modelCalls: [],
     toolRuns: [],
+    submissions: [],
     reported: new Map(),
     connections: [],
     incidents: [],
@@ -53,7 +59,7 @@ export async function runPlan(plan: Plan, variant: Variant = {}): Promise<Histor
   const plane = new FaultPlane(plan.faults, { jump: (ms) => clock.jump(ms), note });
   const restoreLog = watchLog(history);
   try {
-    const { actors, clients } = await build(plan, { clock, plane, history, note, variant });
+    const { actors, clients, directory } = await build(plan, { clock, plane, history, note, variant });
     plane.arm();
     await untilRest(actors, clock, history);
     plane.disarm();
@@ -66,11 +72,16 @@ export async function runPlan(plan: Plan, variant: Variant = {}): Promise<Histor
     await untilRest(actors, clock, history);
     for (const [index, actor] of actors.entries()) {
       const own = clients.filter(({ conversation }) => conversation === index);
-      history.outcomes.push({ ...(await outcomeOf(actor, own)), abandoned: abandoned[index] ?? [] });
+      const published = directory.totals(`conv_${index}`);
+      history.outcomes.push({
+        ...(await outcomeOf(actor, own)),
+        abandoned: abandoned[index] ?? [],
+        published,
+      });
     }
     history.fired = plane.fired;
     history.elapsed = clock.elapsed;
-    for (const actor of actors) actor.database.close();
+    for (const { database } of [...actors, { database: directory }]) database.close();
     return history;
   } finally {
     restoreLog();
@@ -95,6 +106,8 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
   const registry = new CodeRegistry([toolLibrary(plan, clock, history, note)]);
   const ids = seededIds(plan.seed, clock);
   const model = new Model(plan, clock, plane, history, note);
+  const images = new Images(clock, plane);
+  const directory = new UsageDirectory(clock, plane);
   const actors: Actor[] = [];
   const clients: PlacedClient[] = [];
   for (const [conversation, own] of plan.conversations.entries()) {
@@ -105,6 +118,9 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
       plane,
       ids,
       fetch: (caller) => model.fetchFor(caller),
+      media: (caller) => images.mediaFor(caller),
+      directory: (caller) => directory.putFor(caller),
+      history: seedOf(own.history ?? 0, AGENT, clock.now(), ids),
       executor: (caller) =>
         executorFor(caller, {
           registry,
@@ -123,16 +139,26 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
     actors.push(actor);
     own.clients.forEach((clientPlan, client) => {
       const Program = PROGRAMS[clientPlan.channel];
-      const surroundings = { actor, conversation, client, plan: clientPlan, clock, plane, history, note };
+      const surroundings = {
+        actor,
+        conversation,
+        client,
+        plan: clientPlan,
+        clock,
+        plane,
+        history,
+        images,
+        note,
+      };
       clients.push({ conversation, client, program: new Program(surroundings) });
     });
   }
-  return { actors, clients };
+  return { actors, clients, directory };
 }
 
 async function recordOf(
   index: number,
-  { maxMoves }: ConversationPlan,
+  { maxMoves, fallbacks = 0 }: ConversationPlan,
   registry: CodeRegistry,
   createdAt: number,
 ): Promise<ConversationRecord> {
@@ -141,12 +167,16 @@ async function recordOf(
     identity: { systemPrompt: "Simulated." },
     tools: { toolIds, constraints: { maxMovesPerTurn: maxMoves } },
   };
-  const profile = { provider: "openai", modelId: "simulated", baseUrl: "http://model/v1" } as const;
+  const [first = "", ...others] = MODELS;
+  const profile = {
+    ...profileOf(first),
+    ...(fallbacks === 0 ? {} : { fallbacks: others.slice(0, fallbacks).map((id) => `${LIBRARY}/${id}`) }),
+  };
   return {
     id: `conv_${index}`,
     tenant: TENANT,
     title: null,
-    agentId: "tester",
+    agentId: AGENT,
     projectId: "default",
     participants: [{ type: "user", id: "ada" }],
     chain: await resolveChain(registry, persona, profile),
@@ -173,13 +203,13 @@ function storedState({ database, keyValue }: Actor): ConversationState {
 
 /** What the inputs of the active turns begin with. */
 function activeIn(actor: Actor): string[] {
-  return [...storedState(actor).active.values()].map(({ input }) => String(input).split(" ")[0] ?? "");
+  return [...storedState(actor).active.values()].map(({ input }) => textOf(input).split(" ")[0] ?? "");
 }
 
 async function outcomeOf(
   actor: Actor,
   clients: readonly PlacedClient[],
-): Promise<Omit<Outcome, "abandoned">> {
+): Promise<Omit<Outcome, "abandoned" | "published">> {
   const stored = storedState(actor);
   const { living, armed } = actor;
   const before = living === null ? {} : { memory: living.runtime.state };

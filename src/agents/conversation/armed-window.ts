@@ -2,9 +2,11 @@
  * The wake-up of a conversation's active turns, as this life knows it: being armed, armed, or not known to be.
  *
  * RUN-6  A message is answered for only when the wake-up of its turn is armed; what failed to arm is armed again with the
- *        next commit, or a second later, by one timer however many fail meanwhile.
+ *        next commit, or a second later, by one timer however many fail meanwhile; also where the turns are over by
+ *        then, because the same wake-up tells the directory.
  */
 import type { Clock } from "../../ports/clock.ts";
+import { HEARTBEAT_MS } from "./limits.ts";
 
 /** Brings the actor back while turns are active. */
 export interface ActiveWindow {
@@ -43,7 +45,7 @@ export class ArmedWindow {
   /** Resolves when the wake-up of the active turns is armed; one that is not known to be armed is armed again. */
   async whenArmed(): Promise<void> {
     const due = this.dueIn();
-    if (due !== null) await (this.#armed ?? this.arm(due));
+    if (due !== null) await this.#armedFor(due);
   }
 
   /**
@@ -60,6 +62,10 @@ export class ArmedWindow {
       this.#armLater();
     });
     return armed;
+  }
+
+  async #armedFor(milliseconds: number): Promise<void> {
+    await (this.#armed ?? this.arm(milliseconds));
   }
 
   /** The transaction has failed: what was armed in it is armed no more. */
@@ -81,7 +87,7 @@ export class ArmedWindow {
     this.#isRetrying = true;
     this.ports.clock.timer(ARM_RETRY_MS, () => {
       this.#isRetrying = false;
-      void this.whenArmed().catch(() => undefined);
+      this.#armedFor(this.dueIn() ?? HEARTBEAT_MS).catch(() => undefined);
     });
   }
 }

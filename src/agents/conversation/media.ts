@@ -5,11 +5,14 @@
  *          said to be.
  * MEDIA-2  A model gets attachments by value. Those beyond `MAX_MEDIA_BYTES`, oldest first, and those that are gone, are
  *          replaced by a text that says so.
+ * MEDIA-3  Attachments that cannot be reached for now are not gone: whoever sends is told to come again, and the attempt of
+ *          a model call fails as one of its provider would.
  */
 import { addressIssue, attachmentIdOf, readDataUrl } from "../../attachments/attachment.ts";
 import type { Attachment } from "../../attachments/attachment-store.ts";
 import type { Content, MediaPart } from "../../client/protocol.ts";
 import type { ContextMessage, ContextPart } from "../../memory/types.ts";
+import { plainText } from "../../shared/content.ts";
 import { DramatisError, type InputIssue } from "../../shared/errors.ts";
 import { issuesText } from "../../shared/validation.ts";
 
@@ -43,6 +46,21 @@ export async function checkMedia(content: Content, media: ConversationMedia | un
   );
 }
 
+/**
+ * As `checkMedia`, but for a message whose turn has begun, before or meanwhile: what it names was there then, and may be
+ * gone.
+ */
+export async function checkNewMedia(
+  content: Content,
+  media: ConversationMedia | undefined,
+  hasBegun: () => boolean,
+): Promise<void> {
+  if (hasBegun()) return;
+  await checkMedia(content, media).catch((error: unknown) => {
+    if (!hasBegun()) throw error;
+  });
+}
+
 /** Whether anything must be looked up before a turn can begin. */
 export function hasMedia(content: Content): boolean {
   return typeof content !== "string" && content.some((part) => part.type !== "text");
@@ -54,7 +72,8 @@ async function attachmentIssue(
 ): Promise<string | undefined> {
   const id = attachmentIdOf(url);
   if (id === undefined) return undefined;
-  const info = await (media ?? noStore()).head(id);
+  const store = media ?? noStore();
+  const info = await reached(() => store.head(id));
   if (info === null) return "This conversation has no such attachment: upload it here first.";
   return type === "image" && !info.mediaType.startsWith("image/")
     ? `Is ${info.mediaType}, not an image: send it as a file.`
@@ -75,7 +94,7 @@ export async function withMedia(
       left -= byteLength(given);
       parts.unshift(given);
     }
-    resolved.unshift(message.parts === undefined ? message : { ...message, parts });
+    resolved.unshift(message.parts === undefined ? message : { ...message, content: textIn(parts), parts });
   }
   return resolved;
 }
@@ -95,9 +114,9 @@ async function resolve(
   const id = attachmentIdOf(url);
   if (id === undefined) return part;
   const store = media ?? noStore();
-  const info = await store.head(id);
+  const info = await reached(() => store.head(id));
   if (info !== null && info.size > maxBytes) return missing(part, "is not sent again, to save room");
-  const attachment = info === null ? null : await store.get(id);
+  const attachment = info === null ? null : await reached(() => store.get(id));
   if (attachment === null) return missing(part, "is no longer there");
   const name = part.name ?? attachment.name;
   return {
@@ -110,6 +129,11 @@ async function resolve(
 
 function missing({ type, name }: Exclude<ContextPart, { type: "text" }>, why: string): ContextPart {
   return { type: "text", text: `[The ${type}${name === undefined ? "" : ` "${name}"`} ${why}.]` };
+}
+
+/** What an adapter sends of a message in which no media are left. */
+function textIn(parts: readonly ContextPart[]): string {
+  return plainText(parts.filter((part) => part.type === "text"));
 }
 
 function byteLength(part: ContextPart): number {
@@ -126,6 +150,17 @@ function toBase64(bytes: Uint8Array): string {
     binary += String.fromCharCode(...bytes.subarray(start, start + SLICE));
   }
   return btoa(binary);
+}
+
+/** What the store answers; throws `UNAVAILABLE` where it fails (MEDIA-3). */
+async function reached<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await ask();
+  } catch (cause) {
+    console.error(cause);
+    const message = "The attachments could not be looked up. Try again.";
+    throw new DramatisError("UNAVAILABLE", message, { retriable: true, cause });
+  }
 }
 
 function noStore(): never {

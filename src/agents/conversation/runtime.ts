@@ -28,7 +28,7 @@ import { type EffectHost, type EffectPorts, EffectRunner } from "./dispatch/effe
 import { dueIn, type Effect, effectOfTurn, effectsOf } from "./dispatch/effects.ts";
 import { ephemeralFrame, framesOf } from "./frames.ts";
 import { messageId, parseItemId, stemOf, turnId } from "./ids.ts";
-import { checkMedia, hasMedia } from "./media.ts";
+import { checkNewMedia, hasMedia } from "./media.ts";
 import { isRepeated } from "./planning/client-result.ts";
 import type { Gate } from "./planning/gate.ts";
 import { checkOutputSchema } from "./planning/output-schema.ts";
@@ -158,7 +158,7 @@ export class ConversationRuntime {
     const key = signal.id;
     const turnOfKey = () => (key === undefined ? undefined : this.store.turnOfKey(signal.caller.userId, key));
     // Before the key is looked up for good: from there on nothing may come in between.
-    if (hasMedia(content) && turnOfKey() === undefined) await checkMedia(content, this.ports.media);
+    if (hasMedia(content)) await checkNewMedia(content, this.ports.media, () => turnOfKey() !== undefined);
     const known = turnOfKey();
     if (known !== undefined) {
       const started = this.#acceptedBefore(known, signal);

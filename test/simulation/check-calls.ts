@@ -1,0 +1,154 @@
+/** What must hold of model calls: why they are made, what they carry, what is kept of them. */
+import { isDeepStrictEqual } from "node:util";
+import type { TurnView } from "../../src/agents/conversation/api.ts";
+import { NO_USAGE } from "../../src/agents/conversation/calls.ts";
+import type { ProviderCallRecord } from "../../src/engine/types.ts";
+import type { ModelCallRecord } from "./history.ts";
+import { MODELS } from "./models.ts";
+import type { ModelFailure } from "./plan.ts";
+import { firedIn, type Scope, tagIn } from "./scope.ts";
+
+export function checkModelCalls(scope: Scope): void {
+  const { history, outcome, conversation, fail } = scope;
+  const calls = history.modelCalls.filter((call) => call.conversation === conversation);
+  const faults = firedIn(scope, ({ port }) => port.startsWith("model."));
+  for (const [round, own] of Map.groupBy(calls, ({ tag, round }) => `${tag}.${round}`)) {
+    const failures = own.filter(({ failure }) => failure !== undefined).length;
+    const most = Math.max(1, outcome.lives) + failures + faults;
+    if (own.length > most)
+      fail("model calls", `${round} was asked for ${own.length} times; explained are ${most}.`);
+  }
+}
+
+/** Failures after which a model is not asked again. */
+const FINAL: ReadonlySet<ModelFailure | undefined> = new Set(["wrong key", "unknown model"]);
+const ATTEMPTS = 3;
+
+/** How far these failures go to use up models: so many attempts as it takes are one model. */
+export function attemptsUsed(calls: readonly Pick<ModelCallRecord, "failure">[]): number {
+  return calls.reduce(
+    (sum, { failure }) => sum + (failure === undefined ? 0 : FINAL.has(failure) ? ATTEMPTS : 1),
+    0,
+  );
+}
+
+/** What faults can make attempts fail, or keep them from their provider. */
+export function localFailures(scope: Scope): number {
+  return firedIn(scope, ({ port }) => /^(?:model|sql|object)\./.test(port));
+}
+
+export function checkFallbacks(scope: Scope): void {
+  const { history, conversation, fail } = scope;
+  const calls = history.modelCalls.filter((call) => call.conversation === conversation);
+  const faults = localFailures(scope);
+  for (const [round, own] of Map.groupBy(calls, ({ tag, round }) => `${tag}.${round}`)) {
+    own.forEach(({ profile }, index) => {
+      if (profile < (own[index - 1]?.profile ?? 0))
+        fail("fallbacks", `${round} goes back to ${MODELS[profile]}.`);
+    });
+    const last = own.at(-1)?.profile ?? 0;
+    // What was withdrawn is tried again by the model that gave it.
+    const first = own[0]?.wantsData ? own[0].profile : 0;
+    const earlier = own.filter(({ profile }) => profile < last);
+    if (attemptsUsed(earlier) + faults < ATTEMPTS * (last - first))
+      fail("fallbacks", `${round} is asked of ${MODELS[last]} without need.`);
+  }
+}
+
+export function checkCalls(scope: Scope): void {
+  const { history, outcome, fail } = scope;
+  const deaths = Math.max(0, outcome.lives - 1);
+  const unseen = localFailures(scope);
+  const names = new Set<string>();
+  for (const turn of outcome.turns) {
+    const seen = history.modelCalls.filter(({ tag }) => tag === tagIn(turn.input));
+    const attempts = turn.calls.reduce((sum, call) => sum + (call.outcome?.attempts ?? 0), 0);
+    if (attempts > seen.length + unseen || attempts < seen.length - deaths)
+      fail("calls", `${turn.id} records ${attempts} attempts of ${seen.length} requests.`);
+    for (const call of turn.calls) {
+      const { requestId, outcome: end } = call;
+      if (end === undefined) fail("calls", `${call.id} has no end.`);
+      if (requestId === undefined) continue;
+      if (names.has(requestId)) fail("calls", `${requestId} is in two calls.`);
+      names.add(requestId);
+      const request = seen.find((one) => one.requestId === requestId);
+      if (request === undefined || MODELS[request.profile] !== call.model)
+        fail("calls", `${call.id} names ${requestId}, which ${call.model} was not asked.`);
+    }
+    checkCounts(turn, seen, deaths, fail);
+  }
+}
+
+/** Each request that was counted counts once: its tokens are a bit of its own. */
+function checkCounts(
+  { id, calls }: TurnView,
+  seen: readonly ModelCallRecord[],
+  deaths: number,
+  fail: Scope["fail"],
+): void {
+  const counted = sumOf(calls, "inputTokens");
+  const known = seen.filter(({ tokens }) => bit(counted, tokens));
+  const sum = known.reduce((total, { tokens }) => total + tokens, 0);
+  if (sum !== counted || known.length !== sumOf(calls, "outputTokens"))
+    fail(
+      "usage",
+      `${id} counts ${counted} tokens, of requests ${known.map(({ tokens }) => tokens).join(" ")}.`,
+    );
+  const lost = seen.filter(({ isCounted, tokens }) => isCounted && !bit(counted, tokens));
+  if (lost.length > deaths)
+    fail("usage", `${id} does not count ${lost.map(({ requestId }) => requestId).join(" ")}.`);
+}
+
+function bit(sum: number, power: number): boolean {
+  return power > 0 && Math.floor(sum / power) % 2 === 1;
+}
+
+function sumOf(calls: readonly ProviderCallRecord[], count: "inputTokens" | "outputTokens"): number {
+  return calls.reduce((sum, { usage }) => sum + (usage?.[count] ?? 0), 0);
+}
+
+export function checkUsage(scope: Scope): void {
+  const { outcome, fail } = scope;
+  const calls = outcome.turns.flatMap((turn) => turn.calls);
+  const sums = {
+    calls: calls.length,
+    inputTokens: sumOf(calls, "inputTokens"),
+    cachedInputTokens: 0,
+    outputTokens: sumOf(calls, "outputTokens"),
+    nanoDollars: calls.reduce((sum, { cost = 0 }) => sum + Math.round(cost * 1e9), 0),
+  };
+  const { usage } = outcome.stored;
+  if (!isDeepStrictEqual({ ...usage }, sums))
+    fail("usage", `The totals are ${JSON.stringify(usage)}, the sums of the calls ${JSON.stringify(sums)}.`);
+  const { published = NO_USAGE } = outcome;
+  // Where the wake-up could not be set before the actor died, the directory is told with the next turn.
+  const untold =
+    outcome.lives > 1 && firedIn(scope, ({ port, kind }) => port === "window.open" && kind === "error") > 0;
+  if (!untold && !isDeepStrictEqual({ ...published }, { ...usage }))
+    fail("usage", `The directory has ${JSON.stringify(published)}, the totals are ${JSON.stringify(usage)}.`);
+  for (const turn of outcome.turns) {
+    const { inputTokens = 0, outputTokens = 0 } = turn.usage ?? {};
+    if (
+      inputTokens !== sumOf(turn.calls, "inputTokens") ||
+      outputTokens !== sumOf(turn.calls, "outputTokens")
+    )
+      fail("usage", `${turn.id} used ${JSON.stringify(turn.usage)}, its calls another amount.`);
+  }
+}
+
+export function checkContext(scope: Scope): void {
+  const { history, conversation, fail } = scope;
+  const lost = firedIn(scope, ({ port, kind }) => port === "object.get" && kind === "loss");
+  for (const call of history.modelCalls) {
+    if (call.conversation !== conversation) continue;
+    const { requestId, tag, images, missing, isSeeded } = call;
+    const sent = history.sent.find((message) => message.tag === tag)?.content ?? "";
+    const named = typeof sent === "string" ? 0 : sent.length - 1;
+    if (!isSeeded) fail("context", `${requestId} was made without what was said before.`);
+    if (images + missing !== named || missing > lost)
+      fail(
+        "context",
+        `${requestId} carries ${images} images of ${named}, and says that ${missing} are gone.`,
+      );
+  }
+}

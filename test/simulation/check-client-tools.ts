@@ -1,0 +1,76 @@
+/** What must hold of the tools that clients run. */
+import { isDeepStrictEqual } from "node:util";
+import type { MoveView } from "../../src/agents/conversation/api.ts";
+import type { ToolOutcome } from "../../src/client/client-tools.ts";
+import type { Submission } from "./history.ts";
+import type { Scope } from "./scope.ts";
+
+export function checkClientTools(scope: Scope): void {
+  const { history, outcome, conversation, fail } = scope;
+  const given = history.submissions.filter((submission) => submission.conversation === conversation);
+  const byOperation = Map.groupBy(given, ({ operationId }) => operationId);
+  for (const turn of outcome.turns) {
+    for (const move of turn.moves) {
+      const { toolCall, toolResult } = move;
+      if (toolCall?.client !== true) continue;
+      const { operationId } = toolCall;
+      const submissions = byOperation.get(operationId) ?? [];
+      byOperation.delete(operationId);
+      if (toolResult === undefined && turn.status === "completed")
+        fail("client results", `${operationId} has no result.`);
+      checkAnswers(submissions, toolResult, scope);
+      if (toolResult !== undefined) checkResult(operationId, toolResult, move, submissions, scope);
+    }
+  }
+  for (const operationId of byOperation.keys()) fail("client results", `${operationId} is not recorded.`);
+}
+
+type Recorded = NonNullable<MoveView["toolResult"]>;
+
+function checkResult(
+  operationId: string,
+  recorded: Recorded,
+  move: MoveView,
+  submissions: readonly Submission[],
+  scope: Scope,
+): void {
+  if (submissions.some(({ outcome }) => isRecorded(recorded, outcome))) return;
+  const { code, message } = recorded.error ?? {};
+  if (code === "TIMEOUT" && mayBeLate(move, submissions, scope)) return;
+  scope.fail("client results", `${operationId} has a result that nobody gave: ${code} ${message}`);
+}
+
+/** In milliseconds: more than any user is away, and less than its time. */
+const PROMPT_MS = 25_000;
+
+/** Whether a call may have been given up: not where somebody who stayed gave its result at once, and nothing went wrong. */
+function mayBeLate({ createdAt }: MoveView, submissions: readonly Submission[], { history }: Scope): boolean {
+  if (history.fired.length > 0) return true;
+  return !submissions.some(({ conversation, client, at }) => {
+    const { leaves } = history.plan.conversations[conversation]?.clients[client] ?? {};
+    return leaves === undefined && at - Date.parse(createdAt) < PROMPT_MS;
+  });
+}
+
+/** What was taken is recorded, and what was refused is not, unless its turn was over. */
+function checkAnswers(
+  submissions: readonly Submission[],
+  recorded: Recorded | undefined,
+  { fail }: Scope,
+): void {
+  for (const { operationId, outcome, answer } of submissions) {
+    const isTaken = recorded !== undefined && isRecorded(recorded, outcome);
+    if (answer === "taken" && !isTaken)
+      fail("client results", `${operationId} was taken as ${JSON.stringify(outcome)}, and is not.`);
+    if (answer !== undefined && answer !== "taken" && answer !== "CONFLICT")
+      fail("client results", `${operationId} was refused: ${answer}.`);
+    if (answer === "CONFLICT" && isTaken)
+      fail("client results", `${operationId} was refused and is recorded: ${JSON.stringify(outcome)}.`);
+  }
+}
+
+function isRecorded({ success, result, error }: Recorded, outcome: ToolOutcome): boolean {
+  return outcome.error === undefined
+    ? success && isDeepStrictEqual(result, outcome.result)
+    : !success && error?.code === "EXECUTION_FAILED" && error.message === outcome.error.message;
+}

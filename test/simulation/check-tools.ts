@@ -1,0 +1,51 @@
+/** What must hold of the tools that a conversation runs itself. */
+import { isDeepStrictEqual } from "node:util";
+import type { TurnView } from "../../src/agents/conversation/api.ts";
+import { callOf } from "./client-tool.ts";
+import { firedIn, type Scope } from "./scope.ts";
+import { EFFECTS } from "./tools.ts";
+
+export function checkTools(scope: Scope): void {
+  const { history, outcome, conversation, fail } = scope;
+  const runs = history.toolRuns.filter((run) => run.conversation === conversation);
+  for (const [call, own] of Map.groupBy(runs, (run) => run.call)) {
+    const operations = new Set(own.map(({ operationId }) => operationId));
+    if (operations.size > 1) fail("tool runs", `${call} ran as ${[...operations].join(" and ")}.`);
+    const effect = EFFECTS[own[0]?.tool ?? "look_up"];
+    // The results of a reply that was not committed are lost with it, and only pure tools run before that.
+    const uncommitted = effect === "pure" ? firedIn(scope, ({ kind }) => kind === "error") : 0;
+    const most = effect === "once" ? 1 : Math.max(1, outcome.lives) + uncommitted;
+    if (own.length > most)
+      fail("tool runs", `${call} (${effect}) ran ${own.length} times in ${outcome.lives} lives.`);
+  }
+  for (const turn of outcome.turns) checkResults(turn, scope);
+}
+
+function checkResults(turn: TurnView, { history, outcome, fail }: Scope): void {
+  for (const { toolCall, toolResult } of turn.moves) {
+    if (toolCall === undefined || toolCall.client) continue;
+    const { operationId, name } = toolCall;
+    const reports = history.reported.get(operationId) ?? [];
+    if (toolResult === undefined) {
+      if (turn.status === "completed") fail("results", `${operationId} has no result.`);
+      continue;
+    }
+    if (toolResult.success) {
+      const runs = history.toolRuns.filter((run) => run.operationId === operationId);
+      if (!runs.some(({ answer }) => isDeepStrictEqual(answer, toolResult.result))) {
+        fail("results", `${operationId} is said to have answered ${JSON.stringify(toolResult.result)}.`);
+      }
+      const key = name === "note" ? callOf(toolCall.input) : undefined;
+      if (key !== undefined && !isDeepStrictEqual(outcome.toolState[key], { call: key })) {
+        fail("tool state", `${key} was noted and is ${JSON.stringify(outcome.toolState[key])}.`);
+      }
+      continue;
+    }
+    const { code, message } = toolResult.error ?? { code: "", message: "" };
+    const reported = reports.some(({ error }) => error?.code === code && error.message === message);
+    const refused = reports.length === 0 && (code === "NOT_FOUND" || code === "INVALID_INPUT");
+    const lost = /^Outcome unknown|was lost\.$/.test(message) && history.fired.length > 0;
+    if (!reported && !refused && !lost)
+      fail("results", `${operationId} is said to have failed: ${code} ${message}`);
+  }
+}

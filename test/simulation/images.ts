@@ -1,0 +1,76 @@
+/** The images that simulated users name, in an object store that can fail and lose what it has. */
+import type { ConversationMedia } from "../../src/agents/conversation/media.ts";
+import { ATTACHMENT_SCHEME } from "../../src/attachments/attachment.ts";
+import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
+import type { MediaPart } from "../../src/client/protocol.ts";
+import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
+import type { ObjectStore } from "../../src/ports/object-store.ts";
+import { TENANT } from "./actor.ts";
+import type { WorldClock } from "./clocks.ts";
+import { Crash, type FaultPlane, InjectedError } from "./faults.ts";
+import type { Caller } from "./model.ts";
+
+const LATENCY_MS = 5;
+
+export class Images {
+  readonly #objects = new MemoryObjectStore();
+  readonly #store = new AttachmentStore(this.#objects);
+  #uploaded = 0;
+
+  constructor(
+    private readonly clock: WorldClock,
+    private readonly plane: FaultPlane,
+  ) {}
+
+  /** Uploads one whose bytes begin with `text`; answers how a message names it. */
+  async upload(conversation: number, text: string): Promise<MediaPart> {
+    this.#uploaded += 1;
+    const id = `att_${String(this.#uploaded).padStart(26, "0")}`;
+    await this.#store.put(ownerOf(conversation), {
+      id,
+      mediaType: "image/png",
+      bytes: new TextEncoder().encode(text),
+    });
+    return { type: "image", url: `${ATTACHMENT_SCHEME}${id}` };
+  }
+
+  /** As one life of an actor reaches them. */
+  mediaFor(caller: Caller): ConversationMedia {
+    const store = new AttachmentStore(this.#reached(caller));
+    const owner = ownerOf(caller.conversation);
+    return { head: (id) => store.head(owner, id), get: (id) => store.get(owner, id) };
+  }
+
+  #reached(caller: Caller): ObjectStore {
+    return {
+      put: (key, bytes, facts) => this.#objects.put(key, bytes, facts),
+      delete: (key) => this.#objects.delete(key),
+      head: (key) => this.#carried(caller, "object.head", key, () => this.#objects.head(key)),
+      get: (key) => this.#carried(caller, "object.get", key, () => this.#objects.get(key)),
+    };
+  }
+
+  async #carried<Result>(
+    caller: Caller,
+    port: "object.head" | "object.get",
+    key: string,
+    read: () => Promise<Result>,
+  ): Promise<Result> {
+    let wait = LATENCY_MS;
+    for (const fault of this.plane.cross(caller.conversation, port)) {
+      this.plane.fire(fault);
+      if (fault.kind === "error") throw new InjectedError("the object store is not there");
+      if (fault.kind === "delay") wait += fault.ms;
+      if (fault.kind === "loss" && port === "object.head") return new Promise<never>(() => undefined);
+      if (fault.kind === "loss") await this.#objects.delete(key);
+      if (fault.kind === "crash") caller.die();
+    }
+    await this.clock.sleep(wait);
+    if (!caller.alive) throw new Crash();
+    return read();
+  }
+}
+
+function ownerOf(conversation: number) {
+  return { tenant: TENANT, conversationId: `conv_${conversation}` };
+}

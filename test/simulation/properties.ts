@@ -1,0 +1,41 @@
+/** What must hold of every run, in words. */
+
+export interface Violation {
+  property: Property;
+  detail: string;
+}
+
+/** Every property, in a sentence. */
+export const PROPERTIES = {
+  incident:
+    "Nothing happens that should not happen in any run: unplanned errors, refusals, a run without end.",
+  once: "An acknowledged message is recorded exactly once, any other at most once, as it was sent.",
+  order: "Messages that a user sent one after the other are recorded in that order.",
+  ids: "No two conversations share an id: what tools use as a key belongs to one operation.",
+  ends: "Every turn ends exactly once; nothing is left active, pending or armed.",
+  failure: "A turn fails only for a reason that was planned.",
+  journal:
+    "Journal numbers are gapless and ascending; what begins ends, and nothing follows the end of a turn.",
+  memory: "What the actor holds in memory equals what it would read from its database.",
+  "tool runs":
+    "No `once` tool runs twice; others run again only under the same operation id, and only after a fault.",
+  results:
+    "A result in the transcript is what the tool answered, or says that it failed or that its outcome is unknown.",
+  "model calls": "The model is asked again only where a fault or a failure explains it.",
+  fallbacks:
+    "The next model of a chain is asked when the one before has failed for good, and never one before it.",
+  calls:
+    "Every request that a provider saw is an attempt of exactly one recorded call, but for those that a crash cut off.",
+  usage:
+    "What providers counted counts once: in the turn, in the conversation's totals, and in what the directory was told.",
+  context: "A request carries what was said before, once, and every image, or that it is gone.",
+  data: "A turn that demands data completes with an answer that fits, or fails after as many tries as are allowed.",
+  "client results":
+    "A call of a client's tool has a result that a client gave, and the one that was acknowledged, or was left unanswered.",
+  text: "An answer is, to the letter, what the model said in one of its calls.",
+  frames:
+    "On each connection every durable frame comes once, in order, and text arrives without gap or repetition.",
+  views: "Every client that comes back sees what the server has recorded, however it got there.",
+  "tool state": "A note that was answered for is kept.",
+} as const;
+export type Property = keyof typeof PROPERTIES;

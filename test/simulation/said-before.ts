@@ -1,0 +1,22 @@
+/** What was said elsewhere before a simulated conversation began. */
+import { seedEvents } from "../../src/agents/conversation/seed-history.ts";
+import type { ContextMessage, SessionEvent } from "../../src/memory/types.ts";
+import type { Ids } from "../../src/ports/ids.ts";
+
+/** Ends with a call and its result, where there is anything. */
+export function saidBefore(exchanges: number): ContextMessage[] {
+  return Array.from({ length: exchanges }, (_, index): ContextMessage[] => [
+    { role: "user", content: `Before ${index}: a question.` },
+    {
+      role: "assistant",
+      content: `Before ${index}: a look.`,
+      toolCalls: [{ id: `before_${index}`, name: "elsewhere", arguments: {} }],
+    },
+    { role: "tool", content: `"Before ${index}: a result."`, toolCallId: `before_${index}` },
+    { role: "assistant", content: `Before ${index}: an answer.` },
+  ]).flat();
+}
+
+export function seedOf(exchanges: number, sessionId: string, now: number, ids: Ids): SessionEvent[] {
+  return seedEvents(saidBefore(exchanges), { sessionId, userId: "ada", now, ids });
+}

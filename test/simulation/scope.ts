@@ -1,0 +1,24 @@
+/** What the checks of one conversation look at. */
+import type { MessageView } from "../../src/client/protocol.ts";
+import { textOf } from "../../src/client/state.ts";
+import type { History, Outcome, SentMessage } from "./history.ts";
+import type { Fault } from "./plan.ts";
+import type { Property } from "./properties.ts";
+
+export interface Scope {
+  history: History;
+  outcome: Outcome;
+  conversation: number;
+  fail(property: Property, detail: string): void;
+}
+
+/** A message as far as it concerns its place in the transcript. */
+export const tagIn = (content: MessageView["content"]) => textOf(content).split(" ")[0] ?? "";
+
+export function sentIn({ history, conversation }: Scope): SentMessage[] {
+  return history.sent.filter((sent) => sent.conversation === conversation);
+}
+
+export function firedIn({ history, conversation }: Scope, which: (fault: Fault) => boolean): number {
+  return history.fired.filter((fault) => fault.conversation === conversation && which(fault)).length;
+}
