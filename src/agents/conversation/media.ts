@@ -7,15 +7,29 @@
  *          replaced by a text that says so.
  */
 import { addressIssue, attachmentIdOf, readDataUrl } from "../../attachments/attachment.ts";
-import type { Attachment } from "../../attachments/attachment-store.ts";
+import type { Attachment, AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { Content, MediaPart } from "../../client/protocol.ts";
 import type { ContextMessage, ContextPart } from "../../memory/types.ts";
 import { DramatisError, type InputIssue } from "../../shared/errors.ts";
+import type { ConversationRecord } from "./state.ts";
 
 /** The attachments of one conversation; `null` for one that it does not have. */
 export interface ConversationMedia {
   head(id: string): Promise<Omit<Attachment, "bytes"> | null>;
   get(id: string): Promise<Attachment | null>;
+}
+
+/** What `store` keeps of a conversation; nothing where it is `null`. */
+export function conversationMedia(
+  store: AttachmentStore | null,
+  record: () => Pick<ConversationRecord, "tenant" | "id">,
+): { media?: ConversationMedia } {
+  if (store === null) return {};
+  const owner = () => {
+    const { tenant, id: conversationId } = record();
+    return { tenant, conversationId };
+  };
+  return { media: { head: (id) => store.head(owner(), id), get: (id) => store.get(owner(), id) } };
 }
 
 /** Bytes of the media that one request carries by value. */
