@@ -72,7 +72,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     readonly #wakeups = new Wakeups({
       window: () => {
         this.#runtime.reconcile();
-        return this.#runtime.dueIn ?? this.#usage.wake();
+        const times = [this.#runtime.dueIn, this.#usage.wake()].filter((time) => time !== null);
+        return times.length === 0 ? null : Math.min(...times);
       },
       directory: () => this.#announcement.wake(),
       registration: () => this.#announcement.noteAgain(),
