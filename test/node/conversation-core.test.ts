@@ -30,8 +30,8 @@ import {
 } from "../../src/agents/conversation/limits.ts";
 import { baseContext, moveMessages } from "../../src/agents/conversation/planning/context.ts";
 import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
-import { checkOutputSchema } from "../../src/agents/conversation/planning/output-schema.ts";
 import { plan } from "../../src/agents/conversation/planning/plan.ts";
+import { checkTurnSchemas } from "../../src/agents/conversation/planning/turn-schemas.ts";
 import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
 import { beginTransition, reduce } from "../../src/agents/conversation/reducer.ts";
 import { SessionWindow } from "../../src/agents/conversation/session-window.ts";
@@ -1005,7 +1005,7 @@ describe("OUTPUT-4 a schema that cannot be used is refused with its place", () =
     ["", { type: "object", allOf: [{ $ref: "#" }] }],
   ])("%s", (path, schema) => {
     const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
-    expect(() => checkOutputSchema({ name: "x", schema })).toThrow(
+    expect(() => checkTurnSchemas({ output: { name: "x", schema } })).toThrow(
       expect.objectContaining({
         code: "INVALID_INPUT",
         options: { errors: [{ path: `/output/schema${path}`, message: expect.any(String) }] },
@@ -1023,10 +1023,12 @@ describe("OUTPUT-4 a schema that cannot be used is refused with its place", () =
         more: z.record(z.string(), z.boolean()).optional(),
       }),
     );
-    checkOutputSchema({ name: "x", schema: JSON.parse(JSON.stringify(schema)) });
-    checkOutputSchema({
-      name: "tree",
-      schema: { type: "object", properties: { kids: { type: "array", items: { $ref: "#" } } } },
+    checkTurnSchemas({ output: { name: "x", schema: JSON.parse(JSON.stringify(schema)) } });
+    checkTurnSchemas({
+      output: {
+        name: "tree",
+        schema: { type: "object", properties: { kids: { type: "array", items: { $ref: "#" } } } },
+      },
     });
   });
 });

@@ -34,8 +34,8 @@ import { messageId, stemOf, turnId } from "./ids.ts";
 import { checkMedia, hasMedia } from "./media.ts";
 import { isRepeated } from "./planning/client-result.ts";
 import type { Gate } from "./planning/gate.ts";
-import { checkOutputSchema } from "./planning/output-schema.ts";
 import { plan } from "./planning/plan.ts";
+import { checkTurnSchemas } from "./planning/turn-schemas.ts";
 import type { Transition } from "./reduce-turn.ts";
 import { beginTransition, reduce } from "./reducer.ts";
 import { SessionWindow } from "./session-window.ts";
@@ -153,7 +153,7 @@ export class ConversationRuntime {
    */
   async accept(signal: UserMessage): Promise<StartedTurn> {
     const content = parseContent(signal.data.content);
-    if (signal.data.output !== undefined) checkOutputSchema(signal.data.output);
+    checkTurnSchemas(signal.data);
     const key = signal.id;
     const turnOfKey = () => (key === undefined ? undefined : this.store.turnOfKey(signal.caller.userId, key));
     // Before the key is looked up for good: from there on nothing may come in between.

@@ -1,6 +1,7 @@
-/** Values checked against JSON Schemas, by a validator that needs no code generation. */
+/** Values checked against JSON Schemas, by a validator that needs no code generation, as far as that is bounded (EFFORT-1). */
 import { type OutputUnit, type Schema, Validator } from "@cfworker/json-schema";
 import type { Json, JsonObject } from "../../../shared/json.ts";
+import { effortOf } from "../../../shared/json-schema/effort.ts";
 
 /** At most this many violations are told. */
 const MAX_VIOLATIONS = 5;
@@ -15,14 +16,26 @@ export function violations(schema: JsonObject, value: Json): string[] | null {
     .map((error) => `${error.instanceLocation.replace(/^#/, "") || "/"}: ${error.error}`);
 }
 
-function errorsOf(schema: JsonObject, value: Json): OutputUnit[] | null {
+function errorsOf(
+  schema: JsonObject,
+  value: Json,
+): Pick<OutputUnit, "instanceLocation" | "keyword" | "error">[] | null {
   try {
-    return validatorOf(schema).validate(value).errors;
+    const effort = effortOf(schema, value);
+    if (effort === "large") return [TOO_LARGE];
+    return effort === "unbounded" ? null : validatorOf(schema).validate(value).errors;
   } catch (error) {
     console.error("A schema cannot be checked:", error);
     return null;
   }
 }
+
+const TOO_LARGE = {
+  instanceLocation: "#",
+  keyword: "",
+  error:
+    "Is too large to be checked against this schema: give less, and shorter texts where a pattern stands.",
+};
 
 /** Schemas are pinned, so one validator each serves for as long as its owner is in memory. */
 const validators = new WeakMap<JsonObject, Validator>();
