@@ -242,7 +242,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const caller = { type: "user", userId: principal.subject } as const;
         const list = Array.isArray(signals) ? signals : [signals];
         const messages = list.map((signal) => normaliseSignal(signal, caller));
-        return Promise.all(messages.map((message) => this.#runtime.accept(message)));
+        const started: StartedTurn[] = [];
+        // One after another: one whose media must be looked up would else be overtaken.
+        for (const message of messages) started.push(await this.#runtime.accept(message));
+        return started;
       });
     }
 

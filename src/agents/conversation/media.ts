@@ -5,6 +5,8 @@
  *          said to be.
  * MEDIA-2  A model gets attachments by value. Those beyond `MAX_MEDIA_BYTES`, oldest first, and those that are gone, are
  *          replaced by a text that says so.
+ * MEDIA-3  Where they cannot be had for now, the attempt of the call has failed and is made again; to wait for them counts
+ *          against its time.
  */
 import { addressIssue, attachmentIdOf, readDataUrl } from "../../attachments/attachment.ts";
 import type { Attachment, AttachmentStore } from "../../attachments/attachment-store.ts";
@@ -61,14 +63,14 @@ async function attachmentIssue(
 ): Promise<string | undefined> {
   const id = attachmentIdOf(url);
   if (id === undefined) return undefined;
-  const info = await (media ?? noStore()).head(id);
+  const info = await lookedUp((media ?? noStore()).head(id));
   if (info === null) return "This conversation has no such attachment: upload it here first.";
   return type === "image" && !info.mediaType.startsWith("image/")
     ? `Is ${info.mediaType}, not an image: send it as a file.`
     : undefined;
 }
 
-/** The same messages with the media that they name in them. */
+/** The same messages with the media that they name in them. Throws `UNAVAILABLE` where those cannot be had for now. */
 export async function withMedia(
   messages: readonly ContextMessage[],
   media: ConversationMedia | undefined,
@@ -102,9 +104,9 @@ async function resolve(
   const id = attachmentIdOf(url);
   if (id === undefined) return part;
   const store = media ?? noStore();
-  const info = await store.head(id);
+  const info = await lookedUp(store.head(id));
   if (info !== null && info.size > maxBytes) return missing(part, "is not sent again, to save room");
-  const attachment = info === null ? null : await store.get(id);
+  const attachment = info === null ? null : await lookedUp(store.get(id));
   if (attachment === null) return missing(part, "is no longer there");
   const name = part.name ?? attachment.name;
   return {
@@ -133,6 +135,16 @@ function toBase64(bytes: Uint8Array): string {
     binary += String.fromCharCode(...bytes.subarray(start, start + SLICE));
   }
   return btoa(binary);
+}
+
+/** What the store of attachments answers; a fault of its own passes. */
+async function lookedUp<Found>(answer: Promise<Found>): Promise<Found> {
+  try {
+    return await answer;
+  } catch (cause) {
+    const message = "The attachments cannot be looked up for now.";
+    throw new DramatisError("UNAVAILABLE", message, { retriable: true, cause });
+  }
 }
 
 function noStore(): never {

@@ -61,7 +61,17 @@ export async function performModelCall(
     return { type: "conversation.llm.failed", ...address, error, facts: { ...facts(), ...known }, streamed };
   };
 
-  async function consume(body: JsonObject, limit: AbortSignal): Promise<EffectSignal> {
+  async function request(): Promise<JsonObject> {
+    const adapter = adapters(profile.provider);
+    const base = baseContext(record, readHistory(history), turn);
+    const first = adapter.buildRequest(profile, { ...base, messages: await withMedia(base.messages, media) });
+    const moves = moveMessages(turn);
+    return moves.length === 0 ? first : adapter.extend(profile, first, moves);
+  }
+
+  async function perform(limit: AbortSignal): Promise<EffectSignal> {
+    const body = await request();
+    limit.throwIfAborted();
     const reply = new ReplyAccumulator(profile.provider);
     for await (const delta of gateway.stream({ profile, body, context }, limit)) {
       reply.add(delta);
@@ -82,16 +92,10 @@ export async function performModelCall(
     const wait = call.notBefore - clock.now();
     if (wait > 0) await clock.sleep(wait, signal);
     startedAt = clock.now();
-    const adapter = adapters(profile.provider);
-    const window = readHistory(history);
-    const base = baseContext(record, window, turn);
-    const first = adapter.buildRequest(profile, { ...base, messages: await withMedia(base.messages, media) });
-    const moves = moveMessages(turn);
-    const body = moves.length === 0 ? first : adapter.extend(profile, first, moves);
     const deadline = startDeadline(clock, profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS, signal);
     try {
-      // A gateway ends when it is aborted; one that does not must not hold up the turn for ever.
-      return await Promise.race([consume(body, deadline.signal), rejected(deadline.signal)]);
+      // A gateway ends when it is aborted; one that does not, and attachments that do not come, must not hold up the turn.
+      return await Promise.race([perform(deadline.signal), rejected(deadline.signal)]);
     } finally {
       deadline.stop();
     }
