@@ -11,7 +11,7 @@ import { UnboundedPattern } from "./pattern.ts";
 import { patternSteps } from "./pattern-effort.ts";
 
 /** Schemas applied to values, or as much other work as one of them: a few microseconds each. */
-export const MAX_EFFORT = 20_000;
+const MAX_EFFORT = 20_000;
 /** Steps at a pattern, and characters compared, that are worth a schema. */
 const STEPS = 2_000;
 const CHARACTERS = 250;
