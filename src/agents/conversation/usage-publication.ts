@@ -44,7 +44,9 @@ export class UsagePublication {
 
   /** As `Publication.wake`: call it when the wake-up of the active window comes. */
   wake(): number | null {
-    const hasNone = this.ports.state().usage.calls === 0 || this.ports.directory() === null;
+    const { usage, active } = this.ports.state();
+    const running = [...active.values()].reduce((sum, { calls = [] }) => sum + calls.length, 0);
+    const hasNone = usage.calls <= running || this.ports.directory() === null;
     return hasNone ? null : this.#publication.wake();
   }
 
