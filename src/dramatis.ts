@@ -9,6 +9,7 @@ import { adapterFor } from "./adapters/lookup.ts";
 import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
 import { type HostGuardOptions, HostGuards } from "./adapters/resilience/host-guards.ts";
 import type { Interceptor } from "./adapters/resilience/interceptors.ts";
+import type { MetricsSink } from "./adapters/resilience/metrics.ts";
 import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/trusted-hosts.ts";
 import type { ModelGateway, ModelProfile } from "./adapters/types.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
@@ -79,7 +80,11 @@ export interface DramatisOptions {
      */
     allowedSecrets?: string[];
     /** What stands between the actors of an isolate and the hosts of models, and around every call. */
-    resilience?: HostGuardOptions & { interceptors?: readonly Interceptor[] };
+    resilience?: HostGuardOptions & {
+      interceptors?: readonly Interceptor[];
+      /** Is told of every model call of a turn once, when it is over; what it throws is logged. */
+      metrics?: MetricsSink;
+    };
   };
   /** How much a caller may do; absent = the defaults of `Limits`. */
   limits?: Limits;
@@ -111,7 +116,7 @@ export function dramatis(options: DramatisOptions) {
     env.DB === undefined ? null : new D1Directory(env.DB);
   const limits = completeLimits(options.limits);
   const trusted = (env: DramatisEnv) => hostsOf(options, env);
-  const { interceptors = [], ...guardOptions } = options.models?.resilience ?? {};
+  const { interceptors = [], metrics, ...guardOptions } = options.models?.resilience ?? {};
   const guards = new HostGuards(systemClock, guardOptions);
   const guarded = (gateway: ModelGateway) => guardGateway(gateway, { guards, interceptors, ids: systemIds });
   const deadLetters = (env: DramatisEnv): DeadLetterDirectory | null =>
@@ -152,6 +157,7 @@ export function dramatis(options: DramatisOptions) {
       attachments,
       adapters: adapterFor,
       gate: options.gate ?? allowAll,
+      ...(metrics === undefined ? {} : { metrics }),
       clientToolTimeoutMs: limits.clientToolMs,
       ...(limits.turns === false ? {} : { turnLimit: limits.turns }),
     }),

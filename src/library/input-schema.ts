@@ -1,10 +1,20 @@
 /**
  * Whether what an author posted as an input's schema is one: the known keywords have the form that JSON Schema 2020-12
- * gives them, references stay within it and lead somewhere, patterns are regular expressions. Pure.
+ * gives them, references stay within it and lead somewhere, and what it takes to check a value against it is bounded. Pure.
+ *
+ * INSCHEMA-1  Every schema from outside is taken only if its patterns take no exponential time, and no part of it applies
+ *             itself, or more than `MAX_IN_PLACE` schemas, to one value. What is refused is named with its place.
  */
 import type { InputIssue } from "../shared/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
-import { compileSchema } from "../shared/json-schema.ts";
+import {
+  referredSchema,
+  SCHEMA_LISTS,
+  SCHEMA_MAPS,
+  SCHEMAS,
+  schemasInPlace,
+} from "../shared/json-schema/keywords.ts";
+import { patternProblem } from "../shared/json-schema/pattern-effort.ts";
 import { jsonPointer } from "../shared/validation.ts";
 
 const TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"];
@@ -41,14 +51,16 @@ const KEYWORDS: Record<string, Check> = {
     "Must hold lists of names.",
   ),
   pattern: patternProblem,
-  patternProperties: (value) =>
-    Object.keys(isJsonObject(value) ? value : {}).every((pattern) => patternProblem(pattern) === null)
-      ? null
-      : "Each name must be a regular expression.",
+  format: (value) =>
+    typeof value !== "string"
+      ? "Must be a string."
+      : value === "url"
+        ? 'Is not checked here: use "uri".'
+        : null,
   multipleOf: is((value) => typeof value === "number" && value > 0, "Must be a number above 0."),
   uniqueItems: isFlag,
 };
-for (const name of ["title", "description", "format", "$comment", "$schema", "contentMediaType"])
+for (const name of ["title", "description", "$comment", "$schema", "contentMediaType"])
   KEYWORDS[name] = isText;
 for (const name of ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]) KEYWORDS[name] = isNumber;
 for (const what of ["Length", "Items", "Properties", "Contains"]) {
@@ -60,17 +72,6 @@ KEYWORDS.dependencies = () => "Is of an older draft: use dependentRequired or de
 for (const name of ["$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "$recursiveAnchor"])
   KEYWORDS[name] = () => "Is not supported: put what is shared under $defs, and refer to it by #/$defs/NAME.";
 
-const SCHEMAS = [
-  ...["items", "additionalItems", "contains", "unevaluatedItems"],
-  ...["additionalProperties", "unevaluatedProperties"],
-  ...["propertyNames", "not", "if", "then", "else"],
-];
-const SCHEMA_LISTS = ["allOf", "anyOf", "oneOf", "prefixItems"];
-const SCHEMA_MAPS = ["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"];
-
-/** Steps in which a schema must be applied to an empty object. */
-const MAX_STEPS = 20_000;
-
 /** What is wrong with the schema; nothing if it can be used. `base` is the JSON pointer of the schema itself. */
 export function inputSchemaIssues(schema: JsonObject, base = ""): InputIssue[] {
   const issues: InputIssue[] = [];
@@ -78,12 +79,64 @@ export function inputSchemaIssues(schema: JsonObject, base = ""): InputIssue[] {
   walk(schema, [], schema, report);
   if (issues.length === 0 && schema.type !== "object") report(["type"], 'Must be "object".');
   if (issues.length > 0) return issues;
-  try {
-    compileSchema(schema)({}, MAX_STEPS);
-  } catch {
-    report([], "Cannot be checked: does a reference lead to itself, or to too much?");
-  }
+  const patterns = patternsIn(schema);
+  if (patterns > MAX_PATTERNS) report([], `Has ${patterns} characters of patterns; at most ${MAX_PATTERNS}.`);
+  const size = sizing(schema);
+  each(schema, [], (node, path) => {
+    const problem = sizeProblem(size(node));
+    if (issues.length === 0 && problem !== null) report(path, problem);
+  });
   return issues;
+}
+
+/** Schemas that one schema may apply to the same value, its own and those that it combines or refers to. */
+const MAX_IN_PLACE = 1_000;
+
+/** Characters that the patterns of one schema may have together. */
+const MAX_PATTERNS = 10_000;
+
+function patternsIn(schema: JsonObject): number {
+  let length = 0;
+  each(schema, [], ({ pattern = "", patternProperties = {} }) => {
+    const names = Object.keys(patternProperties ?? {});
+    length += String(pattern).length + names.reduce((sum, name) => sum + name.length, 0);
+  });
+  return length;
+}
+
+/** How many schemas a part of `root` applies to the same value; infinitely many where it leads back to itself. */
+function sizing(root: JsonObject): (node: Json) => number {
+  const sizes = new Map<Json, number>();
+  const size = (node: Json, depth = 0): number => {
+    if (!isJsonObject(node)) return 1;
+    if (depth > MAX_IN_PLACE) return MAX_IN_PLACE;
+    const known = sizes.get(node);
+    if (known !== undefined) return known;
+    // Found again before it is known, it leads to itself.
+    sizes.set(node, Number.POSITIVE_INFINITY);
+    const total = schemasInPlace(node, root).reduce<number>((sum, part) => sum + size(part, depth + 1), 1);
+    sizes.set(node, total);
+    return total;
+  };
+  return size;
+}
+
+function sizeProblem(size: number): string | null {
+  if (size <= MAX_IN_PLACE) return null;
+  return size === Number.POSITIVE_INFINITY
+    ? "Leads back to itself for the same value: refer to it from within properties or items only."
+    : `Applies ${size} schemas to one value, references followed; at most ${MAX_IN_PLACE}: combine fewer.`;
+}
+
+/** Every schema in `node`, itself first. */
+function each(node: Json, path: Path, visit: (node: JsonObject, path: Path) => void): void {
+  if (!isJsonObject(node)) return;
+  visit(node, path);
+  for (const [name, value] of Object.entries(node)) {
+    if (SCHEMAS.includes(name)) each(value, [...path, name], visit);
+    else if (SCHEMA_LISTS.includes(name) || SCHEMA_MAPS.includes(name))
+      for (const [key, one] of Object.entries(value ?? {})) each(one, [...path, name, key], visit);
+  }
 }
 
 function walk(node: Json, path: Path, root: JsonObject, report: (path: Path, message: string) => void): void {
@@ -96,7 +149,7 @@ function walk(node: Json, path: Path, root: JsonObject, report: (path: Path, mes
     const at = [...path, name];
     const problem = Object.hasOwn(KEYWORDS, name) ? KEYWORDS[name]?.(value) : null;
     if (problem != null) report(at, problem);
-    else if (name === "$ref" && !leadsToSchema(value, root))
+    else if (name === "$ref" && referredSchema(value, root) === undefined)
       report(at, "Must lead to a schema within this one: #/$defs/NAME.");
     else if (SCHEMAS.includes(name)) walk(value, at, root, report);
     else if (SCHEMA_LISTS.includes(name)) {
@@ -104,37 +157,12 @@ function walk(node: Json, path: Path, root: JsonObject, report: (path: Path, mes
       else for (const [index, one] of value.entries()) walk(one, [...at, index], root, report);
     } else if (SCHEMA_MAPS.includes(name)) {
       if (!isJsonObject(value)) report(at, "Must be an object of schemas.");
-      else for (const [key, one] of Object.entries(value)) walk(one, [...at, key], root, report);
+      else
+        for (const [key, one] of Object.entries(value)) {
+          const badName = name === "patternProperties" ? patternProblem(key) : null;
+          if (badName !== null) report([...at, key], badName);
+          walk(one, [...at, key], root, report);
+        }
     }
-  }
-}
-
-function patternProblem(pattern: Json): string | null {
-  if (typeof pattern !== "string") return "Must be a string.";
-  try {
-    new RegExp(pattern, "u");
-    return null;
-  } catch {
-    return "Is no regular expression.";
-  }
-}
-
-function leadsToSchema(reference: Json, root: JsonObject): boolean {
-  if (typeof reference !== "string" || !/^#(?:\/|$)/.test(reference)) return false;
-  let node: Json | undefined = root;
-  for (const part of reference === "#" ? [] : reference.slice(2).split("/")) {
-    const key = decoded(part);
-    if (typeof node !== "object" || node === null || !Object.hasOwn(node, key)) return false;
-    node = Array.isArray(node) ? node[Number(key)] : node[key];
-  }
-  return typeof node === "boolean" || isJsonObject(node);
-}
-
-/** A part of a JSON pointer in a URI's fragment. */
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
-  } catch {
-    return part;
   }
 }

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
+import { adapterFor } from "../../src/adapters/lookup.ts";
 import type {
   ErrorCategory,
   ModelError,
@@ -10,6 +11,7 @@ import type {
   ToolSpec,
 } from "../../src/adapters/types.ts";
 import { dueIn, effectsOf } from "../../src/agents/conversation/dispatch/effects.ts";
+import { performModelCall } from "../../src/agents/conversation/dispatch/model-call.ts";
 import { framesOf } from "../../src/agents/conversation/frames.ts";
 import {
   MAX_ITEM_INDEX,
@@ -28,11 +30,11 @@ import {
   MAX_RECOVERIES,
   NOTICES,
 } from "../../src/agents/conversation/limits.ts";
+import type { ConversationMedia } from "../../src/agents/conversation/media.ts";
 import { baseContext, moveMessages } from "../../src/agents/conversation/planning/context.ts";
 import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
-import { checkOutputSchema } from "../../src/agents/conversation/planning/output-schema.ts";
 import { plan } from "../../src/agents/conversation/planning/plan.ts";
-import { violations } from "../../src/agents/conversation/planning/schema-check.ts";
+import { checkTurnSchemas } from "../../src/agents/conversation/planning/turn-schemas.ts";
 import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
 import { beginTransition, reduce } from "../../src/agents/conversation/reducer.ts";
 import { SessionWindow } from "../../src/agents/conversation/session-window.ts";
@@ -47,10 +49,12 @@ import {
 import { packCall, unpackCall } from "../../src/agents/conversation/store/call-rows.ts";
 import { ConversationStore } from "../../src/agents/conversation/store/conversation-store.ts";
 import { turnEvents, turnFromEvents, turnSummary } from "../../src/agents/conversation/turn-events.ts";
+import { TurnReader } from "../../src/agents/conversation/turn-reader.ts";
 import { movesOf } from "../../src/agents/conversation/views.ts";
 import type { Frame } from "../../src/client/protocol.ts";
 import { MAX_MOVES } from "../../src/library/persona.ts";
 import type { ToolEffect } from "../../src/library/types.ts";
+import type { Clock } from "../../src/ports/clock.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
@@ -614,6 +618,17 @@ describe("hostile names and sizes", () => {
     expect(new Set(ids.map(({ id }) => id)).size).toBe(12);
   });
 
+  test("QUERY-1 the tools that turns brought count among what one read may hold", () => {
+    const driver = new Driver();
+    const schema = { type: "object", description: "z".repeat(250_000) };
+    for (let n = 0; n < 20; n++) driver.send(user("Hi", [{ ...ASK, inputSchema: schema }]));
+    const reader = new TurnReader(driver.state, driver.store);
+    const taken = Array.from({ length: 20 }, (_, n) => n + 1).filter(
+      (n) => reader.admits(n) && reader.take(n),
+    );
+    expect(taken.length).toBe(17);
+  });
+
   test("TOO_MANY_TURNS when the active turns hold too much content together", () => {
     const driver = new Driver();
     for (let n = 0; n < 16; n++) driver.send(user("z".repeat(1_000_000)));
@@ -1014,37 +1029,13 @@ describe("OUTPUT-4 a schema that cannot be used is refused with its place", () =
     ["", { type: "object", $defs: fan, $ref: "#/$defs/0" }],
   ])("%s", (path, schema) => {
     const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
-    expect(() => checkOutputSchema({ name: "x", schema })).toThrow(
+    expect(() => checkTurnSchemas({ output: { name: "x", schema } })).toThrow(
       expect.objectContaining({
         code: "INVALID_INPUT",
         message: expect.stringContaining(`/output/schema${path}: `),
         options: { errors: [{ path: `/output/schema${path}`, message: expect.any(String) }] },
       }),
     );
-    quiet.mockRestore();
-  });
-
-  test.each(["$id", "id"])(
-    "JSCHEMA-1 JSCHEMA-2 a schema and its parts may call themselves something by %s",
-    (key) => {
-      const named = (levels: number): JsonObject => ({
-        [key]: `https://example.com/${levels}`,
-        ...(levels === 0 ? {} : { properties: { id: { $ref: "#/$defs/n" }, a: named(levels - 1) } }),
-      });
-      const schema = { type: "object", $defs: { n: { type: "number" } }, ...named(25) };
-      checkOutputSchema({ name: "x", schema });
-      expect(violations(schema, { id: 1, a: { id: 2 } })).toEqual([]);
-      expect(violations(schema, { id: 1, a: { id: "2" } })).toContainEqual(expect.stringContaining("/a/id"));
-    },
-  );
-
-  test("JSCHEMA-1 a check that would not end ends as one that cannot be made", () => {
-    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
-    const twice = { properties: { a: { $ref: "#" } } };
-    const schema = { type: "object", ...twice, allOf: [twice, twice] };
-    const nested = Array.from({ length: 40 }).reduce<JsonObject>((a) => ({ a }), {});
-    expect(violations(schema, nested)).toBeNull();
-    expect(violations(schema, { a: {} })).toEqual([]);
     quiet.mockRestore();
   });
 
@@ -1057,11 +1048,67 @@ describe("OUTPUT-4 a schema that cannot be used is refused with its place", () =
         more: z.record(z.string(), z.boolean()).optional(),
       }),
     );
-    checkOutputSchema({ name: "x", schema: JSON.parse(JSON.stringify(schema)) });
-    checkOutputSchema({
-      name: "tree",
-      schema: { type: "object", properties: { kids: { type: "array", items: { $ref: "#" } } } },
+    checkTurnSchemas({ output: { name: "x", schema: JSON.parse(JSON.stringify(schema)) } });
+    checkTurnSchemas({
+      output: {
+        name: "tree",
+        schema: { type: "object", properties: { kids: { type: "array", items: { $ref: "#" } } } },
+      },
     });
+  });
+});
+
+describe("MEDIA-3 attachments that are not given", () => {
+  const attached = { type: "image" as const, url: `attachment:att_${"0".repeat(26)}` };
+  const call = (media: ConversationMedia, clock: Clock) => {
+    const driver = new Driver();
+    driver.send({
+      type: "conversation.user.message",
+      caller: { type: "user", userId: "ada" },
+      data: { content: [{ type: "text", text: "Look" }, attached] },
+    });
+    const [turn] = driver.state.active.values();
+    if (turn?.call == null) throw new Error("A turn calls its model.");
+    const context = { tenant: "t", projectId: "p", agentId: "a", conversationId: "c", turnId: "u" };
+    const input = {
+      record: record(),
+      turn,
+      call: turn.call,
+      history: () => [],
+      context,
+      onText: () => undefined,
+    };
+    const gateway = { stream: () => expect.unreachable("Nothing is asked without what the user sent.") };
+    return performModelCall(
+      { clock, gateway, adapters: adapterFor, media },
+      input,
+      new AbortController().signal,
+    );
+  };
+  const clock: Clock = { now: () => 9_000, sleep: async () => undefined, timer: () => () => undefined };
+
+  test("for now are asked for again, as a model is", async () => {
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const fails = async () => Promise.reject(new Error("The bucket is down."));
+    expect(await call({ head: fails, get: fails }, clock)).toMatchObject({
+      type: "conversation.llm.failed",
+      error: { category: "transient", retriable: true },
+    });
+    quiet.mockRestore();
+  });
+
+  test("at all end the attempt at its time limit", async () => {
+    const never = () => new Promise<never>(() => undefined);
+    const timers: (() => void)[] = [];
+    const timer = (_: number, ring: () => void) => {
+      timers.push(ring);
+      return () => undefined;
+    };
+    const timed = { ...clock, timer };
+    const outcome = call({ head: never, get: never }, timed);
+    await vi.waitFor(() => expect(timers).toHaveLength(1));
+    timers[0]?.();
+    expect(await outcome).toMatchObject({ type: "conversation.llm.failed", error: { category: "timeout" } });
   });
 });
 

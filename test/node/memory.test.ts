@@ -104,6 +104,53 @@ describe("what holds for any event", () => {
     );
   });
 
+  it("EVENT-3 what a user sent, and what a reply was made of, come back from a row whatever they are", () => {
+    const origin = { id: "e", createdAt: 1 };
+    const word = fc
+      .string({ minLength: 1, maxLength: 12, unit: "grapheme" })
+      .map((text) => text.toWellFormed());
+    const media = fc.record(
+      {
+        type: fc.constantFrom("image" as const, "file" as const),
+        source: fc.record({ url: word }),
+        mediaType: word,
+        name: word,
+      },
+      { requiredKeys: ["type", "source"] },
+    );
+    const text = fc.record({ type: fc.constant("text" as const), text: word });
+    const sent = fc.tuple(
+      fc.array(fc.oneof(text, media), { maxLength: 4 }),
+      media,
+      fc.array(text, { maxLength: 2 }),
+    );
+    const extra = fc.dictionary(word, fc.oneof(word, fc.nat(), fc.boolean()), { maxKeys: 2 });
+    const native = fc.record({
+      provider: word,
+      modelId: word,
+      parts: fc.array(
+        fc.oneof(
+          fc.record(
+            { type: fc.constant("text" as const), length: fc.nat(), extra },
+            { requiredKeys: ["type", "length"] },
+          ),
+          fc.record({ type: fc.constant("block" as const), value: extra }),
+        ),
+      ),
+    });
+    fc.assert(
+      fc.property(sent, native, word, ([before, one, after], own, content) => {
+        const user: ContextMessage = { role: "user", content, parts: [...before, one, ...after] };
+        const reply: ContextMessage = { role: "assistant", content, native: own };
+        for (const message of [user, reply]) {
+          const event = messageToEvent("s", message, origin);
+          const { metadata: _parts, ...again } = eventToMessage(hydrateEvent(dehydrateEvent(event))) ?? {};
+          expect(again).toEqual(message);
+        }
+      }),
+    );
+  });
+
   it("EVENT-3 a reply's native form goes with it, and what only looks like one stays metadata", () => {
     const origin = { id: "e", createdAt: 1 };
     const native = {

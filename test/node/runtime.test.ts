@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { createModelGateway } from "../../src/adapters/gateway.ts";
 import { adapterFor } from "../../src/adapters/lookup.ts";
+import type { RequestMetrics } from "../../src/adapters/resilience/metrics.ts";
 import type { ModelDelta, ModelGateway } from "../../src/adapters/types.ts";
 import { MAX_CALLS_PER_REPLY } from "../../src/agents/conversation/limits.ts";
 import { allowAll, type Gate } from "../../src/agents/conversation/planning/gate.ts";
@@ -82,7 +83,7 @@ test("A43 a gateway that never answers and ignores its abort holds up no turn: t
   expect(turns[0]?.latencyMs).toBe(3 * 120_000 + 500 + 1_000);
 });
 
-test("FALLBACK-1 CALLS-1 over HTTP: where one server refuses the key, the other one answers, with its own words", async () => {
+test("FALLBACK-1 CALLS-1 METRIC-1 over HTTP: where one server refuses the key, the other one answers, with its own words", async () => {
   await using refusing = await startOpenAIServer({
     script: () => errorReply(401, { message: "No such key." }),
   });
@@ -102,6 +103,7 @@ test("FALLBACK-1 CALLS-1 over HTTP: where one server refuses the key, the other 
   const chain = await resolveChain(new CodeRegistry([]), persona, profile(refusing.baseUrl));
   const database = new NodeSqlDatabase();
   const ended = new Map<string, () => void>();
+  const measured: RequestMetrics[] = [];
   const runtime = new ConversationRuntime({
     database,
     keyValue: new NodeKeyValue(database),
@@ -112,6 +114,10 @@ test("FALLBACK-1 CALLS-1 over HTTP: where one server refuses the key, the other 
     executor: localExecutor(new CodeRegistry([]), systemClock),
     gate: allowAll,
     window: { open: async () => undefined },
+    metrics: (metrics) => {
+      measured.push(metrics);
+      throw new Error("The sink is broken.");
+    },
     publish: (frames) => {
       for (const { type } of frames) ended.get(type)?.();
     },
@@ -150,6 +156,18 @@ test("FALLBACK-1 CALLS-1 over HTTP: where one server refuses the key, the other 
       ["auth", 1, 401, undefined],
       ["none", 1, 200, { inputTokens: 10, outputTokens: 4, totalTokens: 14 }],
     ]);
+    expect(measured.splice(0)).toEqual(
+      turn.calls.map(({ id, outcome, usage, cost }) => ({
+        span: "dramatis.chat",
+        outcome: {
+          ...outcome,
+          startedAt: expect.any(Number),
+          finishedAt: expect.any(Number),
+        },
+        info: expect.objectContaining({ requestId: id, correlationId: `conv_test:${turnId}` }),
+        ...(usage === undefined ? {} : { usage, cost }),
+      })),
+    );
   }
   expect(refusing.requests, "each turn begins with the first").toHaveLength(2);
 });

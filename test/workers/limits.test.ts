@@ -156,6 +156,20 @@ describe("G6 RUN-5 turns of a conversation", () => {
       body: JSON.stringify(body),
     });
 
+  test("that are given together begin in their order, also where the media of one must be looked up", async () => {
+    const id = await create();
+    // SAFETY: the class that is bound offers this surface.
+    const actor = env.LimitedConversation.getByName(`${ADMIN.tenant}:${id}`) as unknown as ConversationApi;
+    const image = { type: "image", url: "data:image/png;base64,AAAA" };
+    const signals = [[image, { type: "text", text: "first" }], "second"].map((content) => ({
+      type: "conversation.user.message",
+      data: { content },
+    }));
+    const started = await actor.ingest(ADMIN, signals);
+    const { body } = await answer(await send(`/api/conversations/${id}/turns`));
+    expect(started).toMatchObject({ ok: true, value: body.turns.map((turn) => ({ turnId: turn.id })) });
+  });
+
   test("are limited together, whether they come over HTTP, as a stream, by RPC or over a WebSocket", async () => {
     const id = await create();
     expect((await say(id, { content: "one" })).status).toBe(202);

@@ -126,6 +126,22 @@ test("USAGE-1 what conversations used reaches their agent, also when D1 was away
   expectProblem(await get(`/api/agents/${agent.id}/usage`, MEMBER), 403, "FORBIDDEN");
 });
 
+test("USAGE-1 what a turn used reaches the agent while another turn waits for its client", async () => {
+  const { body: agent } = await post("/api/agents", { persona: "test/priced" });
+  const id = await createConversation(agent.id);
+  const usage = { prompt_tokens: 1_000, completion_tokens: 50, total_tokens: 1_050 };
+  const asking = new Play({ replies: [[{ call: "ask", input: {} }]] });
+  const ask = { name: "ask", description: "Asks.", inputSchema: { type: "object" } };
+  await post(`/api/conversations/${id}/turns`, { content: asking.content, tools: [ask] });
+  const journal = async () => JSON.stringify((await get(`/api/conversations/${id}/journal`)).body);
+  await expect.poll(journal).toContain("turn.waiting");
+  await (await say(id, new Play({ replies: [[{ text: "Yes." }, { usage }]] }).content)).text();
+  vi.setSystemTime(Date.now() + 20_000);
+  expect(await runDurableObjectAlarm(env.Conversation.getByName(`${ADMIN.tenant}:${id}`))).toBe(true);
+  const totals = async () => (await get(`/api/agents/${agent.id}/usage`)).body;
+  await expect.poll(totals).toMatchObject({ conversations: 1, inputTokens: 1_000, outputTokens: 50 });
+});
+
 const windows = (stub: DurableObjectStub) =>
   runInDurableObject(stub, (_, { storage }) =>
     storage.sql.exec("SELECT time FROM cf_agents_jobs WHERE fn = 'window'").toArray(),

@@ -6,9 +6,6 @@ import type { Connection, ConnectionContext, WSMessage } from "agents";
 import type { ToolSubmission } from "../../client/client-tools.ts";
 import { type ConversationView, type Frame, UNAUTHORIZED_CLOSE } from "../../client/protocol.ts";
 import { readEntrance } from "../../http/sockets.ts";
-import { EventStore } from "../../memory/event-store.ts";
-import { LongText } from "../../memory/long-text.ts";
-import type { SessionStorage } from "../../memory/session-store.ts";
 import type { LoadEventsOptions, SessionEvent } from "../../memory/types.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
@@ -19,14 +16,12 @@ import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
-import { CONVERSATION_OPENED } from "../agent/envelopes.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
 import type { ToolStateApi, ToolStateEntry } from "../executor/types.ts";
-import { newOperationId } from "../mailbox/operation-id.ts";
-import { Publication } from "../publication.ts";
-import { SessionAgent } from "../session-agent.ts";
+import type { SessionAgent } from "../session-agent.ts";
 import { Wakeups } from "../wakeups.ts";
 import { checkReader, checkSpeaker } from "./access.ts";
+import { Announcement } from "./announcement.ts";
 import type {
   ConversationApi,
   CreateConversation,
@@ -51,17 +46,15 @@ import {
 import { checkSameRequest, conversationRecord, createConversationSchema } from "./create-conversation.ts";
 import { endsTurn } from "./frames.ts";
 import { MAX_WATCHERS } from "./limits.ts";
-import type { ConversationMedia } from "./media.ts";
+import { conversationMedia } from "./media.ts";
 import { openingSlices } from "./opening.ts";
 import { ConversationQueries } from "./queries.ts";
 import { ConversationRuntime } from "./runtime.ts";
 import { parseSubmissions, startTurnSchema, subscribeSchema } from "./schemas.ts";
 import { checkHistory, seedEvents } from "./seed-history.ts";
 import type { ConversationServices } from "./services.ts";
-import { ConversationSessions, refused } from "./sessions.ts";
-import { normaliseSignal } from "./signals.ts";
-import type { ConversationRecord } from "./state.ts";
-import { ConversationStore } from "./store/conversation-store.ts";
+import { GuardedSessionAgent } from "./session-guard.ts";
+import { messageOf, normaliseSignal } from "./signals.ts";
 import { frameStream, type Listener, type OpeningSlice, Subscribers } from "./subscribers.ts";
 import { UsagePublication } from "./usage-publication.ts";
 import { conversationView } from "./views.ts";
@@ -73,28 +66,28 @@ export function createConversationClass<Env extends Cloudflare.Env>(
   ctx: DurableObjectState,
   env: Env,
 ) => SessionAgent<Env> & ConversationApi & ToolStateApi {
-  return class Conversation extends SessionAgent<Env> implements ConversationApi, ToolStateApi {
+  return class Conversation extends GuardedSessionAgent<Env> implements ConversationApi, ToolStateApi {
     static override readonly options = { sendIdentityOnConnect: false };
 
     readonly #wakeups = new Wakeups({
       window: () => {
         this.#runtime.reconcile();
-        return this.#runtime.dueIn ?? this.#usage.wake();
+        const times = [this.#runtime.dueIn, this.#usage.wake()].filter((time) => time !== null);
+        return times.length === 0 ? null : Math.min(...times);
       },
-      directory: () => this.#publication.wake(),
-      registration: () => this.#announceAgain(),
+      directory: () => this.#announcement.wake(),
+      registration: () => this.#announcement.noteAgain(),
       expiry: () => {
         this.#subscribers.publish([]);
         const next = Math.min(this.#subscribers.nextExpiry, nextExpiry(this.#clients()));
         return next === Infinity ? null : Math.max(0, next - systemClock.now());
       },
     });
-    readonly #publication = new Publication({
-      put: async () => {
-        const { record } = this.#runtime.state;
-        await services.directory(this.env)?.putConversation(record.tenant, conversationView(record, 0));
-      },
-      changedAt: () => this.#runtime.state.record.createdAt,
+    readonly #announcement = new Announcement({
+      record: () => this.#runtime.state.record,
+      directory: () => services.directory(this.env),
+      send: (envelope) => this.mailbox.send(envelope),
+      transaction: (body) => this.ctx.storage.transactionSync(body),
       now: () => systemClock.now(),
       arm: (milliseconds) => this.#wakeups.arm("directory", milliseconds),
       disarm: () => this.#wakeups.disarm("directory"),
@@ -120,8 +113,9 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       gateway: services.gateway(this.env),
       adapters: services.adapters,
       executor: services.executor(this.env),
-      ...this.#media(),
+      ...conversationMedia(services.attachments(this.env), () => this.#runtime.state.record),
       gate: services.gate,
+      ...(services.metrics === undefined ? {} : { metrics: services.metrics }),
       ...(services.turnLimit === undefined ? {} : { turnLimit: services.turnLimit }),
       ...(services.clientToolTimeoutMs === undefined
         ? {}
@@ -151,13 +145,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       this.lifecycle.use(this.#wakeups);
       this.lifecycle.use(this.#guard);
       this.#subscribers.add((frames) => broadcast(this.#clients(), frames, systemClock.now()));
-    }
-
-    protected override createSessionStorage(): SessionStorage {
-      const db = new DurableSqlDatabase(this.ctx.storage);
-      const store = new ConversationStore(db, new DurableKeyValue(this.ctx.storage));
-      const events = new EventStore(db, new LongText(db));
-      return { db, sessions: new ConversationSessions(store), events, clock: systemClock, ids: systemIds };
     }
 
     protected override get mailboxKind() {
@@ -197,10 +184,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const { agentId: sessionId, createdAt: now, listed } = record;
         const events = seedEvents(history, { sessionId, userId: principal.subject, now, ids: systemIds });
         const armed: Promise<void>[] = [];
-        const announce = () => armed.push(...this.#announce(record));
+        const announce = () => armed.push(...this.#announcement.note(record));
         this.#runtime.create(record, listed === false ? undefined : announce, events);
         await Promise.all(armed);
-        if (listed !== false) await this.#publication.publish();
+        if (listed !== false) await this.#announcement.publish();
         return conversationView(record, 0);
       });
     }
@@ -255,7 +242,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const caller = { type: "user", userId: principal.subject } as const;
         const list = Array.isArray(signals) ? signals : [signals];
         const messages = list.map((signal) => normaliseSignal(signal, caller));
-        return Promise.all(messages.map((message) => this.#runtime.accept(message)));
+        const started: StartedTurn[] = [];
+        // One after another: one whose media must be looked up would else be overtaken.
+        for (const message of messages) started.push(await this.#runtime.accept(message));
+        return started;
       });
     }
 
@@ -288,26 +278,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     override async loadEvents(sessionId: string, options?: LoadEventsOptions): Promise<SessionEvent[]> {
       return this.#runtime.exists ? super.loadEvents(sessionId, options) : [];
-    }
-
-    override async createSession(): Promise<string> {
-      throw refused();
-    }
-
-    override async deleteSession(): Promise<void> {
-      throw refused();
-    }
-
-    override async appendEvents(): Promise<void> {
-      throw refused();
-    }
-
-    override async deleteEvents(): Promise<void> {
-      throw refused();
-    }
-
-    override async compactSession(): Promise<never> {
-      throw refused();
     }
 
     async toolStateGet(key: string): Promise<Result<Json>> {
@@ -366,16 +336,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       await this.#wakeups.arm("expiry", Math.max(0, time - systemClock.now()));
     }
 
-    #media(): { media?: ConversationMedia } {
-      const store = services.attachments(this.env);
-      if (store === null) return {};
-      const owner = () => {
-        const { tenant, id: conversationId } = this.#runtime.state.record;
-        return { tenant, conversationId };
-      };
-      return { media: { head: (id) => store.head(owner(), id), get: (id) => store.get(owner(), id) } };
-    }
-
     #clients(): Iterable<Client> {
       return this.getConnections<ConnectionMemory>();
     }
@@ -416,13 +376,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async #accept(principal: Principal, input: unknown): Promise<StartedTurn> {
       checkSpeaker(this.#runtime.state.record, principal);
-      const { idempotencyKey, ...data } = validate(startTurnSchema, input);
-      return this.#runtime.accept({
-        type: "conversation.user.message",
-        ...(idempotencyKey === undefined ? {} : { id: idempotencyKey }),
-        caller: { type: "user", userId: principal.subject },
-        data,
-      });
+      return this.#runtime.accept(messageOf(principal, validate(startTurnSchema, input)));
     }
 
     async #submit(principal: Principal, results: ToolSubmission[]): Promise<SubmittedResult[]> {
@@ -433,26 +387,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     #opening(principal: Principal, from: number | undefined): Generator<OpeningSlice, void> {
       checkReader(this.#runtime.state.record, principal);
       return openingSlices({ runtime: this.#runtime, queries: this.#queries, clock: systemClock }, from);
-    }
-
-    /** The agent's index and the directory learn of this conversation; call it in the transaction that creates it. */
-    #announce({ tenant, agentId }: ConversationRecord): Promise<void>[] {
-      const told = this.mailbox.send({
-        operationId: newOperationId(),
-        to: { kind: "agent", tenant, id: agentId },
-        type: CONVERSATION_OPENED,
-        body: {},
-      });
-      return [told, this.#publication.note()];
-    }
-
-    /** Release 0.1.0 armed this until both knew of the conversation, and does not say who did not. It comes once. */
-    #announceAgain(): null {
-      const { record } = this.#runtime.state;
-      for (const armed of this.ctx.storage.transactionSync(() => this.#announce(record)))
-        armed.catch((error: unknown) => console.error(error));
-      void this.#publication.publish();
-      return null;
     }
   };
 }

@@ -9,17 +9,31 @@
  *          a model call fails as one of its provider would.
  */
 import { addressIssue, attachmentIdOf, readDataUrl } from "../../attachments/attachment.ts";
-import type { Attachment } from "../../attachments/attachment-store.ts";
+import type { Attachment, AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { Content, MediaPart } from "../../client/protocol.ts";
 import type { ContextMessage, ContextPart } from "../../memory/types.ts";
 import { plainText } from "../../shared/content.ts";
 import { DramatisError, type InputIssue } from "../../shared/errors.ts";
 import { issuesText } from "../../shared/validation.ts";
+import type { ConversationRecord } from "./state.ts";
 
 /** The attachments of one conversation; `null` for one that it does not have. */
 export interface ConversationMedia {
   head(id: string): Promise<Omit<Attachment, "bytes"> | null>;
   get(id: string): Promise<Attachment | null>;
+}
+
+/** What `store` keeps of a conversation; nothing where it is `null`. */
+export function conversationMedia(
+  store: AttachmentStore | null,
+  record: () => Pick<ConversationRecord, "tenant" | "id">,
+): { media?: ConversationMedia } {
+  if (store === null) return {};
+  const owner = () => {
+    const { tenant, id: conversationId } = record();
+    return { tenant, conversationId };
+  };
+  return { media: { head: (id) => store.head(owner(), id), get: (id) => store.get(owner(), id) } };
 }
 
 /** Bytes of the media that one request carries by value. */
@@ -80,7 +94,7 @@ async function attachmentIssue(
     : undefined;
 }
 
-/** The same messages with the media that they name in them. */
+/** The same messages with the media that they name in them. Throws `UNAVAILABLE` where those cannot be had for now. */
 export async function withMedia(
   messages: readonly ContextMessage[],
   media: ConversationMedia | undefined,

@@ -12,6 +12,7 @@
  *        repeated message nor one that was refused does.
  */
 
+import { type MetricsSink, reportMetrics } from "../../adapters/resilience/metrics.ts";
 import type { ToolSubmission } from "../../client/client-tools.ts";
 import type { Frame } from "../../client/protocol.ts";
 import type { SessionEvent } from "../../memory/types.ts";
@@ -21,30 +22,26 @@ import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { parseContent } from "../../shared/content.ts";
 import { DramatisError, type ErrorData, toErrorData } from "../../shared/errors.ts";
 import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
+import { checkReplyTo, operationAt } from "./addresses.ts";
 import type { StartedTurn, SubmittedResult } from "./api.ts";
 import { ArmedWindow, type ArmedWindowPorts } from "./armed-window.ts";
+import { closedCalls } from "./call-metrics.ts";
 import { DeltaBuffer } from "./dispatch/delta-buffer.ts";
 import { type EffectHost, type EffectPorts, EffectRunner } from "./dispatch/effect-runner.ts";
 import { dueIn, type Effect, effectOfTurn, effectsOf } from "./dispatch/effects.ts";
 import { ephemeralFrame, framesOf } from "./frames.ts";
-import { messageId, parseItemId, stemOf, turnId } from "./ids.ts";
+import { messageId, stemOf, turnId } from "./ids.ts";
 import { checkNewMedia, hasMedia } from "./media.ts";
 import { isRepeated } from "./planning/client-result.ts";
 import type { Gate } from "./planning/gate.ts";
-import { checkOutputSchema } from "./planning/output-schema.ts";
 import { plan } from "./planning/plan.ts";
+import { checkTurnSchemas } from "./planning/turn-schemas.ts";
 import type { Transition } from "./reduce-turn.ts";
 import { beginTransition, reduce } from "./reducer.ts";
 import { SessionWindow } from "./session-window.ts";
 import type { EffectSignal, Signal, UserMessage } from "./signals.ts";
 import { isSameMessage, startedTurn } from "./started-turn.ts";
-import {
-  type ConversationRecord,
-  type ConversationState,
-  finalReply,
-  type Operation,
-  type Turn,
-} from "./state.ts";
+import type { ConversationRecord, ConversationState, Turn } from "./state.ts";
 import { type Committed, ConversationStore } from "./store/conversation-store.ts";
 import { ToolStateStore } from "./store/tool-state.ts";
 
@@ -57,6 +54,8 @@ export interface ConversationPorts extends EffectPorts, ArmedWindowPorts {
   clientToolTimeoutMs?: number;
   /** Turns that are accepted; absent = as many as come. Counted in memory: an actor that wakes counts anew. */
   turnLimit?: RateLimit;
+  /** Is told of model calls that are over. */
+  metrics?: MetricsSink;
   /** Takes frames in order, to be shown to whoever watches. */
   publish: (frames: Frame[]) => void;
 }
@@ -154,7 +153,7 @@ export class ConversationRuntime {
    */
   async accept(signal: UserMessage): Promise<StartedTurn> {
     const content = parseContent(signal.data.content);
-    if (signal.data.output !== undefined) checkOutputSchema(signal.data.output);
+    checkTurnSchemas(signal.data);
     const key = signal.id;
     const turnOfKey = () => (key === undefined ? undefined : this.store.turnOfKey(signal.caller.userId, key));
     // Before the key is looked up for good: from there on nothing may come in between.
@@ -165,7 +164,7 @@ export class ConversationRuntime {
       await this.#wakeup.whenArmed();
       return started;
     }
-    this.#checkReplyTo(signal.data.replyToMessageId);
+    checkReplyTo(signal.data.replyToMessageId, (n) => this.#turn(n));
     const bucket = this.#bucketAfterTurn();
     this.#apply([signal], (turn) => {
       if (key !== undefined) this.store.rememberKey(signal.caller.userId, key, turn);
@@ -184,7 +183,8 @@ export class ConversationRuntime {
    */
   async submit(results: readonly ToolSubmission[]): Promise<SubmittedResult[]> {
     this.#expire();
-    const found = results.map((given) => ({ ...this.#operation(given.operationId), given }));
+    const turnOf = (n: number) => this.#turn(n);
+    const found = results.map((given) => ({ ...operationAt(given.operationId, turnOf), given }));
     const isNew = found.filter(({ operation, given }) => !isRepeated(operation, given));
     this.#apply(
       isNew.map(({ turn, operation, given }) => ({
@@ -199,17 +199,6 @@ export class ConversationRuntime {
       operationId,
       turnId: turnId(turn.stem, turn.n),
     }));
-  }
-
-  /** Throws `NOT_FOUND` for an id that names no operation of this conversation. */
-  #operation(id: string): { turn: Turn; operation: Operation } {
-    const address = parseItemId(id);
-    const turn = address?.prefix === "op" ? this.#turn(address.turn) : null;
-    const operation = turn?.operations.find(({ item }) => item === address?.item);
-    if (turn === null || operation === undefined || turn.stem !== address?.stem) {
-      throw new DramatisError("NOT_FOUND", "This conversation has no such operation.");
-    }
-    return { turn, operation };
   }
 
   /** What cannot be committed now is late again with the next heartbeat. */
@@ -230,18 +219,6 @@ export class ConversationRuntime {
     throw new DramatisError("RATE_LIMITED", `Too many turns in a short time. Try again in ${seconds} s.`, {
       retriable: true,
       retryAfter: taken.retryAfter,
-    });
-  }
-
-  /** Throws `INVALID_INPUT` for an id that names no message of the transcript. */
-  #checkReplyTo(id: string | undefined): void {
-    if (id === undefined) return;
-    const address = parseItemId(id);
-    const turn = address?.prefix === "msg" ? this.#turn(address.turn) : null;
-    const isMessage = turn !== null && (address?.item === 0 || address?.item === finalReply(turn)?.item);
-    if (isMessage && address?.stem === turn.stem) return;
-    throw new DramatisError("INVALID_INPUT", "`replyToMessageId` names no message of this conversation.", {
-      errors: [{ path: "/replyToMessageId", message: "no such message" }],
     });
   }
 
@@ -282,6 +259,8 @@ export class ConversationRuntime {
       framesOf(row, 0, (n) => transition.touched.get(n)),
     );
     for (const turn of transition.touched.values()) {
+      for (const call of closedCalls(state.record, before.active.get(turn.n), turn))
+        reportMetrics(this.ports.metrics, call);
       if (turn.status !== "active") this.#window.ended(turn, this.state.record.chain);
       for (const effect of effectOfTurn(turn)) this.#start(effect);
     }

@@ -1,4 +1,5 @@
 /** What the classes of conversations are made from. */
+import type { MetricsSink } from "../../adapters/resilience/metrics.ts";
 import type { AdapterLookup, ModelGateway } from "../../adapters/types.ts";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../directory/dead-letters.ts";
@@ -20,6 +21,8 @@ export interface ConversationServices<Env> {
   attachments(env: Env): AttachmentStore | null;
   adapters: AdapterLookup;
   gate: Gate;
+  /** Is told of model calls that are over. */
+  metrics?: MetricsSink;
   /** How long a client has to run a tool, in milliseconds; ten minutes when absent. */
   clientToolTimeoutMs?: number;
   /** Turns that one conversation accepts; absent = as many as come. */

@@ -10,6 +10,7 @@ import type { ToolOutcome } from "../../client/client-tools.ts";
 import { outputSchema } from "../../client/protocol.ts";
 import { contentSchema } from "../../shared/content-schema.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
+import type { Principal } from "../../shared/principal.ts";
 import type { ToolResult } from "../executor/types.ts";
 import type { Caller, StartTurn } from "./api.ts";
 
@@ -20,6 +21,16 @@ export interface UserMessage {
   id?: string;
   caller: Caller;
   data: Omit<StartTurn, "idempotencyKey">;
+}
+
+/** The message of a user who starts a turn. */
+export function messageOf({ subject }: Principal, { idempotencyKey, ...data }: StartTurn): UserMessage {
+  return {
+    type: "conversation.user.message",
+    ...(idempotencyKey === undefined ? {} : { id: idempotencyKey }),
+    caller: { type: "user", userId: subject },
+    data,
+  };
 }
 
 /** What is known of one attempt of a model call beside what came of it. Times are milliseconds since the epoch. */

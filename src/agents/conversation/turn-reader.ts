@@ -4,6 +4,7 @@
  * READ-1  A read ends once the turns it took hold `MAX_READ_CHARACTERS`; it takes at least one turn, and takes turns whole.
  */
 import type { TurnLookup } from "./frames.ts";
+import { toolsLength } from "./planning/content-size.ts";
 import type { ConversationState, Turn } from "./state.ts";
 import type { ConversationStore } from "./store/conversation-store.ts";
 
@@ -32,7 +33,7 @@ export class TurnReader {
   }
 }
 
-function contentLength({ input, replies, operations, output }: Turn): number {
+function contentLength({ input, replies, operations, output, tools }: Turn): number {
   const texts = typeof input === "string" ? input.length : JSON.stringify(input).length;
   const answers = replies.reduce(
     (sum, { text, reasoning = "", native }) =>
@@ -40,5 +41,6 @@ function contentLength({ input, replies, operations, output }: Turn): number {
     0,
   );
   const demanded = output === undefined ? 0 : JSON.stringify(output).length;
-  return texts + answers + demanded + (operations.length === 0 ? 0 : JSON.stringify(operations).length);
+  const brought = demanded + toolsLength(tools);
+  return texts + answers + brought + (operations.length === 0 ? 0 : JSON.stringify(operations).length);
 }

@@ -1,6 +1,7 @@
 /**
- * Tells the directory what a conversation used, once its turns are over. The wake-up of the active window does it: it stays
- * armed until the directory knows, so no turn waits for the directory or writes a row for it.
+ * Tells the directory what a conversation used, once a turn is over. The wake-up of the active window does it: it stays
+ * armed until the directory knows, so no turn waits for the directory or writes a row for it, and no total waits for a
+ * turn whose client takes its time.
  *
  * USAGE-1  The directory ends with the conversation's own totals, however long it was away and whoever died meanwhile.
  */
@@ -41,9 +42,11 @@ export class UsagePublication {
     void this.#publication.note();
   }
 
-  /** As `Publication.wake`: call it when the wake-up of the active window comes and no turn is active. */
+  /** As `Publication.wake`: call it when the wake-up of the active window comes. */
   wake(): number | null {
-    const hasNone = this.ports.state().usage.calls === 0 || this.ports.directory() === null;
+    const { usage, active } = this.ports.state();
+    const running = [...active.values()].reduce((sum, { calls = [] }) => sum + calls.length, 0);
+    const hasNone = usage.calls <= running || this.ports.directory() === null;
     return hasNone ? null : this.#publication.wake();
   }
 

@@ -71,6 +71,7 @@ export async function performModelCall(
 
   async function perform(limit: AbortSignal): Promise<EffectSignal> {
     const body = await request();
+    limit.throwIfAborted();
     const reply = new ReplyAccumulator(profile.provider);
     for await (const delta of gateway.stream({ profile, body, context }, limit)) {
       reply.add(delta);

@@ -1,0 +1,39 @@
+/** An actor whose sessions everyone inside may read, and nobody writes but its turns. */
+import { EventStore } from "../../memory/event-store.ts";
+import { LongText } from "../../memory/long-text.ts";
+import type { SessionStorage } from "../../memory/session-store.ts";
+import { systemClock, systemIds } from "../../ports/system.ts";
+import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
+import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
+import { SessionAgent } from "../session-agent.ts";
+import { ConversationSessions, refused } from "./sessions.ts";
+import { ConversationStore } from "./store/conversation-store.ts";
+
+export class GuardedSessionAgent<Env extends Cloudflare.Env> extends SessionAgent<Env> {
+  protected override createSessionStorage(): SessionStorage {
+    const db = new DurableSqlDatabase(this.ctx.storage);
+    const store = new ConversationStore(db, new DurableKeyValue(this.ctx.storage));
+    const events = new EventStore(db, new LongText(db));
+    return { db, sessions: new ConversationSessions(store), events, clock: systemClock, ids: systemIds };
+  }
+
+  override async createSession(): Promise<string> {
+    throw refused();
+  }
+
+  override async deleteSession(): Promise<void> {
+    throw refused();
+  }
+
+  override async appendEvents(): Promise<void> {
+    throw refused();
+  }
+
+  override async deleteEvents(): Promise<void> {
+    throw refused();
+  }
+
+  override async compactSession(): Promise<never> {
+    throw refused();
+  }
+}

@@ -1,0 +1,236 @@
+/**
+ * How many steps an engine that tries one way after another may take at a regular expression. Pure.
+ *
+ * PATTERN-1  The estimate is an upper bound, up to a constant factor, whatever the text. A pattern whose steps grow
+ *            exponentially with the text is refused.
+ *
+ * What is followed is the number of ways: a repetition has several where what it repeats and what follows may begin with the
+ * same character. A repetition of what has several ways itself is what grows exponentially.
+ */
+import { type CharSet, NOTHING, overlap, union } from "./char-set.ts";
+import { type Pattern, parsePattern, UnboundedPattern } from "./pattern.ts";
+
+/** Characters of a pattern. */
+const MAX_LENGTH = 500;
+/** Characters that it may have with its counted repetitions written out. */
+const MAX_SIZE = 10_000;
+/** A text of this length must be checked in so many steps. */
+const USUAL_LENGTH = 32;
+const MAX_USUAL_STEPS = 20_000_000;
+
+/** What is wrong with a pattern; `null` where nothing is. */
+export function patternProblem(source: unknown): string | null {
+  if (typeof source !== "string") return "Must be a string.";
+  if (source.length > MAX_LENGTH) return `Must have at most ${MAX_LENGTH} characters.`;
+  try {
+    new RegExp(source, "u");
+  } catch {
+    return "Is no regular expression of JavaScript with the flag `u`.";
+  }
+  try {
+    if (patternSteps(source, USUAL_LENGTH) <= MAX_USUAL_STEPS) return null;
+    return "Can match the same text in too many ways: let neighbouring repetitions begin with different characters.";
+  } catch (error) {
+    if (error instanceof UnboundedPattern) return error.message;
+    throw error;
+  }
+}
+
+const parsed = new Map<string, Pattern>();
+const MAX_PARSED = 200;
+
+/** The steps at a text of so many characters. Throws `UnboundedPattern`, or `SyntaxError` for what is no pattern. */
+export function patternSteps(source: string, length: number): number {
+  const pattern = parsed.get(source) ?? checkedPattern(source);
+  if (parsed.size >= MAX_PARSED) parsed.clear();
+  parsed.set(source, pattern);
+  const { work } = effortOf(pattern, NOTHING, length + 1);
+  return isAnchored(pattern) ? work : work * (length + 1);
+}
+
+function checkedPattern(source: string): Pattern {
+  if (source.length > MAX_LENGTH) throw new UnboundedPattern(`Must have at most ${MAX_LENGTH} characters.`);
+  new RegExp(source, "u");
+  const pattern = parsePattern(source);
+  if (sizeOf(pattern) <= MAX_SIZE) return pattern;
+  throw new UnboundedPattern(
+    `Must have at most ${MAX_SIZE} characters with its counted repetitions written out.`,
+  );
+}
+
+/** `ways` to get past it, and the `work` of trying them all; `next` is what may follow, `most` bounds repetitions. */
+function effortOf(pattern: Pattern, next: CharSet, most: number): { ways: number; work: number } {
+  switch (pattern.type) {
+    case "chars":
+    case "place":
+    case "start":
+    case "end":
+      return { ways: 1, work: 1 };
+    case "look":
+      return { ways: 1, work: effortOf(pattern.body, NOTHING, most).work };
+    case "sequence": {
+      const followers = followersOf(pattern.items, next);
+      return pattern.items.reduce(
+        (sum, item, index) => {
+          const { ways, work } = effortOf(item, followers[index] ?? next, most);
+          return { ways: sum.ways * ways, work: sum.work + sum.ways * work };
+        },
+        { ways: 1, work: 1 },
+      );
+    }
+    case "choice": {
+      const efforts = pattern.items.map((item) => effortOf(item, next, most));
+      const beginnings = pattern.items.map((item) => beginningOf(item, next));
+      const isClear = beginnings.every((one, index) =>
+        beginnings.slice(index + 1).every((other) => areApart(one, other)),
+      );
+      const ways = efforts.map((effort) => effort.ways);
+      return {
+        ways: isClear ? Math.max(...ways) : ways.reduce((sum, count) => sum + count, 0),
+        work: efforts.reduce((sum, { work }) => sum + work, 1),
+      };
+    }
+    case "repeat":
+      return repetition(pattern, next, most);
+    default:
+      return pattern satisfies never;
+  }
+}
+
+function repetition(
+  { body, min, max }: Extract<Pattern, { type: "repeat" }>,
+  next: CharSet,
+  most: number,
+): { ways: number; work: number } {
+  const { set, isOptional } = firstOf(body);
+  const inner = effortOf(body, max > 1 ? union(set, next) : next, most);
+  const isClear = !isOptional && !overlap(set, next);
+  if (max !== Number.POSITIVE_INFINITY) {
+    const ends = isClear ? 1 : max - min + 1;
+    const ways = ends * inner.ways ** max;
+    return { ways, work: 1 + inner.work * (inner.ways === 1 ? Math.max(1, max) : ways) };
+  }
+  if (inner.ways > 1 || widthOf(body) === 0) {
+    throw new UnboundedPattern(
+      "Must not repeat, without a limit, what can match the same text in several ways, as (a+)* does: let each round begin with a character that nothing else in it takes.",
+    );
+  }
+  // All rounds together take each character once; what looks ahead does so in every round.
+  const round = looksAhead(body) ? inner.work : sizeOf(body);
+  return { ways: isClear ? 1 : most, work: 1 + round * Math.max(most, min) };
+}
+
+/** What may follow each of the items. */
+function followersOf(items: readonly Pattern[], next: CharSet): CharSet[] {
+  const followers: CharSet[] = [];
+  let follower = next;
+  for (const item of items.toReversed()) {
+    followers.unshift(follower);
+    const { set, isOptional } = firstOf(item);
+    follower = isOptional ? union(set, follower) : set;
+  }
+  return followers;
+}
+
+/** What it may begin with, and whether it may be passed without taking a character. Nothing follows an end. */
+function firstOf(pattern: Pattern): { set: CharSet; isOptional: boolean } {
+  switch (pattern.type) {
+    case "chars":
+      return { set: pattern.set, isOptional: false };
+    case "place":
+    case "start":
+    case "look":
+      return { set: NOTHING, isOptional: true };
+    case "end":
+      return { set: NOTHING, isOptional: false };
+    case "sequence": {
+      const sets: CharSet[] = [];
+      for (const item of pattern.items) {
+        const { set, isOptional } = firstOf(item);
+        sets.push(set);
+        if (!isOptional) return { set: union(...sets), isOptional: false };
+      }
+      return { set: union(...sets), isOptional: true };
+    }
+    case "choice": {
+      const firsts = pattern.items.map(firstOf);
+      return {
+        set: union(...firsts.map(({ set }) => set)),
+        isOptional: firsts.some(({ isOptional }) => isOptional),
+      };
+    }
+    case "repeat": {
+      const { set, isOptional } = firstOf(pattern.body);
+      return { set, isOptional: isOptional || pattern.min === 0 };
+    }
+    default:
+      return pattern satisfies never;
+  }
+}
+
+/** What each of the first characters may be, as far as that is fixed; of one that is fixed as a whole, also what follows. */
+function beginningOf(pattern: Pattern, next: CharSet): CharSet[] {
+  const items = pattern.type === "sequence" ? pattern.items : [pattern];
+  const sets: CharSet[] = [];
+  for (const [index, item] of items.entries()) {
+    if (item.type === "chars") sets.push(item.set);
+    else {
+      const { set, isOptional } = firstOf({ type: "sequence", items: items.slice(index) });
+      return [...sets, isOptional ? union(set, next) : set];
+    }
+  }
+  return [...sets, next];
+}
+
+/** Whether no text begins both ways. */
+function areApart(one: readonly CharSet[], other: readonly CharSet[]): boolean {
+  return one.some((set, index) => {
+    const beside = other[index];
+    return beside !== undefined && !overlap(set, beside);
+  });
+}
+
+/** Characters that it takes at least. */
+function widthOf(pattern: Pattern): number {
+  switch (pattern.type) {
+    case "chars":
+      return 1;
+    case "sequence":
+      return pattern.items.reduce((sum, item) => sum + widthOf(item), 0);
+    case "choice":
+      return Math.min(...pattern.items.map(widthOf));
+    case "repeat":
+      return pattern.min * widthOf(pattern.body);
+    default:
+      return 0;
+  }
+}
+
+function looksAhead(pattern: Pattern): boolean {
+  if (pattern.type === "look") return true;
+  if (pattern.type === "repeat") return looksAhead(pattern.body);
+  return (pattern.type === "sequence" || pattern.type === "choice") && pattern.items.some(looksAhead);
+}
+
+/** Its length with counted repetitions written out. */
+function sizeOf(pattern: Pattern): number {
+  switch (pattern.type) {
+    case "look":
+      return 1 + sizeOf(pattern.body);
+    case "sequence":
+    case "choice":
+      return pattern.items.reduce((sum, item) => sum + sizeOf(item), 1);
+    case "repeat": {
+      const { body, min, max } = pattern;
+      return 1 + sizeOf(body) * Math.max(1, min, max === Number.POSITIVE_INFINITY ? 0 : max);
+    }
+    default:
+      return 1;
+  }
+}
+
+function isAnchored(pattern: Pattern): boolean {
+  if (pattern.type === "start") return true;
+  if (pattern.type === "choice") return pattern.items.every(isAnchored);
+  return pattern.type === "sequence" && pattern.items[0] !== undefined && isAnchored(pattern.items[0]);
+}
