@@ -64,11 +64,14 @@ async function* streamReply(
         continue;
       }
       decoder ??= adapterFor(provider).decoder();
-      for (const payload of arrival.payloads) {
-        for (const delta of decoder.push(payload)) {
-          attempt.signal.throwIfAborted();
-          yield redacted(delta, request, ports);
-          if (delta.type === "error") return;
+      const { payloads } = arrival;
+      for await (const batch of Array.isArray(payloads) ? [payloads] : payloads) {
+        for (const payload of batch) {
+          for (const delta of decoder.push(payload)) {
+            attempt.signal.throwIfAborted();
+            yield redacted(delta, request, ports);
+            if (delta.type === "error") return;
+          }
         }
       }
     }

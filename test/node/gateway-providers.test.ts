@@ -3,7 +3,6 @@ import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AttemptDeadlines } from "../../src/adapters/gateway/deadlines.ts";
 import { httpTransport } from "../../src/adapters/gateway/http.ts";
-import type { Arrival } from "../../src/adapters/gateway/ports.ts";
 import { createModelGateway, mayReceiveKey, secretsOf, trustedHosts } from "../../src/adapters/index.ts";
 import type { ModelDelta, ModelProfile, ProviderId } from "../../src/adapters/types.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
@@ -29,12 +28,17 @@ const KEYS = secretsOf({ OPENAI_API_KEY: KEY, ANTHROPIC_API_KEY: KEY, GEMINI_API
 const CONTEXT = { tenant: "t", projectId: "p", agentId: "a", conversationId: "c", turnId: "u" };
 
 /** Every payload that one request brings, as the transport gives it. */
-async function arrivalsOf(given: Partial<ModelProfile>, body: JsonObject): Promise<Arrival[]> {
+async function arrivalsOf(given: Partial<ModelProfile>, body: JsonObject): Promise<unknown[]> {
   const profile: ModelProfile = { provider: "openai", modelId: "m", baseUrl: server.baseUrl, ...given };
   const attempt = new AttemptDeadlines(clock, undefined, new AbortController().signal);
   const ports = { secret: KEYS, fetch, clock, trustedHosts: trustedHosts({ profiles: [profile] }) };
   try {
-    return await allOf(httpTransport({ profile, body, context: CONTEXT }, ports, attempt));
+    const arrivals: unknown[] = [];
+    for await (const arrival of httpTransport({ profile, body, context: CONTEXT }, ports, attempt)) {
+      if ("response" in arrival) arrivals.push(arrival);
+      else for await (const batch of arrival.payloads) arrivals.push(...[batch].flat());
+    }
+    return arrivals;
   } finally {
     attempt.stop();
   }
@@ -56,7 +60,8 @@ describe("one transport for every provider", () => {
     server.reply({ kind: "body", status: 200, headers: type, body });
     expect(await arrivalsOf({ provider, modelId }, { hello: ["Grüße"] })).toEqual([
       { response: { status: 200, requestId: "req-1" } },
-      { payloads: ['{"n":1}', '{"n":2}'] },
+      '{"n":1}',
+      '{"n":2}',
     ]);
     const sent = await server.request(number);
     expect(sent.path).toBe(path);

@@ -10,39 +10,72 @@ export const MAX_REPLY_BYTES = 8 * 1024 * 1024;
 const MAX_EVENT_LENGTH = 4 * 1024 * 1024;
 
 /**
- * Yields the payloads as they arrive, those that arrive together at once, up to `[DONE]`, after which nothing is read: some
- * servers leave the connection open. An event that the end of the body cuts off is yielded as far as it came, so that a
+ * The payloads as they arrive, those that arrive together at once, up to `[DONE]`, after which nothing is read: some
+ * servers leave the connection open. An event that the end of the body cuts off is given as far as it came, so that a
  * last event without its blank line is not lost; a payload that is incomplete fails to parse.
  */
-export async function* eventData(
+export function eventData(
   body: ReadableStream<Uint8Array>,
   signal: AbortSignal,
   deadlines?: AttemptDeadlines,
-): AsyncGenerator<string[]> {
-  const arrived: string[] = [];
-  let failure: ModelFailure | undefined;
-  const parser = createParser({
+): AsyncIterable<string[]> {
+  return new EventBatches(new BodyReader(body, signal, MAX_REPLY_BYTES, deadlines));
+}
+
+/** An iterator by hand: a generator would take as long for each event as reading it does. */
+class EventBatches implements AsyncIterableIterator<string[], undefined> {
+  readonly #decoder = new TextDecoder();
+  readonly #parser = createParser({
     maxBufferSize: MAX_EVENT_LENGTH,
-    onEvent: ({ data }) => arrived.push(data),
+    onEvent: ({ data }) => this.#arrived.push(data),
     onError: ({ type }) => {
       if (type !== "max-buffer-size-exceeded") return;
-      failure = new ModelFailure("validation", "The model sent an event that is too large.");
+      this.#failure = new ModelFailure("validation", "The model sent an event that is too large.");
     },
   });
-  const decoder = new TextDecoder();
-  const reader = new BodyReader(body, signal, MAX_REPLY_BYTES, deadlines);
-  try {
-    for (let bytes = await reader.next(); bytes !== undefined; bytes = await reader.next()) {
-      parser.feed(decoder.decode(bytes, { stream: true }));
-      const batch = arrived.splice(0);
-      const done = batch.indexOf(DONE);
-      if (batch.length > 0) yield done === -1 ? batch : batch.slice(0, done + 1);
-      if (done !== -1) return;
-      if (failure !== undefined) throw failure;
-    }
-  } finally {
-    reader.close();
+  #arrived: string[] = [];
+  #failure: ModelFailure | undefined;
+  #isOver = false;
+
+  constructor(private readonly reader: BodyReader) {}
+
+  [Symbol.asyncIterator](): this {
+    return this;
   }
-  parser.feed(`${decoder.decode()}\n\n`);
-  if (arrived.length > 0) yield arrived;
+
+  async next(): Promise<IteratorResult<string[], undefined>> {
+    try {
+      while (!this.#isOver) {
+        if (this.#failure !== undefined) throw this.#failure;
+        const bytes = await this.reader.next();
+        if (bytes === undefined) this.#close();
+        this.#parser.feed(
+          bytes === undefined
+            ? `${this.#decoder.decode()}\n\n`
+            : this.#decoder.decode(bytes, { stream: true }),
+        );
+        const batch = this.#arrived;
+        if (batch.length === 0) continue;
+        this.#arrived = [];
+        const done = batch.indexOf(DONE);
+        if (done === -1) return { done: false, value: batch };
+        this.#close();
+        return { done: false, value: batch.slice(0, done + 1) };
+      }
+      return { done: true, value: undefined };
+    } catch (error) {
+      this.#close();
+      throw error;
+    }
+  }
+
+  async return(): Promise<IteratorResult<string[], undefined>> {
+    this.#close();
+    return { done: true, value: undefined };
+  }
+
+  #close(): void {
+    this.#isOver = true;
+    this.reader.close();
+  }
 }

@@ -30,7 +30,7 @@ export const httpTransport: Transport = async function* (request, ports, attempt
       detailsOf(info),
     );
   } else {
-    for await (const payloads of eventData(body, attempt.signal, attempt)) yield { payloads };
+    yield { payloads: eventData(body, attempt.signal, attempt) };
   }
 };
 

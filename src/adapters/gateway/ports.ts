@@ -23,8 +23,13 @@ export interface GatewayPorts {
   languageModel?: (modelId: string) => LanguageModelV4 | undefined;
 }
 
-/** What comes from a provider: that it answers, once and before all else, then the payloads of its reply, in order. */
-export type Arrival = { response: ResponseInfo } | { payloads: readonly string[] };
+/**
+ * What comes from a provider: that it answers, once and before all else, then the payloads of its reply, in order; as they
+ * come, or a stream of them, which saves handing on each.
+ */
+export type Arrival =
+  | { response: ResponseInfo }
+  | { payloads: readonly string[] | AsyncIterable<readonly string[]> };
 
 /** Sends one request. Throws `ModelFailure`, or the reason of the attempt's signal after an abort. */
 export type Transport = (

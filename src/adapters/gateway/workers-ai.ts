@@ -20,7 +20,7 @@ export const workersAITransport: Transport = async function* ({ profile, body },
   yield { response: {} };
   const stream = answer instanceof Response ? answer.body : answer;
   if (stream instanceof ReadableStream) {
-    for await (const payloads of eventData(stream, signal, attempt)) yield { payloads };
+    yield { payloads: eventData(stream, signal, attempt) };
   } else {
     yield { payloads: [JSON.stringify(answer) ?? "", DONE] };
   }
