@@ -8,6 +8,7 @@ import { costOf } from "../../adapters/cost.ts";
 import type { RequestMetrics } from "../../adapters/resilience/metrics.ts";
 import { requestInfo } from "../../adapters/resilience/request-info.ts";
 import { profileAt } from "../../engine/planner.ts";
+import { outcomeOf } from "./calls.ts";
 import { callId, turnId } from "./ids.ts";
 import type { CallRecord, ConversationRecord, Turn } from "./state.ts";
 
@@ -33,24 +34,17 @@ function metricsOf(
 ): RequestMetrics[] {
   const { tenant, projectId, id: conversationId, chain } = record;
   const { stem, n, agentId } = turn;
-  const { startedAt, finishedAt, attempts, category, status, rateLimit, usage } = call;
+  const { attempts, usage } = call;
+  const outcome = outcomeOf(call);
   const profile = profileAt(chain, call.profile);
-  if (finishedAt === undefined || profile === undefined) return [];
+  if (outcome === undefined || profile === undefined) return [];
   const context = { tenant, projectId, agentId, conversationId, turnId: turnId(stem, n) };
   const request = { profile, body: {}, context, trace: { attempt: attempts } };
   const cost = usage === undefined ? undefined : costOf(usage, profile);
   return [
     {
       span: SPAN,
-      outcome: {
-        ok: category === "none",
-        ...(status === undefined ? {} : { status }),
-        errorCategory: category,
-        attempts,
-        startedAt,
-        finishedAt,
-        ...(rateLimit === undefined ? {} : { rateLimitFeedback: rateLimit }),
-      },
+      outcome,
       info: requestInfo(request, callId(stem, n, index)),
       ...(usage === undefined ? {} : { usage }),
       ...(cost === undefined ? {} : { cost }),

@@ -7,7 +7,7 @@ import { profileAt } from "../../engine/planner.ts";
 import type { ProviderCallRecord } from "../../engine/types.ts";
 import type { VersionChain } from "../../library/types.ts";
 import type { TurnUsage } from "./api.ts";
-import { addUsage, dollarsOf, openRecord, toDollars, totalsOf } from "./calls.ts";
+import { addUsage, dollarsOf, openRecord, outcomeOf, toDollars, totalsOf } from "./calls.ts";
 import { callId, turnId } from "./ids.ts";
 import type { CallRecord, ConversationRecord, Turn, UsageTotals } from "./state.ts";
 
@@ -37,20 +37,12 @@ export function callViews(
 }
 
 function closed(chain: VersionChain, view: ProviderCallRecord, record: CallRecord): ProviderCallRecord {
-  const { profile, startedAt, finishedAt, firstTextAt, attempts, category, status, requestId, usage } =
-    record;
-  if (finishedAt === undefined) return view;
+  const { profile, finishedAt, firstTextAt, requestId, usage } = record;
+  const outcome = outcomeOf(record);
+  if (outcome === undefined || finishedAt === undefined) return view;
   const cost = dollarsOf(usage, profileAt(chain, profile));
   return closeCallRecord(view, {
-    outcome: {
-      ok: category === "none",
-      ...(status === undefined ? {} : { status }),
-      errorCategory: category,
-      attempts,
-      startedAt,
-      finishedAt,
-      ...(record.rateLimit === undefined ? {} : { rateLimitFeedback: record.rateLimit }),
-    },
+    outcome,
     ...(usage === undefined ? {} : { usage }),
     ...(cost === undefined ? {} : { cost }),
     ...(requestId === undefined ? {} : { requestId }),

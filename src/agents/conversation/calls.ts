@@ -9,6 +9,7 @@
 import { costOf } from "../../adapters/cost.ts";
 import type { ErrorCategory, ModelProfile, TokenUsage } from "../../adapters/types.ts";
 import { profileAt } from "../../engine/planner.ts";
+import type { RequestOutcome } from "../../engine/types.ts";
 import type { VersionChain } from "../../library/types.ts";
 import type { AttemptFacts } from "./signals.ts";
 import type { CallRecord, Turn, UsageTotals } from "./state.ts";
@@ -52,6 +53,27 @@ export function withAttempt(turn: Turn, { facts, category, isLast }: AttemptOutc
     ...(rateLimit === undefined ? {} : { rateLimit }),
   };
   return { ...turn, calls: [...(before === undefined ? calls : calls.slice(0, -1)), record] };
+}
+
+/** What became of a call, from its record; `undefined` while it runs. */
+export function outcomeOf({
+  startedAt,
+  finishedAt,
+  attempts,
+  category,
+  status,
+  rateLimit,
+}: CallRecord): RequestOutcome | undefined {
+  if (finishedAt === undefined) return undefined;
+  return {
+    ok: category === "none",
+    ...(status === undefined ? {} : { status }),
+    errorCategory: category,
+    attempts,
+    startedAt,
+    finishedAt,
+    ...(rateLimit === undefined ? {} : { rateLimitFeedback: rateLimit }),
+  };
 }
 
 /** The turn with its last record closed: it ends, and no attempt is to come. */
