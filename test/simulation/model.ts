@@ -163,7 +163,12 @@ export class Model {
         if (fault.kind === "crash") dies = fault;
         else if (fault.kind !== "jump") this.plane.fire(fault);
         if (fault.kind === "loss") return;
-        if (fault.kind === "error") return controller.error(new InjectedError("connection reset"));
+        if (fault.kind === "error") {
+          // What has not been read is lost with the connection.
+          const unread = 1 - (controller.desiredSize ?? 1);
+          if (usageAt !== undefined && usageAt >= index - unread) record.isCounted = false;
+          return controller.error(new InjectedError("connection reset"));
+        }
         if (fault.kind === "delay") await this.clock.sleep(fault.ms);
       }
       if (isOver()) return;
