@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
 import type { ModelDelta } from "../../src/adapters/types.ts";
 import type { ContextMessage } from "../../src/memory/types.ts";
+import { givenBack } from "../support/contexts.ts";
 import * as decoding from "../support/decoding.ts";
 
 const PROFILE = { provider: "anthropic", modelId: "claude-test" } as const;
@@ -122,14 +123,7 @@ describe("a reply of anthropic", () => {
         ],
       },
     });
-    if (!outcome.ok || outcome.reply.native === undefined) throw new Error("no native parts");
-    const { text: content, toolCalls, native } = outcome.reply;
-    const reply: ContextMessage = {
-      role: "assistant",
-      content,
-      toolCalls,
-      native: { ...PROFILE, parts: native },
-    };
+    const reply = givenBack(outcome, PROFILE);
     const result: ContextMessage = { role: "tool", content: "rain", toolCallId: "toolu_1" };
     const expected: Anthropic.MessageParam = {
       role: "assistant",

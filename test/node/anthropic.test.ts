@@ -5,7 +5,7 @@ import { adapterFor } from "../../src/adapters/index.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
 import type { ContextMessage, ContextPart } from "../../src/memory/types.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
-import { context, expectUnsupported } from "../support/contexts.ts";
+import { context, expectUnsupported, ROUND, user } from "../support/contexts.ts";
 
 type Body = Anthropic.MessageCreateParamsStreaming;
 
@@ -20,24 +20,6 @@ function build(given: Partial<ModelContext>, parameters?: JsonObject): JsonObjec
     context(given),
   );
 }
-
-function user(content: string, parts?: ContextPart[]): ContextMessage {
-  return { role: "user", content, ...(parts === undefined ? {} : { parts }) };
-}
-
-const ROUND: ContextMessage[] = [
-  user("Weather in Oslo and Rome?"),
-  {
-    role: "assistant",
-    content: "I look.",
-    toolCalls: [
-      { id: "a", name: "lookup", arguments: { city: "Oslo" } },
-      { id: "b", name: "lookup", arguments: {} },
-    ],
-  },
-  { role: "tool", content: "no such city", toolCallId: "b", metadata: { isSuccess: false } },
-  { role: "tool", content: "rain", toolCallId: "a", name: "lookup", metadata: { isSuccess: true } },
-];
 
 const ROUND_SENT: Anthropic.MessageParam[] = [
   { role: "user", content: [{ type: "text", text: "Weather in Oslo and Rome?" }] },

@@ -5,7 +5,7 @@ import { adapterFor } from "../../src/adapters/index.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
 import type { ContextMessage, ContextPart } from "../../src/memory/types.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
-import { context, expectUnsupported } from "../support/contexts.ts";
+import { context, expectUnsupported, ROUND, user } from "../support/contexts.ts";
 import { readRequest } from "../support/request-readers.ts";
 
 /** The body of `generateContent`. The client's own types describe what it is made of, enumerations by their names. */
@@ -32,24 +32,6 @@ const LOOKUP = { name: "lookup", description: "Looks it up.", inputSchema: SCHEM
 function build(given: Partial<ModelContext>, profile: Partial<ModelProfile> = {}): JsonObject {
   return gemini.buildRequest({ ...PROFILE, ...profile }, context(given));
 }
-
-function user(content: string, parts?: ContextPart[]): ContextMessage {
-  return { role: "user", content, ...(parts === undefined ? {} : { parts }) };
-}
-
-const ROUND: ContextMessage[] = [
-  user("Weather in Oslo and Rome?"),
-  {
-    role: "assistant",
-    content: "I look.",
-    toolCalls: [
-      { id: "a", name: "lookup", arguments: { city: "Oslo" } },
-      { id: "b", name: "lookup", arguments: {} },
-    ],
-  },
-  { role: "tool", content: "no such city", toolCallId: "b", metadata: { isSuccess: false } },
-  { role: "tool", content: "rain", toolCallId: "a", name: "lookup", metadata: { isSuccess: true } },
-];
 
 const ROUND_SENT: genai.Content[] = [
   { role: "user", parts: [{ text: "Weather in Oslo and Rome?" }] },

@@ -374,6 +374,23 @@ describe("problems", () => {
   });
 });
 
+function tooFar(): never {
+  throw new Error("It went too far.");
+}
+
+/** An application in which no request may come further than `authorize`. */
+function untouchable(authorize: () => never | Promise<Principal>) {
+  return createHttpApp<object>({
+    authorize,
+    actors: () => ({ agent: tooFar, conversation: tooFar, mailbox: tooFar }),
+    deadLetters: tooFar,
+    attachments: tooFar,
+    libraries: tooFar,
+    directory: tooFar,
+    seed: async () => {},
+  });
+}
+
 describe("who may enter", () => {
   const enter = (url: string, headers: Record<string, string> = {}, env = { DRAMATIS_LOCAL: "1" }) =>
     localAuthorize(new Request(url, { headers }), env);
@@ -418,18 +435,7 @@ describe("who may enter", () => {
 
   it("PROBLEM-2 a request writes no line of its own into the log", async () => {
     const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
-    const untouched = () => {
-      throw new Error("It went too far.");
-    };
-    const app = createHttpApp<object>({
-      authorize: untouched,
-      actors: () => ({ agent: untouched, conversation: untouched, mailbox: untouched }),
-      deadLetters: untouched,
-      attachments: untouched,
-      libraries: untouched,
-      directory: untouched,
-      seed: async () => {},
-    });
+    const app = untouchable(tooFar);
     const response = await app.fetch(new Request("http://localhost/api/a%0D%0Ainc_forged"), {});
     expect(response.status).toBe(500);
     expect(log.mock.calls[0]?.[0]).toMatch(/^GET \/api\/a%0D%0Ainc_forged: inc_\w+$/);
@@ -445,18 +451,7 @@ describe("who may enter", () => {
     ["half a subject", { subject: "\ude00" }],
   ])("PRINCIPAL-1 an application's principal whose name holds %s does not enter", async (_, wrong) => {
     const whole: Principal = { subject: "ada", tenant: "acme", roles: ["admin"] };
-    const untouched = () => {
-      throw new Error("It went too far.");
-    };
-    const app = createHttpApp<object>({
-      authorize: async () => ({ ...whole, ...wrong }),
-      actors: () => ({ agent: untouched, conversation: untouched, mailbox: untouched }),
-      deadLetters: untouched,
-      attachments: untouched,
-      libraries: untouched,
-      directory: untouched,
-      seed: async () => {},
-    });
+    const app = untouchable(async () => ({ ...whole, ...wrong }));
     const response = await app.fetch(new Request("http://localhost/api/agents/a"), {});
     expect(response.status).toBe(503);
     expect(await response.json()).toMatchObject({ detail: expect.stringContaining("`authorize`") });

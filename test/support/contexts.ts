@@ -1,6 +1,8 @@
 /** What a format is given, and how it refuses. */
 import { expect } from "vitest";
-import type { ModelContext } from "../../src/adapters/types.ts";
+import type { ReplyOutcome } from "../../src/adapters/reply.ts";
+import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
+import type { ContextMessage, ContextPart } from "../../src/memory/types.ts";
 
 export function context(given: Partial<ModelContext> = {}): ModelContext {
   return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };
@@ -10,4 +12,30 @@ export function context(given: Partial<ModelContext> = {}): ModelContext {
 export function expectUnsupported(build: () => unknown, what: RegExp | string): void {
   const message = typeof what === "string" ? expect.stringContaining(what) : expect.stringMatching(what);
   expect(build).toThrowError(expect.objectContaining({ code: "UNSUPPORTED", message }));
+}
+
+export function user(content: string, parts?: ContextPart[]): ContextMessage {
+  return { role: "user", content, ...(parts === undefined ? {} : { parts }) };
+}
+
+/** A question, a reply with two calls, and their results in another order, one of them a failure. */
+export const ROUND: ContextMessage[] = [
+  user("Weather in Oslo and Rome?"),
+  {
+    role: "assistant",
+    content: "I look.",
+    toolCalls: [
+      { id: "a", name: "lookup", arguments: { city: "Oslo" } },
+      { id: "b", name: "lookup", arguments: {} },
+    ],
+  },
+  { role: "tool", content: "no such city", toolCallId: "b", metadata: { isSuccess: false } },
+  { role: "tool", content: "rain", toolCallId: "a", name: "lookup", metadata: { isSuccess: true } },
+];
+
+/** A reply that has parts of its own, as the message that goes back to the model that gave it. */
+export function givenBack(outcome: ReplyOutcome, profile: ModelProfile): ContextMessage {
+  if (!outcome.ok || outcome.reply.native === undefined) throw new Error("no native parts");
+  const { text: content, toolCalls, native } = outcome.reply;
+  return { role: "assistant", content, toolCalls, native: { ...profile, parts: native } };
 }
