@@ -1,8 +1,8 @@
 /** The package `dramatis`: the runtime of an application, the library builders, and the session primitives. */
 
 export type { ModelGateway, ModelProfile } from "./adapters/types.ts";
-export { type ModelFormatAdapter, workersAIAdapter } from "./adapters/workers-ai.ts";
-export type { AgentApi, AgentIdentity, CreateAgent } from "./agents/agent/api.ts";
+export { type ModelFormatAdapter, workersAIAdapter } from "./adapters/formats/workers-ai/workers-ai.ts";
+export type { AgentApi, AgentIdentity, CreateAgent } from "./protocol/agent-api.ts";
 export type {
   ConversationApi,
   CreateConversation,
@@ -10,25 +10,25 @@ export type {
   StartTurn,
   SubscribeOptions,
   TurnView,
-} from "./agents/conversation/api.ts";
-export type { Gate, GateContext } from "./agents/conversation/planning/gate.ts";
-export type { ActorAddress, Envelope, NewEnvelope } from "./agents/mailbox/envelope.ts";
+} from "./protocol/conversation-api.ts";
+export type { Gate, GateContext } from "./policy/gate.ts";
+export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts";
 export {
   type Delivery,
   NotNow,
   type OutcomeHandler,
   type ReceiveHandler,
   type ToldOutcome,
-} from "./agents/mailbox/handlers.ts";
-export type { Mailbox } from "./agents/mailbox/mailbox.ts";
-export { newOperationId } from "./agents/mailbox/operation-id.ts";
-export type { Outcome } from "./agents/mailbox/outbox-entry.ts";
-export { SessionAgent } from "./agents/session-agent.ts";
-export { D1DeadLetters } from "./directory/dead-letters.ts";
+} from "./agents/base/mailbox/handlers.ts";
+export type { Mailbox } from "./agents/base/mailbox/mailbox.ts";
+export { newOperationId } from "./agents/base/mailbox/operation-id.ts";
+export type { Outcome } from "./agents/base/mailbox/outbox-entry.ts";
+export { SessionAgent } from "./agents/base/session-agent.ts";
+export { D1DeadLetters } from "./d1/dead-letters.ts";
 export { type DramatisEnv, type DramatisOptions, dramatis } from "./dramatis.ts";
-export type { Authorize } from "./http/authorize.ts";
-export { bearerToken } from "./http/bearer.ts";
-export type { CorsOptions } from "./http/cors.ts";
+export type { Authorize } from "./http/auth/authorize.ts";
+export { bearerToken } from "./http/auth/bearer.ts";
+export type { CorsOptions } from "./http/base/cors.ts";
 export {
   defineLibrary,
   defineModelProfile,
@@ -40,7 +40,7 @@ export {
   type ToolOptions,
 } from "./library/define.ts";
 export { ToolError } from "./library/tool-error.ts";
-export type { DefinitionReference, Persona, ToolDefinition, ToolEffect } from "./library/types.ts";
+export type { DefinitionReference, Persona, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
 export {
   type Compaction,
   type CompactionPlan,
@@ -49,11 +49,11 @@ export {
   planCompaction,
   type Summariser,
   type SummariserInput,
-} from "./memory/compaction.ts";
-export { dehydrateEvent, hydrateEvent } from "./memory/event-rows.ts";
-export { eventToMessage, messageToEvent } from "./memory/events.ts";
-export { extractiveSummariser } from "./memory/extractive-summary.ts";
-export { type CountedTool, estimateTokens, type TokenCounter } from "./memory/tokens.ts";
+} from "./memory/session/compaction.ts";
+export { dehydrateEvent, hydrateEvent } from "./memory/session/event-rows.ts";
+export { eventToMessage, messageToEvent } from "./memory/session/events.ts";
+export { extractiveSummariser } from "./memory/session/extractive-summary.ts";
+export { type CountedTool, estimateTokens, type TokenCounter } from "./memory/session/tokens.ts";
 export {
   type ContextBuilderOptions,
   type ContextMessage,
@@ -63,8 +63,8 @@ export {
   type StoredEvent,
   type StoredSession,
   type ToolCall,
-} from "./memory/types.ts";
-export { type BuildContextOptions, buildWorkingContext, WorkingContext } from "./memory/working-context.ts";
+} from "./memory/session/types.ts";
+export { type BuildContextOptions, buildWorkingContext, WorkingContext } from "./memory/session/working-context.ts";
 export { DurableSqlDatabase } from "./ports/workers/durable-sql-database.ts";
 export {
   DramatisError,
@@ -73,6 +73,6 @@ export {
   type InputIssue,
   type Result,
 } from "./shared/errors.ts";
-export type { Limits } from "./shared/limits.ts";
+export type { Limits } from "./http/base/limits.ts";
 export type { Principal, Role } from "./shared/principal.ts";
 export type { RateLimit } from "./shared/token-bucket.ts";

@@ -1,5 +1,5 @@
 /** Texts for people from values for programs. Pure. */
-import type { AgentIdentity } from "../../src/agents/agent/api.ts";
+import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
 
 /** An agent's name: its persona's, or its id in words. */
 export function agentName({ id, persona }: AgentIdentity): string {

@@ -2,7 +2,7 @@
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
 import OpenAI from "openai";
-import { createModelGateway } from "../../src/adapters/gateway.ts";
+import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import type { ModelDelta, ProviderId } from "../../src/adapters/types.ts";
 import { systemClock } from "../../src/ports/system.ts";
 

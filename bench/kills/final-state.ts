@@ -1,5 +1,5 @@
 /** Waits until a conversation has nothing left to do, and reads all that it holds. */
-import type { JournalEntryView } from "../../src/agents/conversation/api.ts";
+import type { JournalEntryView } from "../../src/protocol/conversation-api.ts";
 import { framesOf } from "../../src/client/event-stream.ts";
 import { createClient, type Frame, type MessageView } from "../../src/client/index.ts";
 import type { FinalState } from "./history.ts";

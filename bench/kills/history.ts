@@ -1,5 +1,5 @@
 /** What is recorded of a run, by everyone who took part; plain data, so that it can be checked later. Times are `Date.now()`. */
-import type { JournalEntryView } from "../../src/agents/conversation/api.ts";
+import type { JournalEntryView } from "../../src/protocol/conversation-api.ts";
 import type { Frame, MessageView } from "../../src/client/index.ts";
 import type { Script } from "./script.ts";
 

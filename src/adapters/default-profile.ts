@@ -1,7 +1,7 @@
 /** What the environment says of models: which answers where a persona names none, and where a provider is. */
 import { DramatisError } from "../shared/errors.ts";
 import { httpProvider } from "./gateway/http-providers.ts";
-import { resolveProvider } from "./lookup.ts";
+import { resolveProvider } from "./formats/lookup.ts";
 import type { ModelProfile, ProviderId } from "./types.ts";
 
 /** The variables that decide; a blank one counts as absent. */

@@ -1,17 +1,17 @@
 /** Public surface of `dramatis/adapters`: provider formats, the gateway, and what assembles a reply. */
-export { aiSdkFormat } from "./ai-sdk.ts";
-export { anthropicFormat } from "./anthropic.ts";
-export { costOf, type Prices } from "./cost.ts";
+export { aiSdkFormat } from "./formats/ai-sdk/ai-sdk.ts";
+export { anthropicFormat } from "./formats/anthropic/anthropic.ts";
+export { costOf, type Prices } from "../model/cost.ts";
 export { defaultModelProfile, type ModelEnvironment, OFFLINE_PROFILE } from "./default-profile.ts";
 export type { AiBinding, GatewayPorts } from "./gateway/ports.ts";
-export { createModelGateway, secretsOf } from "./gateway.ts";
-export { geminiFormat } from "./gemini.ts";
-export { adapterFor, resolveProvider } from "./lookup.ts";
-export { type ModelSummariserOptions, modelSummariser } from "./model-summariser.ts";
-export { offlineModel } from "./offline/model.ts";
-export { offlineFormat } from "./offline.ts";
-export { openaiFormat } from "./openai.ts";
-export { openaiResponsesFormat } from "./openai-responses.ts";
+export { createModelGateway, secretsOf } from "./gateway/gateway.ts";
+export { geminiFormat } from "./formats/gemini/gemini.ts";
+export { adapterFor, resolveProvider } from "./formats/lookup.ts";
+export { type ModelSummariserOptions, modelSummariser } from "../memory/session/model-summariser.ts";
+export { offlineModel } from "./formats/offline/model.ts";
+export { offlineFormat } from "./formats/offline/offline.ts";
+export { openaiFormat } from "./formats/chat/openai.ts";
+export { openaiResponsesFormat } from "./formats/openai-responses/openai-responses.ts";
 export { collectReply, ReplyAccumulator, type ReplyOutcome } from "./reply.ts";
 export type { BreakerSettings } from "./resilience/breaker.ts";
 export type { ClassifiedError, Classifier } from "./resilience/classify.ts";
@@ -30,11 +30,11 @@ export {
   type ResilientGatewayOptions,
   type ResilientRequest,
 } from "./resilience/resilient-gateway.ts";
-export { mayReceiveKey, type TrustedHost, type TrustOptions, trustedHosts } from "./trusted-hosts.ts";
+export { mayReceiveKey, type TrustedHost, type TrustOptions, trustedHosts } from "./gateway/trusted-hosts.ts";
 export * from "./types.ts";
 export {
   type ModelFormatAdapter,
   type WorkersAIChatMessage,
   workersAIAdapter,
   workersAIFormat,
-} from "./workers-ai.ts";
+} from "./formats/workers-ai/workers-ai.ts";

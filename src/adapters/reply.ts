@@ -7,7 +7,7 @@
  * REPLY-4  Texts are well-formed: a surrogate that lost its other half becomes U+FFFD.
  */
 import { isJsonObject, jsonDepth } from "../shared/json.ts";
-import { modelError } from "./errors.ts";
+import { modelError } from "./errors/model-errors.ts";
 import type {
   FinishReason,
   ModelDelta,

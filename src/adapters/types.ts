@@ -3,8 +3,8 @@
  * own request, the provider's own stream chunks to deltas) and the **gateway** (I/O: posts a request, yields deltas).
  */
 
-import type { DefinitionReference } from "../library/types.ts";
-import type { ContextMessage, NativePart, NativeReply, ToolCall } from "../memory/types.ts";
+import type { DefinitionReference } from "../protocol/definitions.ts";
+import type { ContextMessage, NativePart, NativeReply, ToolCall } from "../memory/session/types.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 
 export const PROVIDERS = [

@@ -6,7 +6,7 @@
  *          frame in between, the client stays away.
  * ADMIT-3  After 4429 the next attempt waits.
  */
-import { BEARER_PREFIX, FLOOD_CLOSE, SUBPROTOCOL, UNAUTHORIZED_CLOSE } from "./protocol.ts";
+import { BEARER_PREFIX, FLOOD_CLOSE, SUBPROTOCOL, UNAUTHORIZED_CLOSE } from "../protocol/frames.ts";
 import { isFinalClose } from "./resume.ts";
 
 /** A bearer token, or how to get one. */

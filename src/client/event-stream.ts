@@ -1,7 +1,7 @@
 /** A turn's frames from server-sent events. */
 import { createParser } from "eventsource-parser";
 import { DramatisClientError, otherVersion, streamInterrupted } from "./errors.ts";
-import type { Frame } from "./protocol.ts";
+import type { Frame } from "../protocol/frames.ts";
 import { isOfOtherVersion, parseFrame } from "./wire.ts";
 
 /** The frames of an answer, up to the end of its turn. Leaving early releases the connection. */

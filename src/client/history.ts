@@ -1,6 +1,6 @@
 /** Older pages of a conversation, read over HTTP and put before what the live connection brought. */
-import type { MoveView, TurnView } from "../agents/conversation/api.ts";
-import type { MessageView } from "./protocol.ts";
+import type { MoveView, TurnView } from "../protocol/conversation-api.ts";
+import type { MessageView } from "../protocol/frames.ts";
 import type { ConversationState, OperationState, TurnItem, TurnState } from "./state.ts";
 import { newTurn } from "./turns.ts";
 

@@ -1,10 +1,10 @@
 /** The HTTP API as typed functions, for browsers, Workers and Node. Failures are `DramatisClientError`. */
-import type { AgentIdentity } from "../agents/agent/api.ts";
-import type { StartedTurn, StartTurn, SubmittedResult, TurnView } from "../agents/conversation/api.ts";
-import type { ContextMessage } from "../memory/types.ts";
+import type { AgentIdentity } from "../protocol/agent-api.ts";
+import type { StartedTurn, StartTurn, SubmittedResult, TurnView } from "../protocol/conversation-api.ts";
+import type { ContextMessage } from "../memory/session/types.ts";
 import type { PageOptions } from "../shared/page.ts";
 import { currentToken, type Token } from "./admission.ts";
-import type { ToolOutcome } from "./client-tools.ts";
+import type { ToolOutcome } from "../protocol/client-tools.ts";
 import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
 import { framesOfTurn } from "./event-stream.ts";
 import type {
@@ -14,7 +14,7 @@ import type {
   ConversationView,
   Frame,
   MessageView,
-} from "./protocol.ts";
+} from "../protocol/frames.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 

@@ -1,7 +1,7 @@
 /** `dramatis/client`: everything a program needs to talk to conversations, without a framework. */
 export type { ToolSpec } from "../adapters/types.ts";
 export type { Token } from "./admission.ts";
-export type { ClientToolError, ToolChoice, ToolOutcome } from "./client-tools.ts";
+export type { ClientToolError, ToolChoice, ToolOutcome } from "../protocol/client-tools.ts";
 export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
 export { DramatisClientError } from "./errors.ts";
 export { addHistory, type HistoryPage } from "./history.ts";
@@ -32,7 +32,7 @@ export type {
   TurnSummary,
   UsageView,
   WireError,
-} from "./protocol.ts";
+} from "../protocol/frames.ts";
 export { pendingCalls } from "./results.ts";
 export type { WebSocketClass } from "./resume.ts";
 export type { SendOptions } from "./session.ts";

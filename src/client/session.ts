@@ -11,10 +11,10 @@
  */
 import type { OutputSpec, ToolSpec } from "../adapters/types.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { ToolChoice, ToolOutcome, ToolSubmission } from "./client-tools.ts";
+import type { ToolChoice, ToolOutcome, ToolSubmission } from "../protocol/client-tools.ts";
 import { addHistory, type HistoryPage } from "./history.ts";
 import { addPending, dropPending } from "./pending.ts";
-import { type ClientFrame, type Content, PROTOCOL_VERSION, UNAUTHORIZED_CLOSE } from "./protocol.ts";
+import { type ClientFrame, type Content, PROTOCOL_VERSION, UNAUTHORIZED_CLOSE } from "../protocol/frames.ts";
 import { addResult } from "./results.ts";
 import { type ConversationState, initialState, type PendingMessage, type PendingResult } from "./state.ts";
 import { applyFrame } from "./store.ts";

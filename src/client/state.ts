@@ -5,7 +5,7 @@
  * VIEW-2  A turn's items stand in the order in which they first appeared; a finished message takes its partial's place.
  */
 import type { OutputSpec, ToolSpec } from "../adapters/types.ts";
-import type { ToolChoice, ToolSubmission } from "./client-tools.ts";
+import type { ToolChoice, ToolSubmission } from "../protocol/client-tools.ts";
 import type {
   Content,
   ConversationView,
@@ -13,7 +13,7 @@ import type {
   OperationView,
   TurnIssues,
   WireError,
-} from "./protocol.ts";
+} from "../protocol/frames.ts";
 
 /**
  * `reconnecting`: lost, and being restored. `closed`: it will not be restored by itself. `unauthorized`: neither will

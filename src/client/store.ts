@@ -10,7 +10,7 @@
  */
 
 import { rejectPending } from "./pending.ts";
-import type { Frame, MessageView } from "./protocol.ts";
+import type { Frame, MessageView } from "../protocol/frames.ts";
 import { rejectResult, settleResults } from "./results.ts";
 import { fromSnapshot } from "./snapshot.ts";
 import type { ConversationState, OperationState, TurnItem, TurnState } from "./state.ts";

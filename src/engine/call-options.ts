@@ -1,5 +1,5 @@
 /** What an adapter is told of a call beside the request: whose it is, for whom, and how it is ended. Pure. */
-import { agentContextOf, extensionsOf, type RequestClass, runIdOf } from "./correlation.ts";
+import { agentContextOf, extensionsOf, type RequestClass, runIdOf } from "../model/correlation.ts";
 import type { PlannedTurn } from "./planner.ts";
 import type { ProviderCallOptions } from "./provider-adapter.ts";
 import type { ConversationTurn } from "./types.ts";

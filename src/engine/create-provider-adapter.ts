@@ -2,8 +2,8 @@
  * The engine's adapter over a format adapter and a gateway: any provider that the runtime knows, with attempts, deadlines
  * and fallbacks around it.
  */
-import { costOf } from "../adapters/cost.ts";
-import { adapterFor } from "../adapters/lookup.ts";
+import { costOf } from "../model/cost.ts";
+import { adapterFor } from "../adapters/formats/lookup.ts";
 import { ReplyAccumulator } from "../adapters/reply.ts";
 import {
   createResilientGateway,

@@ -3,7 +3,7 @@
  * wherever JavaScript does.
  */
 import { systemClock, systemIds } from "../ports/system.ts";
-import { toIso } from "./call-record.ts";
+import { toIso } from "../model/call-record.ts";
 import type { ConversationStore } from "./conversation-store.ts";
 import { createHistoryBuilder, type HistoryBuilder } from "./history.ts";
 import { type ConversationHooks, type OnHookError, runAfterHook } from "./hooks.ts";

@@ -3,8 +3,8 @@
  *
  * ENGINE-3  An error that is stored holds no secret that looks like one, and nothing but JSON.
  */
-import { redactSecrets } from "../adapters/redact.ts";
-import { shorten } from "../adapters/text.ts";
+import { redactSecrets } from "../shared/redact.ts";
+import { shorten } from "../shared/text.ts";
 import type { ModelError, TokenUsage } from "../adapters/types.ts";
 import { DramatisError, type ErrorCode } from "../shared/errors.ts";
 import type { CallFacts } from "./provider-adapter.ts";

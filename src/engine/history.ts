@@ -5,9 +5,9 @@
  * HISTORY-3  System messages that lead a conversation are its instructions: they stay, whatever the limits, which hold
  *            for them and the rest together.
  */
-import { type HistoryLimits, selectHistory } from "../memory/history.ts";
-import { frameTokens, type TokenCounter } from "../memory/tokens.ts";
-import { type ContextMessage, EventAction, type SessionEvent } from "../memory/types.ts";
+import { type HistoryLimits, selectHistory } from "../memory/session/history.ts";
+import { frameTokens, type TokenCounter } from "../memory/session/tokens.ts";
+import { type ContextMessage, EventAction, type SessionEvent } from "../memory/session/types.ts";
 import { fromContextMessage, toContextMessages } from "./messages.ts";
 import type { ChatInputMessage } from "./provider-adapter.ts";
 import type { ConversationMessage, ConversationRecord } from "./types.ts";

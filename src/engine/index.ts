@@ -1,7 +1,7 @@
 /** Public surface of `dramatis/engine`: conversations and turns over any store and any provider, without Workers. */
 export type * from "../adapters/types.ts";
-export type { HistoryLimits } from "../memory/history.ts";
-export type { ContextMessage, ContextPart, Facts, NativeReply, ToolCall } from "../memory/types.ts";
+export type { HistoryLimits } from "../memory/session/history.ts";
+export type { ContextMessage, ContextPart, Facts, NativeReply, ToolCall } from "../memory/session/types.ts";
 export type { Clock } from "../ports/clock.ts";
 export type { Ids } from "../ports/ids.ts";
 export type { SqlDatabase, SqlRow, SqlValue } from "../ports/sql-database.ts";
@@ -12,7 +12,7 @@ export {
   closeCallRecord,
   type OpenCall,
   openCallRecord,
-} from "./call-record.ts";
+} from "../model/call-record.ts";
 export type { ChunkEvent } from "./chat-call.ts";
 export type { ConversationStore, ListOptions } from "./conversation-store.ts";
 export {
@@ -22,7 +22,7 @@ export {
   type RequestClass,
   type RequestExtensions,
   runIdOf,
-} from "./correlation.ts";
+} from "../model/correlation.ts";
 export { createProviderAdapter, type ProviderAdapterOptions } from "./create-provider-adapter.ts";
 export {
   type ConversationEngine,

@@ -1,6 +1,6 @@
 /** The parts that a message's content may be made of. */
 import { z } from "zod";
-import type { ContextPart, Facts, NativeReply } from "../memory/types.ts";
+import type { ContextPart, Facts, NativeReply } from "../memory/session/types.ts";
 
 export type MediaPart = Extract<ContextPart, { type: "image" | "file" }>;
 

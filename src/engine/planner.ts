@@ -6,7 +6,7 @@
  *           it; without hints the first provider with a default model answers.
  */
 import type { ModelProfile } from "../adapters/types.ts";
-import type { VersionChain } from "../library/types.ts";
+import type { VersionChain } from "../protocol/definitions.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { ConversationMessage, ConversationRecord } from "./types.ts";
 

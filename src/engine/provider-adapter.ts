@@ -1,6 +1,6 @@
 /** What the engine asks of a provider: one chat call, whole or streamed, whatever stands behind it. */
 import type { TokenUsage } from "../adapters/types.ts";
-import type { RequestExtensions } from "./correlation.ts";
+import type { RequestExtensions } from "../model/correlation.ts";
 import type { AgentContext, ConversationMessage, RequestOutcome, Role } from "./types.ts";
 
 /** A message as it goes to a provider. `metadata` does not, but may say how the message is to be sent (`native`). */

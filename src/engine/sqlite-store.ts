@@ -2,7 +2,7 @@
  * Conversations in SQLite: a Durable Object's own database, or Node's. One row per conversation, message and turn, and one
  * in an index for the id of each message and turn. Long content stands in pieces.
  */
-import { LongText, type PackedText } from "../memory/long-text.ts";
+import { LongText, type PackedText } from "../memory/session/long-text.ts";
 import type { SqlDatabase, SqlRow } from "../ports/sql-database.ts";
 import type { ConversationStore, ListOptions } from "./conversation-store.ts";
 import { openTables } from "./sqlite-tables.ts";

@@ -1,5 +1,5 @@
 /** Which messages a turn answers, and where new ones stand. Pure. */
-import { toIso } from "./call-record.ts";
+import { toIso } from "../model/call-record.ts";
 import { leadingInstructions } from "./history.ts";
 import type { ConversationMessage } from "./types.ts";
 

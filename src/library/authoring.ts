@@ -16,7 +16,7 @@ import { inputSchemaIssues } from "./input-schema.ts";
 import { formatReference, parseReference } from "./reference.ts";
 import type { CodeRegistry, Registry } from "./registry.ts";
 import { refuseEqualNames, resolveFallbacks } from "./resolve.ts";
-import type { DefinitionReference, Persona, ToolDefinition, ToolEffect } from "./types.ts";
+import type { DefinitionReference, Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
 
 /** What checks ask. */
 export interface AuthoringPorts {

@@ -21,7 +21,7 @@ import {
   toolDefinitionSchema,
 } from "./schemas.ts";
 import { ToolError } from "./tool-error.ts";
-import type { DefinitionReference, Persona, ToolDefinition, ToolEffect } from "./types.ts";
+import type { DefinitionReference, Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
 
 /** What a tool may use while it runs. */
 export interface ToolContext {

@@ -1,5 +1,5 @@
 /** How tool effects compare. Pure. */
-import type { ToolEffect } from "./types.ts";
+import type { ToolEffect } from "../protocol/definitions.ts";
 
 /** From what may be repeated freely to what must not be. */
 const STRICTNESS: Record<ToolEffect, number> = { pure: 0, idempotent: 1, once: 2 };

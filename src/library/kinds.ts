@@ -1,7 +1,7 @@
 /** The kinds of definitions that a library holds. */
 import type { ModelProfile } from "../adapters/types.ts";
 import { completePersona } from "./persona.ts";
-import type { Persona, ToolDefinition } from "./types.ts";
+import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 
 /** What each kind defines. */
 export interface DefinitionTypes {

@@ -5,7 +5,7 @@
  *            and what is hashed, has its settings filled in: a later change of a default alters no conversation that
  *            exists, and writing a default out changes no hash.
  */
-import type { Persona } from "./types.ts";
+import type { Persona } from "../protocol/definitions.ts";
 
 const DEFAULT_RECENT_TURNS = 20;
 const DEFAULT_MAX_MOVES = 16;

@@ -14,7 +14,7 @@ import { completePersona } from "./persona.ts";
 import { formatReference, parseReference, referenceSchema } from "./reference.ts";
 import type { Registry, Resolved } from "./registry.ts";
 import { MAX_FALLBACKS, personaSchema } from "./schemas.ts";
-import type { DefinitionReference, Persona, Pin, ToolDefinition, VersionChain } from "./types.ts";
+import type { DefinitionReference, Persona, Pin, ToolDefinition, VersionChain } from "../protocol/definitions.ts";
 
 /**
  * Checks what a caller gave as a persona, inline or by reference. `INVALID_INPUT` says which field is wrong; `base` is

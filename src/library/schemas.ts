@@ -7,7 +7,7 @@ import { type ModelProfile, PROVIDERS } from "../adapters/types.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { MAX_MOVES } from "./persona.ts";
 import { referenceSchema } from "./reference.ts";
-import type { Persona, ToolDefinition } from "./types.ts";
+import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 
 /** Longest that one attempt of a call may take, in milliseconds. */
 export const MAX_TIMEOUT_MS = 900_000;

@@ -22,7 +22,7 @@ import {
   type Resolved,
   resolvedCode,
 } from "./registry.ts";
-import type { Persona, ToolDefinition } from "./types.ts";
+import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 
 /** What a registry looks things up in. */
 export interface RegistrySources {

@@ -3,7 +3,7 @@
  * (`ErrorData`); inside an actor it is thrown as `DramatisError`.
  */
 
-/** Stable codes; each maps to one HTTP status in `src/http/problem.ts`. */
+/** Stable codes; each maps to one HTTP status in `src/http/base/problem.ts`. */
 export const ERROR_CODES = [
   "INVALID_JSON",
   "INVALID_SIGNAL",

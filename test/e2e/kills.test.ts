@@ -11,7 +11,7 @@ import { buildKillsBundle, missing, onSite, outcomeAmiss } from "../../bench/kil
 import { check } from "../../bench/kills/check.ts";
 import { oneTurn } from "../../bench/kills/one-turn.ts";
 import { storm } from "../../bench/kills/storm.ts";
-import { MAX_RECOVERIES } from "../../src/agents/conversation/limits.ts";
+import { MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
 
 const PATIENCE_MS = 90_000;
 

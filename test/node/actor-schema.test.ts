@@ -8,7 +8,7 @@ import {
   newestVersion,
   openOrRefuse,
   VersionedRecord,
-} from "../../src/shared/actor-schema.ts";
+} from "../../src/agents/base/storage/schema-upgrade.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { CostCounter, countingDatabase } from "../support/counting.ts";
 import { Crossings, crossKeyValue, crossSql } from "../support/crossings.ts";

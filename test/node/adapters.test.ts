@@ -9,7 +9,7 @@ import {
   workersAIAdapter,
 } from "../../src/adapters/index.ts";
 import { type ModelProfile, PROVIDERS } from "../../src/adapters/types.ts";
-import type { ContextMessage } from "../../src/memory/types.ts";
+import type { ContextMessage } from "../../src/memory/session/types.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
 import { context } from "../support/contexts.ts";
 

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createWorkersAI } from "workers-ai-provider";
 import { adapterFor, collectReply } from "../../src/adapters/index.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
-import type { ContextMessage } from "../../src/memory/types.ts";
+import type { ContextMessage } from "../../src/memory/session/types.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { type Call, deltasOf, errorOf, NOW, stream, textOf } from "../support/gateway-calls.ts";

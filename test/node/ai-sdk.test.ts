@@ -1,10 +1,10 @@
 /** The format `ai-sdk`: requests to language models, and what their replies say. */
 import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { describe, expect, test } from "vitest";
-import { toCallOptions } from "../../src/adapters/ai-sdk/call-options.ts";
+import { toCallOptions } from "../../src/adapters/formats/ai-sdk/call-options.ts";
 import { adapterFor, type ReplyOutcome } from "../../src/adapters/index.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
-import type { ContextMessage } from "../../src/memory/types.ts";
+import type { ContextMessage } from "../../src/memory/session/types.ts";
 import { context } from "../support/contexts.ts";
 import * as decoding from "../support/decoding.ts";
 

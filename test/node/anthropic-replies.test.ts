@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
 import type { ModelDelta } from "../../src/adapters/types.ts";
-import type { ContextMessage } from "../../src/memory/types.ts";
+import type { ContextMessage } from "../../src/memory/session/types.ts";
 import { givenBack } from "../support/contexts.ts";
 import * as decoding from "../support/decoding.ts";
 

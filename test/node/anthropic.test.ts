@@ -3,7 +3,7 @@ import type Anthropic from "@anthropic-ai/sdk";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
-import type { ContextMessage, ContextPart } from "../../src/memory/types.ts";
+import type { ContextMessage, ContextPart } from "../../src/memory/session/types.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
 import { context, expectUnsupported, ROUND, user } from "../support/contexts.ts";
 

@@ -1,6 +1,6 @@
 /** The wake-up of active turns over a platform that refuses it for a while. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { ArmedWindow } from "../../src/agents/conversation/armed-window.ts";
+import { ArmedWindow } from "../../src/agents/conversation/effects/armed-window.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 
 const errors = vi.spyOn(console, "error");

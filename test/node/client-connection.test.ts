@@ -9,7 +9,7 @@ import {
   type Frame,
   pendingCalls,
 } from "../../src/client/index.ts";
-import { clientFrameSchema } from "../../src/client/protocol.ts";
+import { clientFrameSchema } from "../../src/protocol/frames.ts";
 import { parseHost, resumeUrl } from "../../src/client/resume.ts";
 import { ConversationSession } from "../../src/client/session.ts";
 import { conversationView } from "./client-script.ts";

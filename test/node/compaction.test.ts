@@ -1,8 +1,8 @@
 /** Compaction of sessions: the plan as properties, and what becomes of a session in a real store. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { adapterFor } from "../../src/adapters/lookup.ts";
-import { modelSummariser } from "../../src/adapters/model-summariser.ts";
+import { adapterFor } from "../../src/adapters/formats/lookup.ts";
+import { modelSummariser } from "../../src/memory/session/model-summariser.ts";
 import type { ModelDelta, ModelRequest } from "../../src/adapters/types.ts";
 import {
   type CompactOptions,
@@ -10,15 +10,15 @@ import {
   planCompaction,
   type Summariser,
   type SummariserInput,
-} from "../../src/memory/compaction.ts";
-import { EventStore } from "../../src/memory/event-store.ts";
-import { extractiveSummariser } from "../../src/memory/extractive-summary.ts";
-import { LongText } from "../../src/memory/long-text.ts";
-import { SessionStore } from "../../src/memory/session-store.ts";
-import { SqlSessionTable } from "../../src/memory/session-table.ts";
-import { messageTokens } from "../../src/memory/tokens.ts";
-import { EventAction, type SessionEvent } from "../../src/memory/types.ts";
-import { buildWorkingContext } from "../../src/memory/working-context.ts";
+} from "../../src/memory/session/compaction.ts";
+import { EventStore } from "../../src/memory/session/event-store.ts";
+import { extractiveSummariser } from "../../src/memory/session/extractive-summary.ts";
+import { LongText } from "../../src/memory/session/long-text.ts";
+import { SessionStore } from "../../src/memory/session/session-store.ts";
+import { SqlSessionTable } from "../../src/memory/session/session-table.ts";
+import { messageTokens } from "../../src/memory/session/tokens.ts";
+import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
+import { buildWorkingContext } from "../../src/memory/session/working-context.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { agent, compaction, numbered, request, result, user } from "../support/events.ts";

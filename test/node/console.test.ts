@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { agentDescription, agentName, prettyJson, previewOf, titleFrom } from "../../app/src/format.ts";
 import { conversationPath, routeOf } from "../../app/src/route.ts";
-import type { AgentIdentity } from "../../src/agents/agent/api.ts";
+import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
 
 describe("addresses", () => {
   it("a conversation's address names that conversation, whatever its id", () => {

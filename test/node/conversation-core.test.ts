@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { adapterFor } from "../../src/adapters/lookup.ts";
+import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import type {
   ErrorCategory,
   ModelError,
@@ -10,9 +10,9 @@ import type {
   OutputSpec,
   ToolSpec,
 } from "../../src/adapters/types.ts";
-import { dueIn, effectsOf } from "../../src/agents/conversation/dispatch/effects.ts";
-import { performModelCall } from "../../src/agents/conversation/dispatch/model-call.ts";
-import { framesOf } from "../../src/agents/conversation/frames.ts";
+import { dueIn, effectsOf } from "../../src/agents/conversation/effects/effects.ts";
+import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
+import { framesOf } from "../../src/agents/conversation/core/frames.ts";
 import {
   MAX_ITEM_INDEX,
   MAX_TURN_NUMBER,
@@ -21,7 +21,7 @@ import {
   parseItemId,
   stemOf,
   turnId,
-} from "../../src/agents/conversation/ids.ts";
+} from "../../src/agents/conversation/core/ids.ts";
 import {
   HEARTBEAT_MS,
   MAX_ACTIVE_TURNS,
@@ -29,31 +29,31 @@ import {
   MAX_NATIVE_LENGTH,
   MAX_RECOVERIES,
   NOTICES,
-} from "../../src/agents/conversation/limits.ts";
-import type { ConversationMedia } from "../../src/agents/conversation/media.ts";
-import { baseContext, moveMessages } from "../../src/agents/conversation/planning/context.ts";
-import { allowAll } from "../../src/agents/conversation/planning/gate.ts";
-import { plan } from "../../src/agents/conversation/planning/plan.ts";
-import { checkTurnSchemas } from "../../src/agents/conversation/planning/turn-schemas.ts";
-import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
-import { beginTransition, reduce } from "../../src/agents/conversation/reducer.ts";
-import { SessionWindow } from "../../src/agents/conversation/session-window.ts";
-import type { AttemptFacts, Signal } from "../../src/agents/conversation/signals.ts";
+} from "../../src/agents/conversation/core/limits.ts";
+import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
+import { baseContext, moveMessages } from "../../src/agents/conversation/core/planning/context.ts";
+import { allowAll } from "../../src/policy/gate.ts";
+import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
+import { checkTurnSchemas } from "../../src/agents/conversation/core/planning/turn-schemas.ts";
+import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
+import { beginTransition, reduce } from "../../src/agents/conversation/core/reducer.ts";
+import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
+import type { AttemptFacts, Signal } from "../../src/agents/conversation/core/signals.ts";
 import {
   type ConversationRecord,
   type ConversationState,
   pendingOperations,
   type Turn,
   waitsForClient,
-} from "../../src/agents/conversation/state.ts";
+} from "../../src/agents/conversation/core/state.ts";
 import { packCall, unpackCall } from "../../src/agents/conversation/store/call-rows.ts";
 import { ConversationStore } from "../../src/agents/conversation/store/conversation-store.ts";
-import { turnEvents, turnFromEvents, turnSummary } from "../../src/agents/conversation/turn-events.ts";
-import { TurnReader } from "../../src/agents/conversation/turn-reader.ts";
-import { movesOf } from "../../src/agents/conversation/views.ts";
-import type { Frame } from "../../src/client/protocol.ts";
+import { turnEvents, turnFromEvents, turnSummary } from "../../src/agents/conversation/core/turn-events.ts";
+import { TurnReader } from "../../src/agents/conversation/reads/turn-reader.ts";
+import { movesOf } from "../../src/agents/conversation/reads/views.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
 import { MAX_MOVES } from "../../src/library/persona.ts";
-import type { ToolEffect } from "../../src/library/types.ts";
+import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";

@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
-import type { ToolEffect, VersionChain } from "../../src/library/types.ts";
+import type { ToolEffect, VersionChain } from "../../src/protocol/definitions.ts";
 import { callPayloads, failingPayloads, repliesSoFar, textPayloads } from "../support/chat-replies.ts";
 import { runWorld, type World, type WorldOptions } from "../support/crash-world.ts";
 import { Crossings } from "../support/crossings.ts";

@@ -1,12 +1,12 @@
 /** The pure parts of the engine, which the actor uses too: correlation, call records, choice of a model, history. */
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import { closeCallRecord, openCallRecord } from "../../src/engine/call-record.ts";
-import { agentContextOf, extensionsOf, runIdOf } from "../../src/engine/correlation.ts";
+import { closeCallRecord, openCallRecord } from "../../src/model/call-record.ts";
+import { agentContextOf, extensionsOf, runIdOf } from "../../src/model/correlation.ts";
 import { type ConfiguredProvider, chooseModel, profileAt } from "../../src/engine/planner.ts";
-import { selectHistory } from "../../src/memory/history.ts";
-import { EventAction, type SessionEvent } from "../../src/memory/types.ts";
-import { buildWorkingContext } from "../../src/memory/working-context.ts";
+import { selectHistory } from "../../src/memory/session/history.ts";
+import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
+import { buildWorkingContext } from "../../src/memory/session/working-context.ts";
 import { agent, compaction, numbered, request, result, user } from "../support/events.ts";
 import { sessionTurns } from "../support/histories.ts";
 

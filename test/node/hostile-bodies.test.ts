@@ -1,7 +1,7 @@
 /** Hostile bodies against the reader of bodies: it takes what `JSON.parse` takes, within its bounds, and nothing else. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseJson, readJson } from "../../src/http/body.ts";
+import { parseJson, readJson } from "../../src/http/base/body.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { jsonDepth } from "../../src/shared/json.ts";
 import { FIXED_BODIES, hostileBodies } from "../support/hostile-json.ts";

@@ -14,7 +14,7 @@ import { maxMovesPerTurn, recentTurnsLimit } from "../../src/library/persona.ts"
 import { formatReference, parseReference } from "../../src/library/reference.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { parsePersonaSource, resolveChain } from "../../src/library/resolve.ts";
-import type { Persona } from "../../src/library/types.ts";
+import type { Persona } from "../../src/protocol/definitions.ts";
 
 const defaultProfile: ModelProfile = { provider: "offline", modelId: "offline" };
 

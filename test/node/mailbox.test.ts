@@ -5,9 +5,9 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { type Answer, answerSchema } from "../../src/agents/mailbox/answer.ts";
-import type { Envelope, NewEnvelope } from "../../src/agents/mailbox/envelope.ts";
-import { NotNow } from "../../src/agents/mailbox/handlers.ts";
+import { type Answer, answerSchema } from "../../src/agents/base/mailbox/answer.ts";
+import type { Envelope, NewEnvelope } from "../../src/protocol/envelope.ts";
+import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
 import {
   ACT_WITHIN_MS,
   delayAfter,
@@ -15,11 +15,11 @@ import {
   RECEIPT_KEPT_MS,
   REDELIVER_WITHIN_MS,
   SEND_WITHIN_MS,
-} from "../../src/agents/mailbox/limits.ts";
-import { Mailbox } from "../../src/agents/mailbox/mailbox.ts";
-import { newEntry, type OutboxInput, stepOutbox } from "../../src/agents/mailbox/outbox-entry.ts";
-import type { MailboxPorts } from "../../src/agents/mailbox/ports.ts";
-import { decideReceipt } from "../../src/agents/mailbox/receipt.ts";
+} from "../../src/agents/base/mailbox/limits.ts";
+import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
+import { newEntry, type OutboxInput, stepOutbox } from "../../src/agents/base/mailbox/outbox-entry.ts";
+import type { MailboxPorts } from "../../src/agents/base/mailbox/ports.ts";
+import { decideReceipt } from "../../src/agents/base/mailbox/receipt.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";

@@ -6,11 +6,11 @@ import {
   checkMedia,
   MAX_MEDIA_BYTES,
   withMedia,
-} from "../../src/agents/conversation/media.ts";
+} from "../../src/agents/conversation/effects/media.ts";
 import { addressIssue, mediaTypeOf } from "../../src/attachments/attachment.ts";
 import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
-import { eventToMessage, messageToEvent } from "../../src/memory/events.ts";
-import type { ContextMessage, ContextPart } from "../../src/memory/types.ts";
+import { eventToMessage, messageToEvent } from "../../src/memory/session/events.ts";
+import type { ContextMessage, ContextPart } from "../../src/memory/session/types.ts";
 import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
 import { objectStoreContract } from "../support/object-store-contract.ts";
 

@@ -1,13 +1,13 @@
 /** Sessions, events and contexts on Node, and what holds for any of them. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { dehydrateEvent, hydrateEvent } from "../../src/memory/event-rows.ts";
-import { EventStore } from "../../src/memory/event-store.ts";
-import { eventToMessage, messageToEvent } from "../../src/memory/events.ts";
-import { LongText } from "../../src/memory/long-text.ts";
-import { pairedMessages } from "../../src/memory/pairs.ts";
-import { type ContextMessage, EventAction, type Facts, type SessionEvent } from "../../src/memory/types.ts";
-import { buildWorkingContext } from "../../src/memory/working-context.ts";
+import { dehydrateEvent, hydrateEvent } from "../../src/memory/session/event-rows.ts";
+import { EventStore } from "../../src/memory/session/event-store.ts";
+import { eventToMessage, messageToEvent } from "../../src/memory/session/events.ts";
+import { LongText } from "../../src/memory/session/long-text.ts";
+import { pairedMessages } from "../../src/memory/session/pairs.ts";
+import { type ContextMessage, EventAction, type Facts, type SessionEvent } from "../../src/memory/session/types.ts";
+import { buildWorkingContext } from "../../src/memory/session/working-context.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { fitsUtf8, splitUtf8, utf8Length } from "../../src/shared/utf8.ts";

@@ -1,7 +1,7 @@
 /** What calls of models cost. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { costOf, type Prices } from "../../src/adapters/cost.ts";
+import { costOf, type Prices } from "../../src/model/cost.ts";
 import type { TokenUsage } from "../../src/adapters/types.ts";
 
 const price = fc.double({ min: 0, max: 1, noNaN: true });

@@ -2,11 +2,11 @@
 import { type Schema, Validator } from "@cfworker/json-schema";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { offlineModel } from "../../src/adapters/offline/model.ts";
-import { offlineFormat } from "../../src/adapters/offline.ts";
+import { offlineModel } from "../../src/adapters/formats/offline/model.ts";
+import { offlineFormat } from "../../src/adapters/formats/offline/offline.ts";
 import { ReplyAccumulator } from "../../src/adapters/reply.ts";
 import type { ModelContext, ModelDelta, ModelProfile, ModelReply } from "../../src/adapters/types.ts";
-import type { ContextMessage } from "../../src/memory/types.ts";
+import type { ContextMessage } from "../../src/memory/session/types.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 
 const PROFILE: ModelProfile = { provider: "offline", modelId: "offline-1" };

@@ -3,9 +3,9 @@ import type { ChatCompletionCreateParamsStreaming } from "openai/resources/chat/
 import type { ResponseCreateParamsStreaming, ResponseInputItem } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
-import { fitsStrict } from "../../src/adapters/openai/strict-schema.ts";
+import { fitsStrict } from "../../src/adapters/formats/chat/strict-schema.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
-import type { ContextMessage, ContextPart } from "../../src/memory/types.ts";
+import type { ContextMessage, ContextPart } from "../../src/memory/session/types.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { context, expectUnsupported } from "../support/contexts.ts";
 

@@ -5,14 +5,14 @@ import { ChatCompletionStream } from "openai/lib/ChatCompletionStream";
 import { ResponseStream } from "openai/lib/responses/ResponseStream";
 import { ulid } from "ulid";
 import { describe, expect, test } from "vitest";
-import { adapterFor } from "../../src/adapters/lookup.ts";
+import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { ReplyAccumulator } from "../../src/adapters/reply.ts";
-import type { MoveView, TurnView } from "../../src/agents/conversation/api.ts";
-import type { Frame } from "../../src/client/protocol.ts";
-import { type AnswerEvent, AnswerReader, partCount, partOf } from "../../src/protocols/answer.ts";
-import { ChatChunkEncoder, chatCompletion } from "../../src/protocols/openai/chat-chunks.ts";
-import { chatInput, chatSchema } from "../../src/protocols/openai/chat-request.ts";
-import { mayBeRepeated } from "../../src/protocols/openai/errors.ts";
+import type { MoveView, TurnView } from "../../src/protocol/conversation-api.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
+import { type AnswerEvent, AnswerReader, partCount, partOf } from "../../src/compat/answer.ts";
+import { ChatChunkEncoder, chatCompletion } from "../../src/compat/openai/chat-chunks.ts";
+import { chatInput, chatSchema } from "../../src/compat/openai/chat-request.ts";
+import { mayBeRepeated } from "../../src/compat/openai/errors.ts";
 import {
   type AnswerAddress,
   callId,
@@ -21,12 +21,12 @@ import {
   parseResponseId,
   responseId,
   startedAt,
-} from "../../src/protocols/openai/ids.ts";
-import { ResponseEventEncoder } from "../../src/protocols/openai/response-events.ts";
-import { responseObject } from "../../src/protocols/openai/response-object.ts";
-import { responseInput, responseSchema } from "../../src/protocols/openai/response-request.ts";
-import { SentText } from "../../src/protocols/sent-text.ts";
-import { UiMessageEncoder } from "../../src/protocols/ui-message/chunks.ts";
+} from "../../src/compat/openai/ids.ts";
+import { ResponseEventEncoder } from "../../src/compat/openai/response-events.ts";
+import { responseObject } from "../../src/compat/openai/response-object.ts";
+import { responseInput, responseSchema } from "../../src/compat/openai/response-request.ts";
+import { SentText } from "../../src/compat/sent-text.ts";
+import { UiMessageEncoder } from "../../src/compat/ui-message/chunks.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 
 const RUNS = { numRuns: 100 };

@@ -1,6 +1,6 @@
 /** An actor that tells a directory which is slow, or down for a while. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Publication } from "../../src/agents/publication.ts";
+import { Publication } from "../../src/agents/base/mirror/publication.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

@@ -1,13 +1,13 @@
 /** A conversation whose surroundings misbehave: gateways that an application brought along. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { createModelGateway } from "../../src/adapters/gateway.ts";
-import { adapterFor } from "../../src/adapters/lookup.ts";
+import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
+import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import type { RequestMetrics } from "../../src/adapters/resilience/metrics.ts";
 import type { ModelDelta, ModelGateway } from "../../src/adapters/types.ts";
-import { MAX_CALLS_PER_REPLY } from "../../src/agents/conversation/limits.ts";
-import { allowAll, type Gate } from "../../src/agents/conversation/planning/gate.ts";
-import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
+import { MAX_CALLS_PER_REPLY } from "../../src/agents/conversation/core/limits.ts";
+import { allowAll, type Gate } from "../../src/policy/gate.ts";
+import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";

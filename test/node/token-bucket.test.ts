@@ -1,7 +1,7 @@
 /** The token bucket, held against what it promises over random histories of takes and waits. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { completeLimits } from "../../src/shared/limits.ts";
+import { completeLimits } from "../../src/http/base/limits.ts";
 import { RateLimiter } from "../../src/shared/rate-limiter.ts";
 import { isFull, type RateLimit, takeToken, tokenBucket } from "../../src/shared/token-bucket.ts";
 

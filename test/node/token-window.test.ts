@@ -1,10 +1,10 @@
 /** Budgets of tokens: what counts, what fits, how results are shortened, and how a window moves. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { shortenedContent } from "../../src/memory/shorten.ts";
-import { estimateTokens, frameTokens, messageTokens, type TokenCounter } from "../../src/memory/tokens.ts";
-import { type ContextMessage, EventAction, type SessionEvent } from "../../src/memory/types.ts";
-import { type BuildContextOptions, buildWorkingContext } from "../../src/memory/working-context.ts";
+import { shortenedContent } from "../../src/memory/session/shorten.ts";
+import { estimateTokens, frameTokens, messageTokens, type TokenCounter } from "../../src/memory/session/tokens.ts";
+import { type ContextMessage, EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
+import { type BuildContextOptions, buildWorkingContext } from "../../src/memory/session/working-context.ts";
 import { agent, compaction, numbered, request, result, user } from "../support/events.ts";
 import { history, sessionTurns, tools, turnOfEvents } from "../support/histories.ts";
 

@@ -8,7 +8,7 @@ import {
   type ConnectionMemory,
   openConnection,
   receiveFrame,
-} from "../../src/agents/conversation/connections.ts";
+} from "../../src/agents/conversation/door/connections.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../../src/agents/executor/tool-state.ts";
 import type { ToolStateApi } from "../../src/agents/executor/types.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";

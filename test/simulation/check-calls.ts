@@ -1,7 +1,7 @@
 /** What must hold of model calls: why they are made, what they carry, what is kept of them. */
 import { isDeepStrictEqual } from "node:util";
-import type { TurnView } from "../../src/agents/conversation/api.ts";
-import { NO_USAGE } from "../../src/agents/conversation/calls.ts";
+import type { TurnView } from "../../src/protocol/conversation-api.ts";
+import { NO_USAGE } from "../../src/agents/conversation/core/calls.ts";
 import type { ProviderCallRecord } from "../../src/engine/types.ts";
 import type { ModelCallRecord } from "./history.ts";
 import { MODELS } from "./models.ts";

@@ -1,6 +1,6 @@
 /** What must hold of every run, read off its history. Pure. */
 import { isDeepStrictEqual } from "node:util";
-import { NOTICES } from "../../src/agents/conversation/limits.ts";
+import { NOTICES } from "../../src/agents/conversation/core/limits.ts";
 import type { ConversationState as ClientState, TurnItem } from "../../src/client/state.ts";
 import {
   attemptsUsed,

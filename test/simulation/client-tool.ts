@@ -1,6 +1,6 @@
 /** The tool that simulated clients run themselves. */
 import type { ToolSpec } from "../../src/adapters/types.ts";
-import type { ToolOutcome } from "../../src/client/client-tools.ts";
+import type { ToolOutcome } from "../../src/protocol/client-tools.ts";
 import type { OperationState } from "../../src/client/state.ts";
 import type { ClientSurroundings } from "./client.ts";
 import type { Submission } from "./history.ts";

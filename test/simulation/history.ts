@@ -1,9 +1,9 @@
 /** What a simulation leaves behind for the checker and for people. */
-import type { JournalEntryView, TurnView } from "../../src/agents/conversation/api.ts";
-import type { ConversationState, UsageTotals } from "../../src/agents/conversation/state.ts";
+import type { JournalEntryView, TurnView } from "../../src/protocol/conversation-api.ts";
+import type { ConversationState, UsageTotals } from "../../src/agents/conversation/core/state.ts";
 import type { ToolResult } from "../../src/agents/executor/types.ts";
-import type { ToolOutcome } from "../../src/client/client-tools.ts";
-import type { Content, Frame, MessageView } from "../../src/client/protocol.ts";
+import type { ToolOutcome } from "../../src/protocol/client-tools.ts";
+import type { Content, Frame, MessageView } from "../../src/protocol/frames.ts";
 import type { ConversationState as ClientState } from "../../src/client/state.ts";
 import type { Json } from "../../src/shared/json.ts";
 import type { Fault, ModelFailure, Plan, ToolName, UnfitAnswer } from "./plan.ts";

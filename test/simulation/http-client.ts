@@ -1,5 +1,5 @@
 /** A program that asks again, under the same key, until it is answered. */
-import type { StartTurn } from "../../src/agents/conversation/api.ts";
+import type { StartTurn } from "../../src/protocol/conversation-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { ActorLost } from "./actor.ts";
 import { Client, PATIENCE_MS, RETRY_MS } from "./client.ts";

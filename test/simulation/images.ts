@@ -1,8 +1,8 @@
 /** The images that simulated users name, in an object store that can fail and lose what it has. */
-import type { ConversationMedia } from "../../src/agents/conversation/media.ts";
+import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { ATTACHMENT_SCHEME } from "../../src/attachments/attachment.ts";
 import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
-import type { MediaPart } from "../../src/client/protocol.ts";
+import type { MediaPart } from "../../src/protocol/frames.ts";
 import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
 import type { ObjectStore } from "../../src/ports/object-store.ts";
 import { TENANT } from "./actor.ts";

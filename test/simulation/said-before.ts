@@ -1,6 +1,6 @@
 /** What was said elsewhere before a simulated conversation began. */
-import { seedEvents } from "../../src/agents/conversation/seed-history.ts";
-import type { ContextMessage, SessionEvent } from "../../src/memory/types.ts";
+import { seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
+import type { ContextMessage, SessionEvent } from "../../src/memory/session/types.ts";
 import type { Ids } from "../../src/ports/ids.ts";
 
 /** Ends with a call and its result, where there is anything. */

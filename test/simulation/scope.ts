@@ -1,5 +1,5 @@
 /** What the checks of one conversation look at. */
-import type { MessageView } from "../../src/client/protocol.ts";
+import type { MessageView } from "../../src/protocol/frames.ts";
 import { textOf } from "../../src/client/state.ts";
 import type { History, Outcome, SentMessage } from "./history.ts";
 import type { Fault } from "./plan.ts";

@@ -1,5 +1,5 @@
 /** A program on our own client, with sockets that come and go. */
-import type { Frame } from "../../src/client/protocol.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
 import { pendingCalls } from "../../src/client/results.ts";
 import { isFinalClose } from "../../src/client/resume.ts";
 import { ConversationSession, type Transport } from "../../src/client/session.ts";

@@ -1,5 +1,5 @@
 /** A program that sends by HTTP and reads the conversation's stream, as slowly as it likes. */
-import { frameStream } from "../../src/agents/conversation/subscribers.ts";
+import { frameStream } from "../../src/agents/conversation/door/subscribers.ts";
 import { type ConversationState as ClientState, initialState } from "../../src/client/state.ts";
 import { applyFrame } from "../../src/client/store.ts";
 import { parseFrame } from "../../src/client/wire.ts";

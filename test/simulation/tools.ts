@@ -15,7 +15,7 @@ import {
 } from "../../src/library/define.ts";
 import type { CodeRegistry } from "../../src/library/registry.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
-import type { ToolEffect } from "../../src/library/types.ts";
+import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type FaultPlane, InjectedError } from "./faults.ts";
 import type { History, ToolRun } from "./history.ts";

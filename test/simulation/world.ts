@@ -2,9 +2,9 @@
  * Runs a plan: conversations on the Node adapters, users, models and tools on one virtual clock, until everything rests.
  * Equal plans give equal histories, line by line.
  */
-import type { ConversationRecord, ConversationState } from "../../src/agents/conversation/state.ts";
+import type { ConversationRecord, ConversationState } from "../../src/agents/conversation/core/state.ts";
 import { ConversationStore } from "../../src/agents/conversation/store/conversation-store.ts";
-import type { Frame } from "../../src/client/protocol.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
 import { type ConversationState as ClientState, initialState, textOf } from "../../src/client/state.ts";
 import { applyFrame } from "../../src/client/store.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";

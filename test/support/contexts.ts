@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import type { ReplyOutcome } from "../../src/adapters/reply.ts";
 import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
-import type { ContextMessage, ContextPart } from "../../src/memory/types.ts";
+import type { ContextMessage, ContextPart } from "../../src/memory/session/types.ts";
 
 export function context(given: Partial<ModelContext> = {}): ModelContext {
   return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };

@@ -5,22 +5,22 @@
  * Nothing here stands in for the runtime: adapters, gateway, executor and client reducer are the real ones. Only the
  * provider's HTTP answers are scripted.
  */
-import { createModelGateway } from "../../src/adapters/gateway.ts";
-import { adapterFor } from "../../src/adapters/lookup.ts";
+import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
+import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import type { ModelGateway, OutputSpec, ToolSpec } from "../../src/adapters/types.ts";
-import type { TurnView } from "../../src/agents/conversation/api.ts";
-import { allowAll, type Gate } from "../../src/agents/conversation/planning/gate.ts";
-import { ConversationQueries } from "../../src/agents/conversation/queries.ts";
+import type { TurnView } from "../../src/protocol/conversation-api.ts";
+import { allowAll, type Gate } from "../../src/policy/gate.ts";
+import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
-import type { Frame } from "../../src/client/protocol.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
 import { pendingCalls } from "../../src/client/results.ts";
 import { type ConversationState as ClientState, initialState } from "../../src/client/state.ts";
 import { applyFrame } from "../../src/client/store.ts";
 import type { Library } from "../../src/library/define.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
-import type { Persona, VersionChain } from "../../src/library/types.ts";
+import type { Persona, VersionChain } from "../../src/protocol/definitions.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";

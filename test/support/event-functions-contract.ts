@@ -1,10 +1,10 @@
 /** What the pure functions over events must do, in whichever runtime. */
 import { expect, it } from "vitest";
-import { workersAIAdapter } from "../../src/adapters/workers-ai.ts";
-import { dehydrateEvent, hydrateEvent } from "../../src/memory/event-rows.ts";
-import { eventToMessage, messageToEvent } from "../../src/memory/events.ts";
-import { type ContextMessage, EventAction, type StoredEvent } from "../../src/memory/types.ts";
-import { buildWorkingContext, WorkingContext } from "../../src/memory/working-context.ts";
+import { workersAIAdapter } from "../../src/adapters/formats/workers-ai/workers-ai.ts";
+import { dehydrateEvent, hydrateEvent } from "../../src/memory/session/event-rows.ts";
+import { eventToMessage, messageToEvent } from "../../src/memory/session/events.ts";
+import { type ContextMessage, EventAction, type StoredEvent } from "../../src/memory/session/types.ts";
+import { buildWorkingContext, WorkingContext } from "../../src/memory/session/working-context.ts";
 import { agent, compaction, everyAction, numbered, request, result, user } from "./events.ts";
 
 const row = (fields: Partial<StoredEvent>): StoredEvent => ({

@@ -1,8 +1,8 @@
 /** What the stores of sessions and events must do, whichever database stands behind them. */
 import { expect, it } from "vitest";
-import { EventStore, type LoadWindowOptions } from "../../src/memory/event-store.ts";
-import { LongText, MAX_TEXT_BYTES, packedBytes } from "../../src/memory/long-text.ts";
-import { EventAction, type SessionEvent } from "../../src/memory/types.ts";
+import { EventStore, type LoadWindowOptions } from "../../src/memory/session/event-store.ts";
+import { LongText, MAX_TEXT_BYTES, packedBytes } from "../../src/memory/session/long-text.ts";
+import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
 import { CostCounter, countingDatabase } from "./counting.ts";
 import { agent, compaction, everyAction, result, user } from "./events.ts";

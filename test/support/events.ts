@@ -1,5 +1,5 @@
 /** Events as tests write them. */
-import { EventAction, type SessionEvent } from "../../src/memory/types.ts";
+import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
 
 const base = (id: string, content: string) => ({
   id,

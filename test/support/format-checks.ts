@@ -1,9 +1,9 @@
 /** What holds of the requests of every format, whatever its words. */
 import fc from "fast-check";
 import { expect } from "vitest";
-import { ownParts } from "../../src/adapters/native.ts";
+import { ownParts } from "../../src/adapters/formats/common/native.ts";
 import type { FormatAdapter, ModelContext, ModelProfile } from "../../src/adapters/types.ts";
-import type { ContextMessage, ContextPart, Facts } from "../../src/memory/types.ts";
+import type { ContextMessage, ContextPart, Facts } from "../../src/memory/session/types.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { contextHistory, FOREIGN, type HistoryKind } from "./context-histories.ts";
 import { readRequest, type SentItem, type SentMessage } from "./request-readers.ts";

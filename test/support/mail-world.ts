@@ -5,12 +5,12 @@
 
 import { encodeTime } from "ulid";
 import { z } from "zod";
-import type { Answer, Attempt } from "../../src/agents/mailbox/answer.ts";
-import type { DeadLetterView } from "../../src/agents/mailbox/dead-letter.ts";
-import type { ActorAddress, Envelope } from "../../src/agents/mailbox/envelope.ts";
-import { NotNow } from "../../src/agents/mailbox/handlers.ts";
-import { Mailbox } from "../../src/agents/mailbox/mailbox.ts";
-import type { MailboxPorts } from "../../src/agents/mailbox/ports.ts";
+import type { Answer, Attempt } from "../../src/agents/base/mailbox/answer.ts";
+import type { DeadLetterView } from "../../src/agents/base/mailbox/dead-letter.ts";
+import type { ActorAddress, Envelope } from "../../src/protocol/envelope.ts";
+import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
+import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
+import type { MailboxPorts } from "../../src/agents/base/mailbox/ports.ts";
 import type { KeyValue } from "../../src/ports/key-value.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";

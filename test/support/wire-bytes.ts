@@ -1,7 +1,7 @@
 /** A provider's stream as bytes on the wire, in every way the format allows, and what comes of it through our parser. */
 import fc from "fast-check";
 import { eventData } from "../../src/adapters/gateway/events.ts";
-import { adapterFor } from "../../src/adapters/lookup.ts";
+import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import type { ModelDelta, ProviderId } from "../../src/adapters/types.ts";
 import { payloadText } from "./decoding.ts";
 

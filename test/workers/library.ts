@@ -6,7 +6,7 @@ import { env } from "cloudflare:workers";
 import { z } from "zod";
 import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
-import type { ToolEffect } from "../../src/library/types.ts";
+import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import { passGate, reportRun } from "./provider.ts";
 
 const double = defineTool({

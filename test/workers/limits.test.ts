@@ -4,7 +4,7 @@ import { env, exports } from "cloudflare:workers";
 import OpenAI from "openai";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { HostGuards, type Pass } from "../../src/adapters/resilience/host-guards.ts";
-import type { ConversationApi } from "../../src/agents/conversation/api.ts";
+import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
 import { type DramatisEnv, type DramatisOptions, dramatis } from "../../src/dramatis.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { Principal } from "../../src/shared/principal.ts";

@@ -2,8 +2,8 @@
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { AgentApi } from "../../src/agents/agent/api.ts";
-import type { ConversationApi } from "../../src/agents/conversation/api.ts";
+import type { AgentApi } from "../../src/protocol/agent-api.ts";
+import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
 import { systemIds } from "../../src/ports/system.ts";
 import {
   ADMIN,

@@ -1,8 +1,8 @@
 /** Two tenants with equal ids: over HTTP and in the directory, nothing of one is seen by the other. */
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, test } from "vitest";
-import { D1Directory } from "../../src/directory/d1-directory.ts";
-import { OPERATIONS } from "../../src/http/openapi/operations.ts";
+import { D1Directory } from "../../src/d1/d1-directory.ts";
+import { OPERATIONS } from "../../src/http/routes/operations.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { call, createAgent, createConversation, expectProblem, get, pages, post } from "./http-client.ts";
 

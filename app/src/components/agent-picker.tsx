@@ -1,5 +1,5 @@
 /** The agents to choose from, each with its name and what it is for. */
-import type { AgentIdentity } from "../../../src/agents/agent/api.ts";
+import type { AgentIdentity } from "../../../src/protocol/agent-api.ts";
 import { agentDescription, agentName } from "../format.ts";
 import { Avatar } from "./avatar.tsx";
 

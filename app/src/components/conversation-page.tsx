@@ -1,6 +1,6 @@
 /** A conversation, if there is one with this id. */
 import { useCallback } from "react";
-import type { AgentIdentity } from "../../../src/agents/agent/api.ts";
+import type { AgentIdentity } from "../../../src/protocol/agent-api.ts";
 import { DramatisClientError } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
 import { useResource } from "../hooks/use-resource.ts";

@@ -1,6 +1,6 @@
 /** The beginning of a conversation: choose who to talk to, then say the first thing. */
 import { useState } from "react";
-import type { AgentIdentity } from "../../../src/agents/agent/api.ts";
+import type { AgentIdentity } from "../../../src/protocol/agent-api.ts";
 import { client } from "../client.ts";
 import { contentOf, type Draft } from "../content.ts";
 import { leaveFirstMessage } from "../first-message.ts";

@@ -1,5 +1,5 @@
 /** The list of conversations, and where a new one begins. */
-import type { AgentIdentity } from "../../../src/agents/agent/api.ts";
+import type { AgentIdentity } from "../../../src/protocol/agent-api.ts";
 import { agentName, messageOf, wordsOf } from "../format.ts";
 import type { Conversations } from "../hooks/use-conversations.ts";
 import { ConversationItem } from "./conversation-item.tsx";

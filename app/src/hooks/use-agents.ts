@@ -1,5 +1,5 @@
 /** The agents of this runtime. */
-import type { AgentIdentity } from "../../../src/agents/agent/api.ts";
+import type { AgentIdentity } from "../../../src/protocol/agent-api.ts";
 import { client } from "../client.ts";
 import { type Resource, useResource } from "./use-resource.ts";
 

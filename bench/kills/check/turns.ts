@@ -1,5 +1,5 @@
 /** KILL-1 to KILL-3 and KILL-9: messages and their turns. */
-import { MAX_RECOVERIES } from "../../../src/agents/conversation/limits.ts";
+import { MAX_RECOVERIES } from "../../../src/agents/conversation/core/limits.ts";
 import type { History, SentMessage } from "../history.ts";
 import { contentOf } from "../script.ts";
 import { type ConversationRecord, isTerminal, type TurnRecord, type Violation } from "./records.ts";

@@ -1,8 +1,8 @@
 /** A conversation with history, written turn by turn through the actor's own reducer and store. */
-import type { AgentDecision } from "../../../src/agents/conversation/decisions.ts";
-import { stemOf } from "../../../src/agents/conversation/ids.ts";
-import { beginTransition, reduce } from "../../../src/agents/conversation/reducer.ts";
-import type { ConversationRecord } from "../../../src/agents/conversation/state.ts";
+import type { AgentDecision } from "../../../src/agents/conversation/core/decisions.ts";
+import { stemOf } from "../../../src/agents/conversation/core/ids.ts";
+import { beginTransition, reduce } from "../../../src/agents/conversation/core/reducer.ts";
+import type { ConversationRecord } from "../../../src/agents/conversation/core/state.ts";
 import { ConversationStore } from "../../../src/agents/conversation/store/conversation-store.ts";
 import { systemIds } from "../../../src/ports/system.ts";
 import { DurableKeyValue } from "../../../src/ports/workers/durable-key-value.ts";

@@ -4,10 +4,10 @@
  */
 import { getAgentByName } from "agents";
 import type { ModelGateway } from "../../../src/adapters/types.ts";
-import type { AgentApi } from "../../../src/agents/agent/api.ts";
-import type { ConversationApi } from "../../../src/agents/conversation/api.ts";
-import { conversationRecord } from "../../../src/agents/conversation/create-conversation.ts";
-import type { Frame } from "../../../src/client/protocol.ts";
+import type { AgentApi } from "../../../src/protocol/agent-api.ts";
+import type { ConversationApi } from "../../../src/protocol/conversation-api.ts";
+import { conversationRecord } from "../../../src/agents/conversation/door/create-conversation.ts";
+import type { Frame } from "../../../src/protocol/frames.ts";
 import { type DramatisEnv, dramatis } from "../../../src/dramatis.ts";
 import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../../src/library/define.ts";
 import { unwrap } from "../../../src/shared/errors.ts";

@@ -3,11 +3,11 @@
  * dates and addresses as text.
  */
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import { abortable } from "../abortable.ts";
-import { toCallOptions } from "../ai-sdk/call-options.ts";
-import { aiSdkFailure, aiSdkResponse } from "../ai-sdk/errors.ts";
-import { ModelFailure } from "../errors.ts";
-import { responseInfo } from "../response-info.ts";
+import { abortable } from "./abortable.ts";
+import { toCallOptions } from "../formats/ai-sdk/call-options.ts";
+import { aiSdkFailure, aiSdkResponse } from "../formats/ai-sdk/errors.ts";
+import { ModelFailure } from "../errors/model-errors.ts";
+import { responseInfo } from "../errors/response-info.ts";
 import type { ResponseInfo } from "../types.ts";
 import type { AttemptDeadlines } from "./deadlines.ts";
 import { MAX_REPLY_BYTES } from "./events.ts";

@@ -4,7 +4,7 @@
  * BYTES-1  The body is cancelled when reading ends early, for whatever reason, so no connection is left behind.
  * BYTES-2  An abort ends a read that hangs; the signal's reason is thrown.
  */
-import { ModelFailure } from "../errors.ts";
+import { ModelFailure } from "../errors/model-errors.ts";
 import type { AttemptDeadlines } from "./deadlines.ts";
 
 /** The chunks of a body, one after the other. Close it when you are done, however that comes. */

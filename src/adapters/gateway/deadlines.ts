@@ -7,7 +7,7 @@
  * DEADLINE-3  When an attempt is over, none of its timers is left.
  */
 import type { Clock } from "../../ports/clock.ts";
-import { ModelFailure } from "../errors.ts";
+import { ModelFailure } from "../errors/model-errors.ts";
 import type { ModelProfile } from "../types.ts";
 
 /** Milliseconds, where a profile says nothing. */

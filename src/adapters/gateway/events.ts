@@ -1,7 +1,7 @@
 /** Server-sent events of a body, as the texts of their `data`. */
 import { createParser } from "eventsource-parser";
-import { DONE } from "../chat-stream.ts";
-import { ModelFailure } from "../errors.ts";
+import { DONE } from "../formats/chat/reader.ts";
+import { ModelFailure } from "../errors/model-errors.ts";
 import { BodyReader } from "./bytes.ts";
 import type { AttemptDeadlines } from "./deadlines.ts";
 

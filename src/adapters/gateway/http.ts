@@ -1,7 +1,7 @@
 /** Posts to a provider over HTTP. What differs between providers is in `http-providers.ts`. */
-import { categoryOfResponse, ModelFailure, readErrorBody } from "../errors.ts";
-import { responseInfo, retryAfterMs } from "../response-info.ts";
-import { keyNameOf, mayReceiveKey } from "../trusted-hosts.ts";
+import { categoryOfResponse, ModelFailure, readErrorBody } from "../errors/model-errors.ts";
+import { responseInfo, retryAfterMs } from "../errors/response-info.ts";
+import { keyNameOf, mayReceiveKey } from "./trusted-hosts.ts";
 import type { ErrorCategory, ModelProfile, ModelRequest, ResponseInfo } from "../types.ts";
 import { beginningOf, reasonOf, textOf } from "./bytes.ts";
 import type { AttemptDeadlines } from "./deadlines.ts";

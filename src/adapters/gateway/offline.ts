@@ -1,5 +1,5 @@
 /** The offline model, at the pace it asks for. */
-import { offlineModel } from "../offline/model.ts";
+import { offlineModel } from "../formats/offline/model.ts";
 import type { Transport } from "./ports.ts";
 
 export const offlineTransport: Transport = async function* ({ body }, { clock }, attempt) {

@@ -1,7 +1,7 @@
 /** What the gateway needs from outside, and what each of its transports is. */
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import type { Clock } from "../../ports/clock.ts";
-import type { TrustedHost } from "../trusted-hosts.ts";
+import type { TrustedHost } from "./trusted-hosts.ts";
 import type { ModelRequest, ResponseInfo } from "../types.ts";
 import type { AttemptDeadlines } from "./deadlines.ts";
 

@@ -1,9 +1,9 @@
 /** Runs a model through the AI binding. */
-import { abortable } from "../abortable.ts";
-import { DONE } from "../chat-stream.ts";
-import { ModelFailure } from "../errors.ts";
-import { redactSecrets } from "../redact.ts";
-import { shorten } from "../text.ts";
+import { abortable } from "./abortable.ts";
+import { DONE } from "../formats/chat/reader.ts";
+import { ModelFailure } from "../errors/model-errors.ts";
+import { redactSecrets } from "../../shared/redact.ts";
+import { shorten } from "../../shared/text.ts";
 import type { ErrorCategory } from "../types.ts";
 import { eventData } from "./events.ts";
 import type { Transport } from "./ports.ts";

@@ -1,8 +1,8 @@
 /** One attempt of a model call, behind everything that guards it. */
-import { abortable } from "../abortable.ts";
-import { modelError } from "../errors.ts";
+import { abortable } from "../gateway/abortable.ts";
+import { modelError } from "../errors/model-errors.ts";
 import { TIMEOUTS } from "../gateway/deadlines.ts";
-import { thrownError } from "../thrown.ts";
+import { thrownError } from "../errors/thrown.ts";
 import type { ModelDelta, ModelError, ModelGateway, ModelRequest } from "../types.ts";
 import { callEndOf, type HostGuards, type Pass } from "./host-guards.ts";
 import { afterAttempt, beforeSend, type CompletedAttempt, type Interceptor } from "./interceptors.ts";

@@ -1,5 +1,5 @@
 /** What a failed attempt means for the next. A classifier of the application's own wins over what the gateway says. Pure. */
-import { isRetriable } from "../errors.ts";
+import { isRetriable } from "../errors/model-errors.ts";
 import type { ErrorCategory, ModelError } from "../types.ts";
 
 export interface ClassifiedError {

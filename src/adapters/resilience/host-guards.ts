@@ -9,7 +9,7 @@
 import { z } from "zod";
 import type { Clock } from "../../ports/clock.ts";
 import { validate } from "../../shared/validation.ts";
-import { ModelFailure } from "../errors.ts";
+import { ModelFailure } from "../errors/model-errors.ts";
 import { httpProvider } from "../gateway/http-providers.ts";
 import type { ModelError, ModelProfile } from "../types.ts";
 import { admit, type BreakerSettings, type BreakerState, CLOSED, judge, type Verdict } from "./breaker.ts";

@@ -7,7 +7,7 @@
  *          logged and changes nothing.
  */
 import { DramatisError } from "../../shared/errors.ts";
-import { modelError } from "../errors.ts";
+import { modelError } from "../errors/model-errors.ts";
 import type { FinishReason, ModelError, ModelRequest, ResponseInfo, TokenUsage } from "../types.ts";
 import type { RequestInfo } from "./request-info.ts";
 

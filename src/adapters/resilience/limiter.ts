@@ -8,7 +8,7 @@
  *            for `GONE_AFTER_MS` has left the line.
  * LIMITER-4  Where the line is full, a call fails at once.
  */
-import { ModelFailure } from "../errors.ts";
+import { ModelFailure } from "../errors/model-errors.ts";
 
 export interface ConcurrencyLimit {
   /** Calls at once. */

@@ -1,9 +1,9 @@
 /** One logical request on its way: its attempts, one after the other, and what is known of them. */
 import type { RequestOutcome } from "../../engine/types.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { costOf } from "../cost.ts";
-import { modelError } from "../errors.ts";
-import { thrownError } from "../thrown.ts";
+import { costOf } from "../../model/cost.ts";
+import { modelError } from "../errors/model-errors.ts";
+import { thrownError } from "../errors/thrown.ts";
 import type {
   ModelDelta,
   ModelError,

@@ -1,5 +1,5 @@
 /** What interceptors and telemetry are told of a request (it reaches no provider). Pure. */
-import { agentContextOf, extensionsOf, type RequestExtensions, runIdOf } from "../../engine/correlation.ts";
+import { agentContextOf, extensionsOf, type RequestExtensions, runIdOf } from "../../model/correlation.ts";
 import type { AgentContext } from "../../engine/types.ts";
 import type { ModelRequest } from "../types.ts";
 

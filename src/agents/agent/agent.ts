@@ -6,12 +6,12 @@
  */
 import { z } from "zod";
 import type { ModelProfile } from "../../adapters/types.ts";
-import type { DeadLetterDirectory } from "../../directory/dead-letters.ts";
-import type { Directory } from "../../directory/directory.ts";
+import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
+import type { Directory } from "../../d1/directory.ts";
 import { parseReference } from "../../library/reference.ts";
 import type { Registry } from "../../library/registry.ts";
 import { parsePersonaSource, resolveChain } from "../../library/resolve.ts";
-import type { DefinitionReference, Persona } from "../../library/types.ts";
+import type { DefinitionReference, Persona } from "../../protocol/definitions.ts";
 import { systemClock } from "../../ports/system.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
@@ -20,10 +20,10 @@ import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../shared/ident
 import type { PageOptions } from "../../shared/page.ts";
 import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
-import { Publication } from "../publication.ts";
-import { SessionAgent } from "../session-agent.ts";
-import { Wakeups } from "../wakeups.ts";
-import type { AgentApi, AgentIdentity, CreateAgent } from "./api.ts";
+import { Publication } from "../base/mirror/publication.ts";
+import { SessionAgent } from "../base/session-agent.ts";
+import { Wakeups } from "../base/timers/wakeups.ts";
+import type { AgentApi, AgentIdentity, CreateAgent } from "../../protocol/agent-api.ts";
 import { CONVERSATION_OPENED, conversationOpenedSchema, openedConversation } from "./envelopes.ts";
 import { AgentStore } from "./store.ts";
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { DramatisError } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
-import type { Envelope } from "../mailbox/envelope.ts";
+import type { Envelope } from "../../protocol/envelope.ts";
 
 /** From a conversation that was created with this agent: it joins the agent's index. */
 export const CONVERSATION_OPENED = "conversation.opened";

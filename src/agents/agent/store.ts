@@ -1,11 +1,11 @@
 /** What an agent keeps in its actor's database: its identity, and one row for each of its conversations. */
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
-import { type ActorSchema, VersionedRecord } from "../../shared/actor-schema.ts";
+import { type ActorSchema, VersionedRecord } from "../base/storage/schema-upgrade.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import type { Page, PageOptions } from "../../shared/page.ts";
-import type { AgentIdentity } from "./api.ts";
+import type { AgentIdentity } from "../../protocol/agent-api.ts";
 
 export const AGENT_SCHEMA: ActorSchema = { of: "agent", first: 1, steps: [] };
 

@@ -3,14 +3,14 @@
  * in `runtime.ts`; here every entrance is checked and answered.
  */
 import type { Connection, ConnectionContext, WSMessage } from "agents";
-import type { ToolSubmission } from "../../client/client-tools.ts";
-import { type ConversationView, type Frame, UNAUTHORIZED_CLOSE } from "../../client/protocol.ts";
-import { readEntrance } from "../../http/sockets.ts";
-import type { LoadEventsOptions, SessionEvent } from "../../memory/types.ts";
+import type { ToolSubmission } from "../../protocol/client-tools.ts";
+import { type ConversationView, type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
+import { readEntrance } from "../../http/routes/sockets.ts";
+import type { LoadEventsOptions, SessionEvent } from "../../memory/session/types.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
-import { isRefusal } from "../../shared/actor-schema.ts";
+import { isRefusal } from "../base/storage/schema-upgrade.ts";
 import { asResult, type DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
@@ -18,10 +18,10 @@ import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
 import type { ToolStateApi, ToolStateEntry } from "../executor/types.ts";
-import type { SessionAgent } from "../session-agent.ts";
-import { Wakeups } from "../wakeups.ts";
-import { checkReader, checkSpeaker } from "./access.ts";
-import { Announcement } from "./announcement.ts";
+import type { SessionAgent } from "../base/session-agent.ts";
+import { Wakeups } from "../base/timers/wakeups.ts";
+import { checkReader, checkSpeaker } from "./door/access.ts";
+import { Announcement } from "./mirror/announcement.ts";
 import type {
   ConversationApi,
   CreateConversation,
@@ -29,9 +29,9 @@ import type {
   StartTurn,
   SubmittedResult,
   SubscribeOptions,
-} from "./api.ts";
-import { usageView } from "./call-views.ts";
-import { ConnectionGuard } from "./connection-guard.ts";
+} from "../../protocol/conversation-api.ts";
+import { usageView } from "./reads/call-views.ts";
+import { ConnectionGuard } from "./door/connection-guard.ts";
 import {
   admit,
   broadcast,
@@ -42,22 +42,22 @@ import {
   openConnection,
   receiveFrame,
   tooManyWatchers,
-} from "./connections.ts";
-import { checkSameRequest, conversationRecord, createConversationSchema } from "./create-conversation.ts";
-import { endsTurn } from "./frames.ts";
-import { MAX_WATCHERS } from "./limits.ts";
-import { conversationMedia } from "./media.ts";
-import { openingSlices } from "./opening.ts";
-import { ConversationQueries } from "./queries.ts";
+} from "./door/connections.ts";
+import { checkSameRequest, conversationRecord, createConversationSchema } from "./door/create-conversation.ts";
+import { endsTurn } from "./core/frames.ts";
+import { MAX_WATCHERS } from "./core/limits.ts";
+import { conversationMedia } from "./effects/media.ts";
+import { openingSlices } from "./door/opening.ts";
+import { ConversationQueries } from "./reads/queries.ts";
 import { ConversationRuntime } from "./runtime.ts";
-import { parseSubmissions, startTurnSchema, subscribeSchema } from "./schemas.ts";
-import { checkHistory, seedEvents } from "./seed-history.ts";
-import type { ConversationServices } from "./services.ts";
+import { parseSubmissions, startTurnSchema, subscribeSchema } from "./door/schemas.ts";
+import { checkHistory, seedEvents } from "./door/seed-history.ts";
+import type { ConversationServices } from "./ports.ts";
 import { GuardedSessionAgent } from "./session-guard.ts";
-import { messageOf, normaliseSignal } from "./signals.ts";
-import { frameStream, type Listener, type OpeningSlice, Subscribers } from "./subscribers.ts";
-import { UsagePublication } from "./usage-publication.ts";
-import { conversationView } from "./views.ts";
+import { messageOf, normaliseSignal } from "./core/signals.ts";
+import { frameStream, type Listener, type OpeningSlice, Subscribers } from "./door/subscribers.ts";
+import { UsagePublication } from "./mirror/usage-publication.ts";
+import { conversationView } from "./reads/views.ts";
 
 /** The class `Conversation` of an application. */
 export function createConversationClass<Env extends Cloudflare.Env>(

@@ -1,12 +1,12 @@
 /** An actor whose sessions everyone inside may read, and nobody writes but its turns. */
-import { EventStore } from "../../memory/event-store.ts";
-import { LongText } from "../../memory/long-text.ts";
-import type { SessionStorage } from "../../memory/session-store.ts";
+import { EventStore } from "../../memory/session/event-store.ts";
+import { LongText } from "../../memory/session/long-text.ts";
+import type { SessionStorage } from "../../memory/session/session-store.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
-import { SessionAgent } from "../session-agent.ts";
-import { ConversationSessions, refused } from "./sessions.ts";
+import { SessionAgent } from "../base/session-agent.ts";
+import { ConversationSessions, refused } from "./store/sessions.ts";
 import { ConversationStore } from "./store/conversation-store.ts";
 
 export class GuardedSessionAgent<Env extends Cloudflare.Env> extends SessionAgent<Env> {

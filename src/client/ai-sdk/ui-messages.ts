@@ -5,7 +5,7 @@
  *             agent's that of its turn.
  */
 import type { UIMessage } from "ai";
-import type { Content, MessageView } from "../protocol.ts";
+import type { Content, MessageView } from "../../protocol/frames.ts";
 
 type Part = UIMessage["parts"][number];
 

@@ -1,5 +1,5 @@
 /** What each code of a problem document means, for those who read the API's description. */
-import type { ProblemCode } from "../problem.ts";
+import type { ProblemCode } from "../base/problem.ts";
 
 export const CODE_MEANINGS: Record<ProblemCode, string> = {
   INVALID_JSON: "The body is empty, no JSON, no UTF-8, or nests deeper than 64 levels.",

@@ -11,9 +11,9 @@ import {
   type ZodOpenApiOperationObject,
   type ZodOpenApiResponsesObject,
 } from "zod-openapi";
-import { openAiStatus } from "../../protocols/openai/errors.ts";
+import { openAiStatus } from "../../compat/openai/errors.ts";
 import { VERSION } from "../../version.ts";
-import { PROBLEM_STATUS, type ProblemCode } from "../problem.ts";
+import { PROBLEM_STATUS, type ProblemCode } from "../base/problem.ts";
 import { CODE_MEANINGS } from "./codes.ts";
 import { type Answer, type Operation, TAGS } from "./operation.ts";
 import { clientFrame, frame, openAiErrorDocument, problemDocument } from "./views.ts";

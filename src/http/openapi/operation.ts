@@ -1,6 +1,6 @@
 /** How a route is described. Each file of routes exports the descriptions of its own, beside their handlers. */
 import type { z } from "zod";
-import type { ProblemCode } from "../problem.ts";
+import type { ProblemCode } from "../base/problem.ts";
 
 /** The groups that operations are shown in, in this order. */
 export const TAGS = {

@@ -6,7 +6,7 @@
  */
 import { html, raw } from "hono/html";
 import type { oas31 } from "zod-openapi";
-import { PROBLEM_STATUS } from "../problem.ts";
+import { PROBLEM_STATUS } from "../base/problem.ts";
 import { CODE_MEANINGS } from "./codes.ts";
 import type { ApiDocument } from "./document.ts";
 import { exampleOf, type Schema, type Schemas } from "./example.ts";

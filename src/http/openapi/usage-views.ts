@@ -1,8 +1,8 @@
 /** What model calls used and took, as answers show it. */
 import { z } from "zod";
 import type { ErrorCategory, RateLimitFeedback, TokenUsage } from "../../adapters/types.ts";
-import type { TurnUsage } from "../../agents/conversation/api.ts";
-import type { AgentUsage, UsageView } from "../../client/protocol.ts";
+import type { TurnUsage } from "../../protocol/conversation-api.ts";
+import type { AgentUsage, UsageView } from "../../protocol/frames.ts";
 import type { ProviderCallRecord } from "../../engine/types.ts";
 import { agentId, conversationId, count, json, time, turnId } from "./scalars.ts";
 

@@ -4,10 +4,10 @@
  * API-1  Every answer fits its schema strictly: no field is missing, and none is there that the schema does not name.
  */
 import { z } from "zod";
-import type { AgentIdentity } from "../../agents/agent/api.ts";
-import type { JournalEntryView, SubmittedResult, TurnView } from "../../agents/conversation/api.ts";
-import { ENTRY_TYPES } from "../../agents/conversation/journal-entry.ts";
-import type { DeadLetterView } from "../../agents/mailbox/dead-letter.ts";
+import type { AgentIdentity } from "../../protocol/agent-api.ts";
+import type { JournalEntryView, SubmittedResult, TurnView } from "../../protocol/conversation-api.ts";
+import { ENTRY_TYPES } from "../../agents/conversation/core/journal-entry.ts";
+import type { DeadLetterView } from "../../agents/base/mailbox/dead-letter.ts";
 import {
   type AttachmentView,
   type ConversationSummary,
@@ -15,12 +15,12 @@ import {
   clientFrameSchema,
   type MessageView,
   type TurnSummary,
-} from "../../client/protocol.ts";
+} from "../../protocol/frames.ts";
 import { idSchema, referenceSchema } from "../../library/reference.ts";
 import { personaSchema } from "../../library/schemas.ts";
-import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../protocols/openai/errors.ts";
+import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../compat/openai/errors.ts";
 import { contentSchema } from "../../shared/content-schema.ts";
-import { PROBLEM_CODES, type Problem } from "../problem.ts";
+import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
 import { agentId, conversationId, count, json, messageId, operationId, time, turnId } from "./scalars.ts";
 import { dollars, providerCall, turnUsage, usage } from "./usage-views.ts";
 

@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { defineLibrary, defineTool, type Library } from "../../../src/library/define.ts";
 import { ToolError } from "../../../src/library/tool-error.ts";
-import type { Persona, ToolEffect } from "../../../src/library/types.ts";
+import type { Persona, ToolEffect } from "../../../src/protocol/definitions.ts";
 import type { RunRecord } from "../provider-script.ts";
 
 /** What the tools are told of and ask for. */

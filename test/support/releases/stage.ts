@@ -3,14 +3,14 @@
  * it, time that stands still, ids that repeat. Models and tools answer by the script in the user's message, as those of
  * `scripted-provider.ts` do, and what comes to a gate waits as long as the gates are shut.
  */
-import { createModelGateway } from "../../../src/adapters/gateway.ts";
-import { adapterFor } from "../../../src/adapters/lookup.ts";
-import { allowAll } from "../../../src/agents/conversation/planning/gate.ts";
-import { ConversationQueries } from "../../../src/agents/conversation/queries.ts";
+import { createModelGateway } from "../../../src/adapters/gateway/gateway.ts";
+import { adapterFor } from "../../../src/adapters/formats/lookup.ts";
+import { allowAll } from "../../../src/policy/gate.ts";
+import { ConversationQueries } from "../../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../../src/agents/executor/client.ts";
 import type { ToolState } from "../../../src/agents/executor/types.ts";
-import type { Frame } from "../../../src/client/protocol.ts";
+import type { Frame } from "../../../src/protocol/frames.ts";
 import { CodeRegistry } from "../../../src/library/registry.ts";
 import type { KeyValue } from "../../../src/ports/key-value.ts";
 import { NodeKeyValue } from "../../../src/ports/node/node-key-value.ts";

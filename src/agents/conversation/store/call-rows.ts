@@ -4,7 +4,7 @@
  * CALLROW-1  `unpackCall(packCall(call, base), base)` equals the call, but for a breakdown of its usage, which is not kept.
  */
 import type { ErrorCategory, RateLimitFeedback, TokenUsage } from "../../../adapters/types.ts";
-import type { CallRecord } from "../state.ts";
+import type { CallRecord } from "../core/state.ts";
 
 /** Counts in the order of `COUNTS`, without what is missing at the end. */
 type PackedUsage = (number | null)[];

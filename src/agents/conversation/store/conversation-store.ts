@@ -5,18 +5,18 @@
  * COMMIT-2  A commit writes one row per fact: one journal row, one row per turn touched, one per event, one per key.
  * COMMIT-3  Waking reads the newest journal row, the record, and the rows of the active turns.
  */
-import { EventStore } from "../../../memory/event-store.ts";
-import { LongText } from "../../../memory/long-text.ts";
-import type { SessionEvent } from "../../../memory/types.ts";
+import { EventStore } from "../../../memory/session/event-store.ts";
+import { LongText } from "../../../memory/session/long-text.ts";
+import type { SessionEvent } from "../../../memory/session/types.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
-import { VersionedRecord } from "../../../shared/actor-schema.ts";
+import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import { NO_USAGE } from "../calls.ts";
-import type { JournalRow } from "../journal-entry.ts";
-import type { Transition } from "../reduce-turn.ts";
-import type { ConversationRecord, ConversationState, Turn } from "../state.ts";
-import { type TurnSummary, turnEvents, turnFromEvents } from "../turn-events.ts";
+import { NO_USAGE } from "../core/calls.ts";
+import type { JournalRow } from "../core/journal-entry.ts";
+import type { Transition } from "../core/reduce-turn.ts";
+import type { ConversationRecord, ConversationState, Turn } from "../core/state.ts";
+import { type TurnSummary, turnEvents, turnFromEvents } from "../core/turn-events.ts";
 import { CREATE_JOURNAL, Journal, lastSeq } from "./journal.ts";
 import { CONVERSATION_SCHEMA } from "./schema.ts";
 import { CREATE_TURNS, TurnTable } from "./turns.ts";

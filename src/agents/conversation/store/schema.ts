@@ -1,5 +1,5 @@
 /** The versions of a conversation's storage. Version 1 kept its number under a key of its own. */
-import type { ActorSchema } from "../../../shared/actor-schema.ts";
+import type { ActorSchema } from "../../base/storage/schema-upgrade.ts";
 
 export const CONVERSATION_SCHEMA: ActorSchema = {
   of: "conversation",

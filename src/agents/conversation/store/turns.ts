@@ -4,10 +4,10 @@
  *
  * ROW-1  A row that has become short leaves no pieces of its long form behind.
  */
-import { type LongText, type PackedText, packedBytes } from "../../../memory/long-text.ts";
+import { type LongText, type PackedText, packedBytes } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
-import type { Turn } from "../state.ts";
-import { type TurnSummary, turnSummary } from "../turn-events.ts";
+import type { Turn } from "../core/state.ts";
+import { type TurnSummary, turnSummary } from "../core/turn-events.ts";
 import { type PackedCall, packCall, unpackCall } from "./call-rows.ts";
 
 export const CREATE_TURNS =

@@ -1,0 +1,47 @@
+/** The chat message shape that Workers AI and OpenAI's Chat Completions share. Optional keys are absent, never undefined. */
+import type { ContextMessage, ToolCall } from "../../../memory/session/types.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+import type { ToolSpec } from "../../types.ts";
+
+export type ChatToolCall = {
+  id: string;
+  type: "function";
+  /** `arguments` is JSON text. */
+  function: { name: string; arguments: string };
+};
+
+export type ChatMessage = {
+  role: ContextMessage["role"];
+  content: string;
+  name?: string;
+  tool_call_id?: string;
+  tool_calls?: ChatToolCall[];
+};
+
+export function toChatMessage(message: ContextMessage): ChatMessage {
+  const { role, content, name, toolCallId, toolCalls } = message;
+  return {
+    role,
+    content,
+    ...(name === undefined ? {} : { name }),
+    ...(toolCallId === undefined ? {} : { tool_call_id: toolCallId }),
+    ...(toolCalls === undefined || toolCalls.length === 0
+      ? {}
+      : { tool_calls: toolCalls.map(toChatToolCall) }),
+  };
+}
+
+/** The instructions as one leading system message, joined by a blank line; no message if there are none. */
+export function systemMessages(systemInstructions: readonly string[]): ChatMessage[] {
+  return systemInstructions.length === 0
+    ? []
+    : [{ role: "system", content: systemInstructions.join("\n\n") }];
+}
+
+export function toChatTool({ name, description, inputSchema }: ToolSpec): JsonObject {
+  return { type: "function", function: { name, description, parameters: inputSchema } };
+}
+
+function toChatToolCall({ id, name, arguments: input }: ToolCall): ChatToolCall {
+  return { id, type: "function", function: { name, arguments: JSON.stringify(input) } };
+}

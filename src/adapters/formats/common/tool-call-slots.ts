@@ -1,0 +1,101 @@
+/**
+ * Sorts the tool-call fragments of a chat stream into calls. Servers differ: some send an index with every fragment,
+ * some send whole calls without one, some give every call index 0, some repeat id and name with each fragment.
+ *
+ * SLOT-1  Calls are numbered 0, 1, 2 … in the order in which they begin, whatever the server's own indices are.
+ * SLOT-2  The id and the name of a call are reported once each, when they are first known.
+ */
+import type { JsonObject } from "../../../shared/json.ts";
+import type { ModelDelta } from "../../types.ts";
+
+/** One element of a chunk's `tool_calls`. */
+export interface ToolCallFragment {
+  index?: number;
+  id?: string;
+  name?: string;
+  arguments?: string;
+  /** What the server wants to have back with the call. */
+  extra?: JsonObject;
+}
+
+interface Slot {
+  id?: string;
+  name?: string;
+  arguments: string;
+  extra?: JsonObject;
+}
+
+export class ToolCallSlots {
+  readonly #slots: Slot[] = [];
+  readonly #byServerIndex = new Map<number, Slot>();
+
+  get size(): number {
+    return this.#slots.length;
+  }
+
+  /** What stood beside each call, call by call. */
+  get extras(): (JsonObject | undefined)[] {
+    return this.#slots.map(({ extra }) => extra);
+  }
+
+  /** Takes the fragments of one chunk. */
+  add(fragments: readonly ToolCallFragment[]): ModelDelta[] {
+    const touched = new Set<Slot>();
+    return fragments.flatMap((fragment) => {
+      const known = this.#find(fragment);
+      if (!fragment.id && !fragment.name && !fragment.arguments) {
+        if (known !== undefined && fragment.extra !== undefined)
+          known.extra = { ...known.extra, ...fragment.extra };
+        return [];
+      }
+      const slot = known !== undefined && continues(known, fragment, touched) ? known : this.#open(fragment);
+      touched.add(slot);
+      return [this.#fill(slot, fragment)];
+    });
+  }
+
+  #find({ index, id }: ToolCallFragment): Slot | undefined {
+    if (index !== undefined) return this.#byServerIndex.get(index);
+    return (id && this.#slots.find((slot) => slot.id === id)) || this.#slots.at(-1);
+  }
+
+  #open({ index }: ToolCallFragment): Slot {
+    const slot: Slot = { arguments: "" };
+    this.#slots.push(slot);
+    if (index !== undefined) this.#byServerIndex.set(index, slot);
+    return slot;
+  }
+
+  #fill(slot: Slot, fragment: ToolCallFragment): ModelDelta {
+    const id = slot.id === undefined && fragment.id ? fragment.id : undefined;
+    const name = slot.name === undefined && fragment.name ? fragment.name : undefined;
+    if (id !== undefined) slot.id = id;
+    if (name !== undefined) slot.name = name;
+    slot.arguments += fragment.arguments ?? "";
+    if (fragment.extra !== undefined) slot.extra = { ...slot.extra, ...fragment.extra };
+    return {
+      type: "tool-call",
+      index: this.#slots.indexOf(slot),
+      ...(id === undefined ? {} : { id }),
+      ...(name === undefined ? {} : { name }),
+      ...(fragment.arguments ? { arguments: fragment.arguments } : {}),
+    };
+  }
+}
+
+/** Whether a fragment belongs to the call that its place points to, or begins another one there. */
+function continues(slot: Slot, fragment: ToolCallFragment, touched: ReadonlySet<Slot>): boolean {
+  if (fragment.id && slot.id !== undefined) return fragment.id === slot.id;
+  if (!fragment.name || slot.name === undefined) return true;
+  if (fragment.index === undefined || touched.has(slot) || fragment.name !== slot.name) return false;
+  return !(fragment.arguments && isJson(slot.arguments));
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

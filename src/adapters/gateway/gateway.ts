@@ -1,0 +1,123 @@
+/**
+ * The gateway: sends one request to its provider and yields the deltas of the reply, the first of them `response`.
+ *
+ * GATE-1  One attempt, and it never throws: a failure is one `error` delta, and that is the last delta.
+ * GATE-2  A reply whose finish reason arrived is complete, whatever happens to the connection afterwards.
+ * GATE-3  No error delta contains the key that was sent, and nothing that is known of the response does.
+ * GATE-4  A model profile reaches only secrets that are named like keys, so it cannot send out another one.
+ * GATE-5  A key is sent only where the deployer trusts (TRUST-1); otherwise nothing is sent at all.
+ */
+import { ModelFailure } from "../errors/model-errors.ts";
+import { aiSdkTransport } from "./ai-sdk.ts";
+import { AttemptDeadlines } from "./deadlines.ts";
+import { httpTransport, keyOf } from "./http.ts";
+import { httpProvider } from "./http-providers.ts";
+import { offlineTransport } from "./offline.ts";
+import type { GatewayPorts, Transport } from "./ports.ts";
+import { workersAITransport } from "./workers-ai.ts";
+import { adapterFor } from "../formats/lookup.ts";
+import { redactSecrets } from "../../shared/redact.ts";
+import { thrownError } from "../errors/thrown.ts";
+import { isKeyName } from "./trusted-hosts.ts";
+import type {
+  ModelDelta,
+  ModelError,
+  ModelGateway,
+  ModelRequest,
+  ProviderId,
+  ResponseInfo,
+  StreamDecoder,
+} from "../types.ts";
+
+/**
+ * The gateway over its ports.
+ * @example createModelGateway({ secret: secretsOf(env), fetch, clock, ai: env.AI })
+ */
+export function createModelGateway(ports: GatewayPorts): ModelGateway {
+  return { stream: (request, signal) => streamReply(request, ports, signal) };
+}
+
+/** Secrets of a Worker's environment whose name ends in `_KEY` or `_TOKEN`; every other name is as if it were not set. */
+export function secretsOf(env: object): GatewayPorts["secret"] {
+  const values: ReadonlyMap<string, unknown> = new Map(Object.entries(env));
+  return (name) => {
+    const value = isKeyName(name) ? values.get(name) : undefined;
+    return typeof value === "string" && value !== "" ? value : undefined;
+  };
+}
+
+async function* streamReply(
+  request: ModelRequest,
+  ports: GatewayPorts,
+  signal: AbortSignal,
+): AsyncGenerator<ModelDelta> {
+  const { provider } = request.profile;
+  let decoder: StreamDecoder | undefined;
+  let failure: ModelError | undefined;
+  const attempt = new AttemptDeadlines(ports.clock, request.profile.executionConfig, signal);
+  try {
+    attempt.signal.throwIfAborted();
+    for await (const arrival of transportOf(provider)(request, ports, attempt)) {
+      attempt.signal.throwIfAborted();
+      if ("response" in arrival) {
+        yield redacted({ type: "response", response: arrival.response }, request, ports);
+        continue;
+      }
+      decoder ??= adapterFor(provider).decoder();
+      const { payloads } = arrival;
+      for await (const batch of Array.isArray(payloads) ? [payloads] : payloads) {
+        for (const payload of batch) {
+          for (const delta of decoder.push(payload)) {
+            attempt.signal.throwIfAborted();
+            yield redacted(delta, request, ports);
+            if (delta.type === "error") return;
+          }
+        }
+      }
+    }
+    decoder ??= adapterFor(provider).decoder();
+  } catch (error) {
+    failure = thrownError(error, provider, attempt.signal);
+  } finally {
+    attempt.stop();
+  }
+  const tail = decoder?.end() ?? [];
+  const isComplete = decoder !== undefined && tail.every((delta) => delta.type !== "error");
+  const last: ModelDelta[] = failure === undefined || isComplete ? tail : [{ type: "error", error: failure }];
+  for (const delta of last) yield redacted(delta, request, ports);
+}
+
+function transportOf(provider: ProviderId): Transport {
+  if (httpProvider(provider) !== undefined) return httpTransport;
+  switch (provider) {
+    case "workers-ai":
+      return workersAITransport;
+    case "ai-sdk":
+      return aiSdkTransport;
+    case "offline":
+      return offlineTransport;
+    default:
+      throw new ModelFailure("validation", `There is no transport for the provider "${provider}".`);
+  }
+}
+
+function redacted(delta: ModelDelta, { profile }: ModelRequest, ports: GatewayPorts): ModelDelta {
+  if (delta.type !== "error" && delta.type !== "response") return delta;
+  const key = keyOf(profile, ports);
+  const clean = (text: string) => redactSecrets(text, key === undefined ? [] : [key]);
+  const idOf = ({ requestId }: ResponseInfo) =>
+    requestId === undefined ? {} : { requestId: clean(requestId) };
+  if (delta.type === "error") {
+    const { error } = delta;
+    return { type: "error", error: { ...error, message: clean(error.message), ...idOf(error) } };
+  }
+  const { response } = delta;
+  const { rateLimit } = response;
+  if (rateLimit === undefined) return { type: "response", response: { ...response, ...idOf(response) } };
+  const headers = Object.entries(rateLimit.rawHeaders).map(([name, value]) => [name, clean(value)]);
+  const rawHeaders = Object.fromEntries(headers);
+  return {
+    type: "response",
+    response: { ...response, ...idOf(response), rateLimit: { ...rateLimit, rawHeaders } },
+  };
+}

@@ -1,0 +1,36 @@
+/**
+ * The tables of an actor with sessions of its own, and their version. Release 0.1.0 recorded none: tables that are there
+ * without one are of version 1.
+ */
+import { type ActorSchema, type ActorStores, newestVersion, upgrade } from "./schema-upgrade.ts";
+import { EventStore } from "../../../memory/session/event-store.ts";
+import { LongText } from "../../../memory/session/long-text.ts";
+import type { SessionStorage } from "../../../memory/session/session-store.ts";
+import { SqlSessionTable } from "../../../memory/session/session-table.ts";
+
+export const SESSIONS_SCHEMA: ActorSchema = { of: "actor's sessions", first: 1, steps: [] };
+
+const VERSION_KEY = "dramatis:sessions";
+const EXISTS = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'cf_agents_sessions'";
+
+/** Sessions and events in tables, which are made, or brought up to date. Throws `UNAVAILABLE` for newer ones. */
+export function openSessionTables(stores: ActorStores): Pick<SessionStorage, "db" | "sessions" | "events"> {
+  const { database, keyValue } = stores;
+  const sessions = new SqlSessionTable(database);
+  const events = new EventStore(database, new LongText(database));
+  const record = (version: number) => keyValue.put(VERSION_KEY, version);
+  /** The version of tables that carry none, or that of new ones. */
+  const adopt = () =>
+    database.transaction(() => {
+      const isNew = database.all(EXISTS).length === 0;
+      if (isNew) {
+        sessions.createTable();
+        events.createTable();
+      }
+      const version = isNew ? newestVersion(SESSIONS_SCHEMA) : SESSIONS_SCHEMA.first;
+      record(version);
+      return version;
+    });
+  upgrade(SESSIONS_SCHEMA, stores, keyValue.get<number>(VERSION_KEY) ?? adopt(), record);
+  return { db: database, sessions, events };
+}

@@ -1,0 +1,155 @@
+/**
+ * What the model calls of a turn took, kept with the turn, and what they add up to.
+ *
+ * CALLS-1  Each call is recorded once, however many attempts it took and whether or not it succeeded; a fallback is a
+ *          call of its own.
+ * CALLS-2  What was used counts when the provider counted it, also in an attempt that failed afterwards.
+ * CALLS-3  The totals of turns and conversations are the sums of their calls, to the billionth of a dollar.
+ */
+import { costOf } from "../../../model/cost.ts";
+import type { ErrorCategory, ModelProfile, TokenUsage } from "../../../adapters/types.ts";
+import { profileAt } from "../../../engine/planner.ts";
+import type { RequestOutcome } from "../../../engine/types.ts";
+import type { VersionChain } from "../../../protocol/definitions.ts";
+import type { AttemptFacts } from "./signals.ts";
+import type { CallRecord, Turn, UsageTotals } from "./state.ts";
+
+export const NO_USAGE: UsageTotals = {
+  calls: 0,
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  outputTokens: 0,
+  nanoDollars: 0,
+};
+
+/** What became of an attempt. */
+export interface AttemptOutcome {
+  facts: AttemptFacts;
+  category: ErrorCategory | "none";
+  /** Whether the call is over: no further attempt of it will be made. */
+  isLast: boolean;
+}
+
+/** The turn with an attempt of its present call recorded. */
+export function withAttempt(turn: Turn, { facts, category, isLast }: AttemptOutcome): Turn {
+  if (turn.call === null) return turn;
+  const { calls = [] } = turn;
+  const { item, profile = 0 } = turn.call;
+  const before = openRecord(turn);
+  const firstTextAt = before?.firstTextAt ?? facts.firstTextAt;
+  const usage = addUsage(before?.usage, facts.usage);
+  const { status, requestId, rateLimit = before?.rateLimit } = facts;
+  const record: CallRecord = {
+    item,
+    profile,
+    startedAt: before?.startedAt ?? facts.startedAt,
+    ...(isLast ? { finishedAt: facts.finishedAt } : {}),
+    ...(firstTextAt === undefined ? {} : { firstTextAt }),
+    attempts: (before?.attempts ?? 0) + 1,
+    category,
+    ...(status === undefined ? {} : { status }),
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(usage === undefined ? {} : { usage }),
+    ...(rateLimit === undefined ? {} : { rateLimit }),
+  };
+  return { ...turn, calls: [...(before === undefined ? calls : calls.slice(0, -1)), record] };
+}
+
+/** What became of a call, from its record; `undefined` while it runs. */
+export function outcomeOf({
+  startedAt,
+  finishedAt,
+  attempts,
+  category,
+  status,
+  rateLimit,
+}: CallRecord): RequestOutcome | undefined {
+  if (finishedAt === undefined) return undefined;
+  return {
+    ok: category === "none",
+    ...(status === undefined ? {} : { status }),
+    errorCategory: category,
+    attempts,
+    startedAt,
+    finishedAt,
+    ...(rateLimit === undefined ? {} : { rateLimitFeedback: rateLimit }),
+  };
+}
+
+/** The turn with its last record closed: it ends, and no attempt is to come. */
+export function withoutOpenCall(turn: Turn, now: number): Turn {
+  const open = openRecord(turn);
+  if (open === undefined) return turn;
+  return { ...turn, calls: [...(turn.calls ?? []).slice(0, -1), { ...open, finishedAt: now }] };
+}
+
+/** The record of the call in progress, once one of its attempts has failed. */
+export function openRecord({ calls = [] }: Turn): CallRecord | undefined {
+  const last = calls.at(-1);
+  return last?.finishedAt === undefined ? last : undefined;
+}
+
+/** What calls add up to. */
+export function totalsOf(calls: readonly CallRecord[] = [], chain: VersionChain): UsageTotals {
+  const sum = (amount: (call: CallRecord) => number | undefined) =>
+    calls.reduce((total, call) => total + (amount(call) ?? 0), 0);
+  return {
+    calls: calls.length,
+    inputTokens: sum(({ usage }) => usage?.inputTokens),
+    cachedInputTokens: sum(({ usage }) => usage?.cachedInputTokens),
+    outputTokens: sum(({ usage }) => usage?.outputTokens),
+    nanoDollars: sum(({ usage, profile }) => nanoDollarsOf(usage, profileAt(chain, profile))),
+  };
+}
+
+/** The totals moved on by what a turn's calls have become. */
+export function movedTotals(totals: UsageTotals, from: UsageTotals, to: UsageTotals): UsageTotals {
+  return {
+    calls: totals.calls + to.calls - from.calls,
+    inputTokens: totals.inputTokens + to.inputTokens - from.inputTokens,
+    cachedInputTokens: totals.cachedInputTokens + to.cachedInputTokens - from.cachedInputTokens,
+    outputTokens: totals.outputTokens + to.outputTokens - from.outputTokens,
+    nanoDollars: totals.nanoDollars + to.nanoDollars - from.nanoDollars,
+  };
+}
+
+/** US dollars, rounded to a billionth; `undefined` where there is no price or nothing was counted. */
+export function dollarsOf(
+  usage: TokenUsage | undefined,
+  profile: ModelProfile | undefined,
+): number | undefined {
+  const nano = nanoDollarsOf(usage, profile);
+  return nano === undefined ? undefined : toDollars(nano);
+}
+
+export function toDollars(nanoDollars: number): number {
+  return nanoDollars / NANO;
+}
+
+const NANO = 1_000_000_000;
+
+function nanoDollarsOf(usage: TokenUsage | undefined, profile: ModelProfile | undefined): number | undefined {
+  if (usage === undefined || profile === undefined) return undefined;
+  const cost = costOf(usage, profile);
+  return cost === undefined ? undefined : Math.round(cost * NANO);
+}
+
+const COUNTS = [
+  "inputTokens",
+  "cachedInputTokens",
+  "cacheWriteTokens",
+  "outputTokens",
+  "reasoningTokens",
+  "totalTokens",
+] as const satisfies (keyof TokenUsage)[];
+
+/** Both added up, count by count; a provider's own breakdown stays with its reply. */
+export function addUsage(one: TokenUsage | undefined, other: TokenUsage | undefined): TokenUsage | undefined {
+  if (one === undefined && other === undefined) return undefined;
+  const sum: TokenUsage = {};
+  for (const count of COUNTS) {
+    const [a, b] = [one?.[count], other?.[count]];
+    if (a !== undefined || b !== undefined) sum[count] = (a ?? 0) + (b ?? 0);
+  }
+  return sum;
+}

@@ -1,0 +1,85 @@
+/** What a conversation is created from, checked, and the record it becomes. */
+import { z } from "zod";
+import type { VersionChain } from "../../../protocol/definitions.ts";
+import { isBlank } from "../../../shared/content.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../../shared/identifiers.ts";
+import type { Principal } from "../../../shared/principal.ts";
+import { historySchema } from "./seed-history.ts";
+import type { ConversationRecord } from "../core/state.ts";
+
+const chosenId = z.string().refine(isChosenId, CHOSEN_ID_RULE);
+
+/** The input of `create`. */
+export const createConversationSchema = z.strictObject({
+  id: z.string().refine(isConversationId, "Must be a conversation id."),
+  agentId: chosenId,
+  title: z
+    .string()
+    .max(200)
+    .refine(
+      (title) => !isBlank(title) && title.isWellFormed(),
+      "Must show something, in well-formed Unicode.",
+    )
+    .optional(),
+  projectId: chosenId.optional(),
+  users: z.array(z.string().min(1).max(200)).max(100).optional(),
+  history: historySchema.exactOptional(),
+  listed: z.boolean().optional(),
+  fingerprint: z.string().min(1).max(200).optional(),
+});
+
+/** What the conversation's agent gives it. */
+export interface AgentPart {
+  chain: VersionChain;
+  projectIds: string[];
+}
+
+/** Characters of a version chain as JSON: it is one value of the actor's storage, which holds less than 2 MB. */
+const MAX_CHAIN_LENGTH = 900_000;
+
+/** Throws `INVALID_INPUT` if the agent does not work in the project, `TOO_LARGE` if what it pins is. */
+export function conversationRecord(
+  principal: Principal,
+  input: z.output<typeof createConversationSchema>,
+  { chain, projectIds }: AgentPart,
+  now: number,
+): ConversationRecord {
+  const projectId = input.projectId ?? projectIds[0] ?? "default";
+  if (!projectIds.includes(projectId)) {
+    throw new DramatisError("INVALID_INPUT", `The agent "${input.agentId}" does not work in this project.`, {
+      errors: [{ path: "/projectId", message: `Must be one of: ${projectIds.join(", ")}.` }],
+    });
+  }
+  if (JSON.stringify(chain).length > MAX_CHAIN_LENGTH) {
+    throw new DramatisError(
+      "TOO_LARGE",
+      `The persona of "${input.agentId}" and its tools are too large to be pinned.`,
+    );
+  }
+  const users = [...new Set([principal.subject, ...(input.users ?? [])])];
+  return {
+    id: input.id,
+    tenant: principal.tenant,
+    title: input.title ?? null,
+    agentId: input.agentId,
+    projectId,
+    participants: [
+      ...users.map((id) => ({ type: "user" as const, id })),
+      { type: "agent" as const, id: input.agentId },
+    ],
+    chain,
+    ...(input.listed === false ? { listed: false as const } : {}),
+    ...(input.fingerprint === undefined ? {} : { fingerprint: input.fingerprint }),
+    createdAt: now,
+  };
+}
+
+/** Throws `IDEMPOTENCY_CONFLICT` unless the conversation was created by this very request. */
+export function checkSameRequest(record: ConversationRecord, fingerprint: string): void {
+  if (record.fingerprint === fingerprint) return;
+  throw new DramatisError(
+    "IDEMPOTENCY_CONFLICT",
+    "This idempotency key was used with another body. Use a new key for a new request.",
+  );
+}

@@ -1,0 +1,165 @@
+/**
+ * Performs one attempt of a model call: waits out the backoff, streams the reply, reports what became of it as a signal,
+ * with what is known of the attempt. Never throws; a timeout is a failure like any other.
+ */
+import { ReplyAccumulator } from "../../../adapters/reply.ts";
+import type {
+  AdapterLookup,
+  ExecutionContext,
+  ModelError,
+  ModelGateway,
+  ModelProfile,
+  ResponseInfo,
+} from "../../../adapters/types.ts";
+import { profileAt } from "../../../engine/planner.ts";
+import type { ContextMessage } from "../../../memory/session/types.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+import { MODEL_TIMEOUT_MS } from "../core/limits.ts";
+import { type ConversationMedia, withMedia } from "./media.ts";
+import { baseContext, moveMessages } from "../core/planning/context.ts";
+import type { AttemptFacts, EffectSignal } from "../core/signals.ts";
+import type { ConversationRecord, ModelCall, Turn } from "../core/state.ts";
+
+export interface ModelCallPorts {
+  clock: Clock;
+  gateway: ModelGateway;
+  adapters: AdapterLookup;
+  /** Absent where no attachments are kept. */
+  media?: ConversationMedia;
+}
+
+export interface ModelCallInput {
+  record: ConversationRecord;
+  turn: Turn;
+  call: ModelCall;
+  /** The window of the session, read when the call really begins. */
+  history: () => ContextMessage[];
+  context: ExecutionContext;
+  onText: (text: string) => void;
+}
+
+export async function performModelCall(
+  { clock, gateway, adapters, media }: ModelCallPorts,
+  { record, turn, call, history, context, onText }: ModelCallInput,
+  signal: AbortSignal,
+): Promise<EffectSignal> {
+  const address = { turn: turn.n, item: call.item, attempt: call.attempt };
+  const profile = profileAt(record.chain, call.profile ?? 0) ?? record.chain.modelProfile.definition;
+  const observed: Partial<AttemptFacts> = {};
+  let startedAt = clock.now();
+  let streamed = false;
+  let isOver = false;
+  const facts = (): AttemptFacts => ({ ...observed, startedAt, finishedAt: clock.now() });
+  const failed = (error: ModelError): EffectSignal => {
+    const { status, requestId } = error;
+    const known = {
+      ...(status === undefined ? {} : { status }),
+      ...(requestId === undefined ? {} : { requestId }),
+    };
+    return { type: "conversation.llm.failed", ...address, error, facts: { ...facts(), ...known }, streamed };
+  };
+
+  async function request(): Promise<JsonObject> {
+    const adapter = adapters(profile.provider);
+    const base = baseContext(record, readHistory(history), turn);
+    const first = adapter.buildRequest(profile, { ...base, messages: await withMedia(base.messages, media) });
+    const moves = moveMessages(turn);
+    return moves.length === 0 ? first : adapter.extend(profile, first, moves);
+  }
+
+  async function perform(limit: AbortSignal): Promise<EffectSignal> {
+    const body = await request();
+    limit.throwIfAborted();
+    const reply = new ReplyAccumulator(profile.provider);
+    for await (const delta of gateway.stream({ profile, body, context }, limit)) {
+      reply.add(delta);
+      if (isOver) continue;
+      if (delta.type === "response") observeResponse(observed, delta.response);
+      if (delta.type === "usage") observed.usage = { ...observed.usage, ...delta.usage };
+      if (delta.type !== "text" || delta.text === "") continue;
+      observed.firstTextAt ??= clock.now();
+      streamed = true;
+      onText(delta.text);
+    }
+    const outcome = reply.outcome();
+    if (!outcome.ok) return failed(outcome.error);
+    return { type: "conversation.llm.completed", ...address, reply: outcome.reply, facts: facts() };
+  }
+
+  try {
+    const wait = call.notBefore - clock.now();
+    if (wait > 0) await clock.sleep(wait, signal);
+    startedAt = clock.now();
+    const deadline = startDeadline(clock, profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS, signal);
+    try {
+      // Neither attachments that never answer nor a gateway that does not end may hold up the turn for ever.
+      return await Promise.race([perform(deadline.signal), rejected(deadline.signal)]);
+    } finally {
+      deadline.stop();
+    }
+  } catch (error) {
+    return failed(asModelError(error, profile));
+  } finally {
+    isOver = true;
+  }
+}
+
+function observeResponse(observed: Partial<AttemptFacts>, response: ResponseInfo): void {
+  const { status, requestId, rateLimit } = response;
+  if (status !== undefined) observed.status = status;
+  if (requestId !== undefined) observed.requestId = requestId;
+  if (rateLimit?.isRateLimited) observed.rateLimit = rateLimit;
+}
+
+/** What the store refuses for now is no defect: the attempt failed, and the next one reads again. */
+function readHistory(history: () => ContextMessage[]): ContextMessage[] {
+  try {
+    return history();
+  } catch (cause) {
+    console.error(cause);
+    const message = "The history of the conversation could not be read.";
+    throw new DramatisError("UNAVAILABLE", message, { retriable: true, cause });
+  }
+}
+
+/** Rejects with the signal's reason when it aborts, and never resolves. */
+function rejected(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+}
+
+/** A signal that aborts with `outer`, or with a `TimeoutError` after `milliseconds`. */
+function startDeadline(clock: Clock, milliseconds: number, outer: AbortSignal) {
+  const controller = new AbortController();
+  const forward = () => controller.abort(outer.reason);
+  outer.addEventListener("abort", forward, { once: true });
+  const cancel = clock.timer(milliseconds, () =>
+    controller.abort(new DOMException(`No reply within ${milliseconds} ms.`, "TimeoutError")),
+  );
+  const stop = () => {
+    cancel();
+    outer.removeEventListener("abort", forward);
+  };
+  return { signal: controller.signal, stop };
+}
+
+/** What the adapter, an abort or our own code threw. Only what an adapter cannot express is told; the rest is a defect here. */
+function asModelError(error: unknown, { provider }: ModelProfile): ModelError {
+  if (error instanceof DramatisError && error.code === "UNSUPPORTED") {
+    return { category: "validation", message: error.message, retriable: false, provider };
+  }
+  if (error instanceof DramatisError && error.retriable) {
+    return { category: "transient", message: error.message, retriable: true, provider };
+  }
+  if (error instanceof DOMException && error.name === "TimeoutError") {
+    return { category: "timeout", message: error.message, retriable: true, provider };
+  }
+  if (error instanceof DOMException && error.name === "AbortError") {
+    return { category: "canceled", message: "The call was cancelled.", retriable: false, provider };
+  }
+  console.error(error);
+  return { category: "unknown", message: "The request could not be made.", retriable: false, provider };
+}

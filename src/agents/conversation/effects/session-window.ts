@@ -1,0 +1,102 @@
+/**
+ * The window of the session that a model sees: the last turns before a cycle began. It is kept in memory from turn to
+ * turn, so a conversation at work does not read it again.
+ *
+ * WINDOW-1  What memory gives equals what the store would give.
+ * WINDOW-2  Only small windows are kept; a large one is read when it is needed.
+ */
+import { recentTurnsLimit } from "../../../library/persona.ts";
+import type { VersionChain } from "../../../protocol/definitions.ts";
+import type { EventStore, EventWindow } from "../../../memory/session/event-store.ts";
+import { lastTurns } from "../../../memory/session/history.ts";
+import type { ContextMessage, SessionEvent } from "../../../memory/session/types.ts";
+import type { KnownEvents } from "../../../memory/session/window.ts";
+import { historyBudget, historyMessages } from "../core/planning/context.ts";
+import type { Turn } from "../core/state.ts";
+import { turnEvents } from "../core/turn-events.ts";
+
+/** Bytes and events of a session that one context reads at most: any one turn is within them. */
+const MAX_READ_BYTES = 32 * 1024 * 1024;
+const MAX_READ_EVENTS = 10_000;
+/** Characters of a window that is kept: so few that the limits of a read cannot cut it. */
+const MAX_KEPT_LENGTH = 64 * 1024;
+
+interface Kept extends EventWindow {
+  sessionId: string;
+  /** The window ends before this sequence number. */
+  upTo: number;
+}
+
+export class SessionWindow {
+  #kept: Kept | null = null;
+  /** The windows of cycles in progress: all calls of a cycle see the same. */
+  readonly #cycles = new Map<number, ContextMessage[]>();
+
+  /** What is known of the events of the present window; those that leave it are forgotten. */
+  readonly #known: KnownEvents = new Map();
+  /** The part of the budget that is the history's where a turn brings no tools; a conversation's chain never changes. */
+  #budget: number | undefined;
+
+  constructor(private readonly events: EventStore) {}
+
+  /** The history that a turn's cycle sees. */
+  messagesFor(turn: Turn, chain: VersionChain): ContextMessage[] {
+    const known = this.#cycles.get(turn.n);
+    if (known !== undefined) return known;
+    const maxTurns = recentTurnsLimit(chain.persona.definition);
+    const kept = this.#kept;
+    const isCurrent = kept !== null && kept.sessionId === turn.agentId && kept.upTo === turn.snapshot;
+    const window = isCurrent ? kept : this.#read(turn, maxTurns);
+    if (!isCurrent) this.#keep({ ...window, sessionId: turn.agentId, upTo: turn.snapshot });
+    this.#budget ??= historyBudget(chain);
+    const messages = historyMessages(window, {
+      tokenBudget: turn.tools === undefined ? this.#budget : historyBudget(chain, turn.tools),
+      maxTurns,
+      known: this.#known,
+    });
+    this.#forgetAllBut(window.events);
+    this.#cycles.set(turn.n, messages);
+    return messages;
+  }
+
+  /** A turn is over: its cycle ends, and if it completed, the window moves on. */
+  ended(turn: Turn, chain: VersionChain): void {
+    this.#cycles.delete(turn.n);
+    const kept = this.#kept;
+    if (turn.events === undefined || kept === null || kept.sessionId !== turn.agentId) return;
+    const { from, count } = turn.events;
+    if (kept.upTo !== from) {
+      this.#kept = null;
+      return;
+    }
+    const events = [...kept.events, ...turnEvents(turn)];
+    const turns = recentTurnsLimit(chain.persona.definition);
+    this.#keep({ ...kept, ...lastTurns({ ...kept, events }, turns), upTo: from + count });
+  }
+
+  #read(turn: Turn, maxTurns: number): EventWindow {
+    return this.events.loadWindow(turn.agentId, {
+      before: turn.snapshot,
+      userMessages: maxTurns,
+      limit: MAX_READ_EVENTS,
+      maxBytes: MAX_READ_BYTES,
+    });
+  }
+
+  #keep(window: Kept): void {
+    this.#kept = lengthOf(window.events) <= MAX_KEPT_LENGTH ? window : null;
+  }
+
+  #forgetAllBut(events: readonly SessionEvent[]): void {
+    if (this.#known.size <= 2 * events.length) return;
+    const present = new Set(events.map(({ id }) => id));
+    for (const id of this.#known.keys()) if (!present.has(id)) this.#known.delete(id);
+  }
+}
+
+function lengthOf(events: readonly SessionEvent[]): number {
+  return events.reduce(
+    (sum, { content, metadata }) => sum + content.length + JSON.stringify(metadata ?? null).length,
+    0,
+  );
+}

@@ -1,0 +1,58 @@
+/**
+ * Tells the directory what a conversation used, once a turn is over. The wake-up of the active window does it: it stays
+ * armed until the directory knows, so no turn waits for the directory or writes a row for it, and no total waits for a
+ * turn whose client takes its time.
+ *
+ * USAGE-1  The directory ends with the conversation's own totals, however long it was away and whoever died meanwhile.
+ */
+import type { Directory } from "../../../d1/directory.ts";
+import { Publication } from "../../base/mirror/publication.ts";
+import type { ConversationState } from "../core/state.ts";
+
+export interface UsagePublicationPorts {
+  state(): ConversationState;
+  /** `null` where there is none. */
+  directory(): Directory | null;
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Takes back the wake-up of the active window. */
+  disarm(): void;
+}
+
+export class UsagePublication {
+  readonly #publication: Publication;
+  #changedAt: number;
+
+  constructor(private readonly ports: UsagePublicationPorts) {
+    this.#changedAt = ports.now();
+    this.#publication = new Publication({
+      put: () => this.#put(),
+      changedAt: () => this.#changedAt,
+      now: () => ports.now(),
+      arm: async () => undefined,
+      disarm: () => {
+        if (ports.state().active.size === 0) ports.disarm();
+      },
+    });
+  }
+
+  /** A turn is over: its calls count. */
+  changed(): void {
+    this.#changedAt = this.ports.now();
+    void this.#publication.note();
+  }
+
+  /** As `Publication.wake`: call it when the wake-up of the active window comes. */
+  wake(): number | null {
+    const { usage, active } = this.ports.state();
+    const running = [...active.values()].reduce((sum, { calls = [] }) => sum + calls.length, 0);
+    const hasNone = usage.calls <= running || this.ports.directory() === null;
+    return hasNone ? null : this.#publication.wake();
+  }
+
+  async #put(): Promise<void> {
+    const { record, usage } = this.ports.state();
+    const { tenant, agentId, id: conversationId } = record;
+    await this.ports.directory()?.putUsage({ tenant, agentId, conversationId, ...usage });
+  }
+}

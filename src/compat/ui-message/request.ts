@@ -1,0 +1,68 @@
+/** What `useChat` sends, and what it says to a conversation. Pure. */
+import { z } from "zod";
+import type { StartTurn } from "../../protocol/conversation-api.ts";
+import type { Content } from "../../protocol/frames.ts";
+import { parseContent } from "../../shared/content.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { validate } from "../../shared/validation.ts";
+
+const message = z
+  .looseObject({ id: z.string(), role: z.enum(["system", "user", "assistant"]), parts: z.array(z.unknown()) })
+  .meta({ description: "A `UIMessage`." });
+
+export const chatSchema = z
+  .strictObject({
+    id: z.exactOptional(z.string().meta({ description: "The chat's id on the page; without effect." })),
+    messages: z.array(message).min(1),
+    trigger: z.exactOptional(z.enum(["submit-message", "regenerate-message"])),
+    messageId: z.exactOptional(z.string()),
+  })
+  .meta({
+    example: {
+      messages: [
+        { id: "a key of yours", role: "user", parts: [{ type: "text", text: "What is 12*(3+4)?" }] },
+      ],
+      trigger: "submit-message",
+    },
+  });
+
+const userMessage = z.looseObject({
+  id: z.string().min(1).max(200),
+  role: z.literal("user", "The last message must be the user's."),
+  parts: z
+    .array(
+      z.discriminatedUnion("type", [
+        z.looseObject({ type: z.literal("text"), text: z.string() }),
+        z.looseObject({
+          type: z.literal("file"),
+          mediaType: z.string().min(1),
+          url: z.string().min(1),
+          filename: z.string().nullish(),
+        }),
+      ]),
+    )
+    .min(1),
+});
+
+type Parts = z.output<typeof userMessage>["parts"];
+
+/** The turn that the last message starts; the conversation knows the others. Throws `INVALID_INPUT` or `UNSUPPORTED`. */
+export function chatTurn({ messages, trigger }: z.output<typeof chatSchema>): StartTurn {
+  if (trigger === "regenerate-message") {
+    throw new DramatisError("UNSUPPORTED", "A message cannot be regenerated. Send a new one.");
+  }
+  const last = messages.length - 1;
+  const { id, parts } = validate(userMessage, messages[last], `/messages/${last}`);
+  return { content: parseContent(contentOf(parts), `/messages/${last}/parts`), idempotencyKey: id };
+}
+
+function contentOf(parts: Parts): Content {
+  const content = parts.map((part) => {
+    if (part.type === "text") return { type: "text" as const, text: part.text };
+    const { url, mediaType, filename } = part;
+    const type = mediaType.startsWith("image/") ? ("image" as const) : ("file" as const);
+    return { type, url, mediaType, ...(filename == null ? {} : { name: filename }) };
+  });
+  const [first] = content;
+  return content.length === 1 && first?.type === "text" ? first.text : content;
+}

@@ -1,0 +1,57 @@
+/**
+ * Signs of life for streams of server-sent events.
+ *
+ * ALIVE-1  A stream that says nothing for `SILENCE_MS` gets a comment, which its reader skips, so that no proxy takes it for
+ *          dead while a model thinks or a tool runs. Comments come between events only.
+ */
+import type { Clock } from "../../ports/clock.ts";
+
+/** Proxies cut streams after half a minute of silence or more. */
+export const SILENCE_MS = 15_000;
+
+const COMMENT = new TextEncoder().encode(": keep-alive\n\n");
+const NEWLINE = 0x0a;
+
+/** The same bytes as the reader asks for them, with comments where there are none for long. */
+export function keepAlive(
+  events: ReadableStream<Uint8Array>,
+  clock: Pick<Clock, "timer">,
+): ReadableStream<Uint8Array> {
+  const reader = events.getReader();
+  let next: ReturnType<typeof reader.read> | null = null;
+  let newlines = 2;
+  let isLeft = false;
+  let stopTimer = () => {};
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        for (;;) {
+          next ??= reader.read();
+          const silence = new Promise<null>((resolve) => {
+            stopTimer = clock.timer(SILENCE_MS, () => resolve(null));
+          });
+          const read = await Promise.race([next, silence]).finally(() => stopTimer());
+          if (isLeft) return;
+          if (read === null && newlines < 2) continue;
+          if (read === null) return controller.enqueue(COMMENT);
+          next = null;
+          if (read.done) return controller.close();
+          newlines = newlinesAtEnd(read.value, newlines);
+          return controller.enqueue(read.value);
+        }
+      },
+      async cancel(reason) {
+        isLeft = true;
+        stopTimer();
+        await reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** How many newlines the bytes so far end with, as far as it matters; `before` is the count of those before. */
+function newlinesAtEnd(bytes: Uint8Array, before: number): number {
+  const other = bytes.findLastIndex((byte) => byte !== NEWLINE);
+  return other === -1 ? before + bytes.length : bytes.length - 1 - other;
+}

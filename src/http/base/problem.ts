@@ -1,0 +1,128 @@
+/**
+ * Problem documents (RFC 9457): how every error of an HTTP entrance looks.
+ *
+ * PROBLEM-1  Each code has one status.
+ * PROBLEM-2  What is not one of our errors becomes `INTERNAL_ERROR` with an incident id; its detail is logged, never sent.
+ */
+import { ulid } from "ulid";
+import { DramatisError, type ErrorCode, type InputIssue } from "../../shared/errors.ts";
+
+/** The codes of the error taxonomy, and two that only HTTP can give. */
+export type ProblemCode = ErrorCode | "METHOD_NOT_ALLOWED" | "UPGRADE_REQUIRED";
+
+/** The status of each code. */
+export const PROBLEM_STATUS = {
+  INVALID_JSON: 400,
+  INVALID_SIGNAL: 400,
+  UNAUTHENTICATED: 401,
+  FORBIDDEN: 403,
+  NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  CONFLICT: 409,
+  IDEMPOTENCY_CONFLICT: 409,
+  CONVERSATION_CLOSED: 409,
+  NOT_CANCELLED: 409,
+  TOO_LARGE: 413,
+  INVALID_INPUT: 422,
+  UNSUPPORTED: 422,
+  UPGRADE_REQUIRED: 426,
+  RATE_LIMITED: 429,
+  TOO_MANY_TURNS: 429,
+  QUEUE_OVERFLOW: 429,
+  INTERNAL_ERROR: 500,
+  RECOVERY_EXHAUSTED: 500,
+  MODEL_FAILED: 502,
+  OUTPUT_INVALID: 502,
+  UNAVAILABLE: 503,
+} as const satisfies Record<ProblemCode, number>;
+
+// SAFETY: the record has exactly these keys.
+export const PROBLEM_CODES = Object.keys(PROBLEM_STATUS) as ProblemCode[];
+
+const TITLE: Record<(typeof PROBLEM_STATUS)[ProblemCode], string> = {
+  400: "Bad Request",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  409: "Conflict",
+  413: "Content Too Large",
+  422: "Unprocessable Content",
+  426: "Upgrade Required",
+  429: "Too Many Requests",
+  500: "Internal Server Error",
+  502: "Bad Gateway",
+  503: "Service Unavailable",
+};
+
+/** The document itself. `title` is the status in words; `code` says which error, `detail` what to change. */
+export interface Problem {
+  type: "about:blank";
+  title: string;
+  status: number;
+  detail: string;
+  code: ProblemCode;
+  errors?: InputIssue[];
+  /** Under `INTERNAL_ERROR`: what the log entry is found by. */
+  incident?: string;
+}
+
+export interface ProblemExtras {
+  errors?: InputIssue[] | undefined;
+  incident?: string;
+  headers?: Record<string, string>;
+}
+
+/** The response that carries a problem. */
+export function problem(code: ProblemCode, detail: string, extras: ProblemExtras = {}): Response {
+  const status = PROBLEM_STATUS[code];
+  const body: Problem = {
+    type: "about:blank",
+    title: TITLE[status],
+    status,
+    detail,
+    code,
+    ...(extras.errors === undefined ? {} : { errors: extras.errors }),
+    ...(extras.incident === undefined ? {} : { incident: extras.incident }),
+  };
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: {
+      "content-type": "application/problem+json",
+      "cache-control": "no-store",
+      "x-content-type-options": "nosniff",
+      ...extraHeaders(status),
+      ...extras.headers,
+    },
+  });
+}
+
+/** Any thrown value as a response. `where` names the request in the log. */
+export function problemOf(error: unknown, where: string): Response {
+  if (error instanceof DramatisError && error.code !== "INTERNAL_ERROR") {
+    const { errors, retryAfter } = error.options;
+    const headers = retryAfter === undefined ? {} : { "retry-after": String(Math.ceil(retryAfter / 1000)) };
+    return problem(error.code, error.message, { errors, headers });
+  }
+  if (isActorUnavailable(error)) {
+    console.warn(`${where}: actor unavailable`, error);
+    return problem("UNAVAILABLE", "The actor cannot answer right now. Try again in a moment.");
+  }
+  const incident = `inc_${ulid()}`;
+  console.error(`${where}: ${incident}`, error);
+  return problem("INTERNAL_ERROR", "An internal error occurred. Quote the incident when you report it.", {
+    incident,
+  });
+}
+
+/** What the platform throws when an actor is overloaded, was reset or cannot be reached. */
+function isActorUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return ["retryable", "overloaded", "durableObjectReset"].some((mark) => Reflect.get(error, mark) === true);
+}
+
+function extraHeaders(status: number): Record<string, string> {
+  if (status === 401) return { "www-authenticate": "Bearer" };
+  if (status === 429 || status === 503) return { "retry-after": "1" };
+  return {};
+}

@@ -1,0 +1,48 @@
+/** `/api/conversations/:id/events`: the conversation's frames as server-sent events, without end. */
+import { z } from "zod";
+import { unwrap } from "../../shared/errors.ts";
+import type { HttpRoutes } from "../base/context.ts";
+import { findConversation } from "./conversations.ts";
+import type { Operation } from "../openapi/operation.ts";
+import { conversationId, frame } from "../openapi/views.ts";
+import { positionSchema, streamPosition } from "../base/query.ts";
+import { events, refuseOtherMethods } from "../base/respond.ts";
+
+const PATH = "/api/conversations/:id/events";
+
+export const eventOperations: readonly Operation[] = [
+  {
+    id: "followConversation",
+    method: "get",
+    path: PATH,
+    tag: "events",
+    summary: "Follow a conversation as server-sent events",
+    description:
+      "A stream without end. Without `from` the first frame is a `snapshot`; with it come the frames after that number, then the partial text of messages in progress. An `EventSource` that reconnects continues by itself.",
+    params: z.object({ id: conversationId }),
+    query: z.object({ from: positionSchema.optional() }),
+    headers: z.object({
+      "Last-Event-ID": positionSchema.optional().meta({ description: "As `from`, and wins over it." }),
+    }),
+    answers: [{ status: 200, description: "Frames.", type: "text/event-stream", body: frame }],
+    errors: ["NOT_FOUND", "INVALID_INPUT"],
+  },
+];
+
+export function eventRoutes(app: HttpRoutes): void {
+  app.get(PATH, async (context) => {
+    const { principal, actors } = context.var;
+    const from = streamPosition(context.req.query("from"), context.req.header("last-event-id"));
+    const conversation = await findConversation(actors, principal, context.req.param("id"));
+    if (context.req.method === "HEAD") unwrap(await conversation.view(principal));
+    return events(context, async () =>
+      unwrap(
+        await conversation.subscribe(principal, {
+          encoding: "sse",
+          ...(from === undefined ? {} : { from }),
+        }),
+      ),
+    );
+  });
+  refuseOtherMethods(app, PATH, ["GET"]);
+}

@@ -1,0 +1,41 @@
+/** `/health`: whether the runtime is ready. The only route that asks nobody who they are. */
+import { z } from "zod";
+import { DramatisError } from "../../shared/errors.ts";
+import { VERSION } from "../../version.ts";
+import type { HttpRoutes } from "../base/context.ts";
+import type { Operation } from "../openapi/operation.ts";
+import { problem } from "../base/problem.ts";
+import { json } from "../base/respond.ts";
+
+export const healthOperations: readonly Operation[] = [
+  {
+    id: "getHealth",
+    method: "get",
+    path: "/health",
+    tag: "runtime",
+    summary: "Ask whether the runtime is ready",
+    description: "The only request that asks nobody who they are.",
+    open: true,
+    answers: [
+      {
+        status: 200,
+        description: "The agents that every runtime has are there, and tools can run.",
+        body: z.strictObject({ status: z.literal("ok"), version: z.string() }),
+      },
+    ],
+  },
+];
+
+export function healthRoutes(app: HttpRoutes): void {
+  app.get("/health", async ({ var: { seed } }) => {
+    try {
+      await seed();
+      return json({ status: "ok", version: VERSION });
+    } catch (error) {
+      console.error("The runtime is not ready:", error);
+      const reason =
+        error instanceof DramatisError ? error.message : "Its first agents could not be created.";
+      return problem("UNAVAILABLE", `The runtime is not ready. ${reason}`);
+    }
+  });
+}

@@ -1,0 +1,85 @@
+/** `/v1/models`: the tenant's agents, as models. */
+import { z } from "zod";
+import type { AgentIdentity } from "../../../protocol/agent-api.ts";
+import { unwrap } from "../../../shared/errors.ts";
+import { isChosenId } from "../../../shared/identifiers.ts";
+import type { HttpRoutes } from "../../base/context.ts";
+import type { Operation } from "../../openapi/operation.ts";
+import { agentId } from "../../openapi/views.ts";
+import { json, refuseOtherMethods } from "../../base/respond.ts";
+import { seeded } from "../seeding.ts";
+import { noSuchModel } from "./errors.ts";
+
+const PATH = "/v1/models";
+const ONE = `${PATH}/:id` as const;
+const PAGE = 200;
+/** The list has no pages in this protocol, so it ends somewhere. */
+const MAX_MODELS = 1_000;
+
+const model = z
+  .strictObject({
+    id: agentId,
+    object: z.literal("model"),
+    created: z.int().meta({ description: "Seconds since the epoch." }),
+    owned_by: z.string(),
+  })
+  .meta({ id: "OpenAiModel" });
+
+export const modelOperations: readonly Operation[] = [
+  {
+    id: "openAiListModels",
+    method: "get",
+    path: PATH,
+    tag: "openai",
+    summary: "List the tenant's agents as models",
+    description: `The first ${MAX_MODELS} by creation.`,
+    answers: [
+      {
+        status: 200,
+        description: "The agents.",
+        body: z.strictObject({ object: z.literal("list"), data: z.array(model) }),
+      },
+    ],
+    errorFormat: "openai",
+  },
+  {
+    id: "openAiGetModel",
+    method: "get",
+    path: ONE,
+    tag: "openai",
+    summary: "Read an agent as a model",
+    params: z.object({ id: agentId }),
+    answers: [{ status: 200, description: "The agent.", body: model }],
+    errors: ["NOT_FOUND"],
+    errorFormat: "openai",
+  },
+];
+
+export function modelRoutes(app: HttpRoutes): void {
+  app.use(PATH, seeded);
+  app.get(PATH, async ({ var: { principal, directory } }) => {
+    const data: z.output<typeof model>[] = [];
+    for (let cursor: string | undefined = ""; cursor !== undefined && data.length < MAX_MODELS; ) {
+      const options = cursor === "" ? { limit: PAGE } : { limit: PAGE, cursor };
+      const { items, nextCursor } = await directory().agents(principal.tenant, options);
+      data.push(...items.map(toModel));
+      cursor = nextCursor;
+    }
+    return json({ object: "list", data });
+  });
+  refuseOtherMethods(app, PATH, ["GET"]);
+
+  app.use(ONE, seeded);
+  app.get(ONE, async ({ req, var: { principal, actors } }) => {
+    const id = req.param("id");
+    if (!isChosenId(id)) throw noSuchModel(id);
+    const identity = await (await actors.agent(principal.tenant, id)).identity();
+    if (!identity.ok && identity.error.code === "NOT_FOUND") throw noSuchModel(id);
+    return json(toModel(unwrap(identity)));
+  });
+  refuseOtherMethods(app, ONE, ["GET"]);
+}
+
+function toModel({ id, createdAt, tenant }: AgentIdentity): z.output<typeof model> {
+  return { id, object: "model", created: Math.floor(Date.parse(createdAt) / 1000), owned_by: tenant };
+}

@@ -1,0 +1,263 @@
+/**
+ * The rows of `cf_agents_events`: one event, one row, in the order of its session.
+ *
+ * EVENTS-1  A batch is appended as a whole or not at all, normally by one statement, and writes one row an event; a
+ *           compaction also has a row in an index of its own.
+ * EVENTS-2  Content and metadata come back exactly, whatever their length up to `MAX_TEXT_BYTES` each.
+ * EVENTS-3  A read is bounded by rows and by bytes, and never reads the rows beyond.
+ * EVENTS-4  One statement reads a window: the newest compaction is found however far back it stands, and no event that
+ *           it covers is read.
+ */
+import type { SqlDatabase } from "../../ports/sql-database.ts";
+import { checkSqlValues, MAX_VALUE_BYTES } from "../../ports/sql-values.ts";
+import { utf8Length } from "../../shared/utf8.ts";
+import { coverage, isCompaction } from "./compacted.ts";
+import { dehydrateEvent, hydrateEvent } from "./event-rows.ts";
+import { INLINE_BYTES, type LongText, type PackedText, packedBytes } from "./long-text.ts";
+import { EventAction, type LoadEventsOptions, type SessionEvent, type StoredEvent } from "./types.ts";
+
+/** How many events a read gives when it names no limit. */
+const DEFAULT_EVENT_LIMIT = 50;
+
+/** How many bytes of content and metadata a read gives when it names no bound. */
+const DEFAULT_WINDOW_BYTES = 8 * 1024 * 1024;
+
+/** Events whose text has more UTF-16 units than this are stored one by one, in pieces where they must be. */
+const MAX_BATCHED_UNITS = INLINE_BYTES / 3;
+
+/** Bytes of one batch: within the platform's limit for a value, with room for the brackets. */
+const MAX_BATCH_BYTES = MAX_VALUE_BYTES - 2;
+
+const IDS_PER_STATEMENT = 1000;
+
+const CREATE = `CREATE TABLE IF NOT EXISTS cf_agents_events (
+  id TEXT NOT NULL, session_id TEXT NOT NULL, seq INTEGER NOT NULL, action TEXT NOT NULL,
+  created_at INTEGER NOT NULL, content TEXT, metadata TEXT, PRIMARY KEY (session_id, seq)) WITHOUT ROWID`;
+
+const INSERT_ONE = `INSERT INTO cf_agents_events (id, session_id, seq, action, created_at, content, metadata)
+  VALUES (?, ?, ?, ?, ?, ?, ?)`;
+
+const INSERT_BATCH = `INSERT INTO cf_agents_events (id, session_id, seq, action, created_at, content, metadata)
+  SELECT value ->> 0, ?1, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?2)`;
+
+const FILTER = `FROM cf_agents_events WHERE session_id = ?1 AND seq < ?2 AND seq >= ?6
+  AND (?3 IS NULL OR created_at >= ?3) AND (?4 IS NULL OR action IN (SELECT value FROM json_each(?4)))`;
+const SELECT_LAST = `SELECT * ${FILTER} ORDER BY seq DESC LIMIT ?5`;
+const SELECT_FIRST = `SELECT * ${FILTER} ORDER BY seq LIMIT ?5`;
+
+/** Made with the first compaction: a database without any pays nothing for finding the newest. */
+const CREATE_COMPACTIONS = `CREATE INDEX IF NOT EXISTS cf_agents_compactions ON cf_agents_events (session_id, seq)
+  WHERE action = 'compaction'`;
+/** The newest compaction, if its index is there; then the events, newest first. Rows are read as they are asked for. */
+const NEWEST_COMPACTION = `SELECT max(event.seq) FROM sqlite_master AS made CROSS JOIN cf_agents_events AS event
+  WHERE made.name = 'cf_agents_compactions'
+  AND event.session_id = ?1 AND event.seq < ?2 AND event.action = 'compaction'`;
+const SELECT_WINDOW = `SELECT * FROM cf_agents_events WHERE session_id = ?1 AND seq = (${NEWEST_COMPACTION})
+  UNION ALL SELECT * FROM (
+    SELECT * FROM cf_agents_events WHERE session_id = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3)`;
+const COUNT = "SELECT count(*) AS n FROM cf_agents_events WHERE session_id = ? AND seq >= ? AND seq < ?";
+
+const DELETE_NAMED = `DELETE FROM cf_agents_events
+  WHERE session_id = ?1 AND id IN (SELECT value FROM json_each(?2))
+  RETURNING seq, typeof(content) = 'blob' OR typeof(metadata) = 'blob' AS is_long`;
+const DELETE_SESSION = "DELETE FROM cf_agents_events WHERE session_id = ?";
+
+/** A row as it is stored: long text is a handle. */
+type EventRow = Omit<StoredEvent, "content" | "metadata"> & {
+  content: PackedText | null;
+  metadata: PackedText | null;
+};
+
+/** What a window of a session is read by. */
+export type LoadWindowOptions = Pick<LoadEventsOptions, "before" | "limit" | "maxBytes"> & {
+  /** Stop once this many user messages were read. */
+  userMessages?: number;
+};
+
+export interface EventWindow {
+  /** Ascending. */
+  events: SessionEvent[];
+  /** Whether there are events before these that no compaction covers. */
+  isCutOff: boolean;
+}
+
+export class EventStore {
+  constructor(
+    private readonly db: SqlDatabase,
+    private readonly longText: LongText,
+  ) {}
+
+  /** Creates the table if it is not there. */
+  createTable(): void {
+    this.db.run(CREATE);
+  }
+
+  /**
+   * Appends `events` with the sequence numbers from `firstSeq` on, which must not be taken; what the events say of
+   * `sessionId` and `seq` is ignored. Throws `INVALID_INPUT` for text that cannot be stored, `TOO_LARGE` for too much.
+   */
+  append(sessionId: string, firstSeq: number, events: readonly SessionEvent[]): void {
+    const rows = events.map((event, index) => dehydrateEvent({ ...event, sessionId, seq: firstSeq + index }));
+    const { batches, apart } = planInserts(rows);
+    const compacts = rows.some(({ action }) => action === EventAction.COMPACTION);
+    const insert = () => {
+      if (compacts) this.db.run(CREATE_COMPACTIONS);
+      for (const batch of batches) this.db.run(INSERT_BATCH, sessionId, batch);
+      for (const row of apart) this.insertLong(row);
+    };
+    if (batches.length > 1 || apart.length > 0 || compacts) this.db.transaction(insert);
+    else insert();
+  }
+
+  /** The events of a session that `options` select, ascending; none if there is no such session. */
+  load(sessionId: string, options: LoadEventsOptions = {}): SessionEvent[] {
+    const tail = options.tail ?? true;
+    const maxBytes = options.maxBytes ?? DEFAULT_WINDOW_BYTES;
+    const selected = this.db.each<EventRow>(
+      tail ? SELECT_LAST : SELECT_FIRST,
+      sessionId,
+      options.before ?? Number.MAX_SAFE_INTEGER,
+      options.since ?? null,
+      options.actions === undefined ? null : JSON.stringify(options.actions),
+      options.limit ?? DEFAULT_EVENT_LIMIT,
+      options.from ?? 0,
+    );
+    const rows: EventRow[] = [];
+    let bytes = 0;
+    for (const row of selected) {
+      bytes += sizeOf(row.content) + sizeOf(row.metadata);
+      if (bytes > maxBytes && rows.length > 0) break;
+      rows.push(row);
+    }
+    if (tail) rows.reverse();
+    return rows.map((row) => this.eventOf(row));
+  }
+
+  /** The newest events that no compaction covers, and the newest compaction, wherever it stands (EVENTS-4). */
+  loadWindow(sessionId: string, options: LoadWindowOptions = {}): EventWindow {
+    const { before = Number.MAX_SAFE_INTEGER, limit = DEFAULT_EVENT_LIMIT } = options;
+    const { maxBytes = DEFAULT_WINDOW_BYTES, userMessages = Number.POSITIVE_INFINITY } = options;
+    const window = new Map<number, SessionEvent>();
+    let covered = 0;
+    let bytes = 0;
+    let events = 0;
+    let messages = 0;
+    let oldest = Number.POSITIVE_INFINITY;
+    for (const row of this.db.each<EventRow>(SELECT_WINDOW, sessionId, before, limit)) {
+      if (row.seq < covered) {
+        oldest = covered;
+        break;
+      }
+      const known = window.get(row.seq);
+      bytes += known === undefined ? sizeOf(row.content) + sizeOf(row.metadata) : 0;
+      if (bytes > maxBytes && events > 0) break;
+      const event = known ?? this.eventOf(row);
+      window.set(row.seq, event);
+      if (isCompaction(event)) covered = Math.max(covered, coverage(event, event.seq));
+      // The compaction that comes first is there to be found; as an event it may come again.
+      if (window.size === 1 && known === undefined && isCompaction(event)) continue;
+      events += 1;
+      oldest = row.seq;
+      if (event.action === EventAction.USER_MESSAGE) messages += 1;
+      if (messages === userMessages || oldest <= covered) break;
+    }
+    const isStopped = messages === userMessages || events === limit || bytes > maxBytes;
+    return {
+      events: [...window.values()].sort((one, other) => one.seq - other.seq),
+      isCutOff: isStopped && oldest > covered,
+    };
+  }
+
+  /** How many events have a number from `from` on and below `before`. */
+  count(sessionId: string, from: number, before: number): number {
+    return this.db.all<{ n: number }>(COUNT, sessionId, from, before)[0]?.n ?? 0;
+  }
+
+  /** Deletes the events of a session that have one of these ids; others are left alone. */
+  delete(sessionId: string, eventIds: readonly string[]): void {
+    if (eventIds.length === 0) return;
+    this.db.transaction(() => {
+      for (let start = 0; start < eventIds.length; start += IDS_PER_STATEMENT) {
+        const ids = JSON.stringify(eventIds.slice(start, start + IDS_PER_STATEMENT));
+        for (const gone of this.db.all<{ seq: number; is_long: number }>(DELETE_NAMED, sessionId, ids)) {
+          if (gone.is_long === 1) this.longText.discardAll(textKey(sessionId, gone.seq));
+        }
+      }
+    });
+  }
+
+  /** Deletes all events of a session. */
+  deleteSession(sessionId: string): void {
+    this.db.transaction(() => {
+      this.db.run(DELETE_SESSION, sessionId);
+      this.longText.discardAll(textKey(sessionId));
+    });
+  }
+
+  private insertLong(row: StoredEvent): void {
+    const key = textKey(row.session_id, row.seq);
+    const content = row.content === null ? null : this.longText.pack(`${key}content`, row.content);
+    const left = INLINE_BYTES - (typeof content === "string" ? utf8Length(content) : 0);
+    const metadata = row.metadata === null ? null : this.longText.pack(`${key}metadata`, row.metadata, left);
+    this.db.run(INSERT_ONE, row.id, row.session_id, row.seq, row.action, row.created_at, content, metadata);
+  }
+
+  private eventOf(row: EventRow): SessionEvent {
+    return hydrateEvent(this.unpacked(row));
+  }
+
+  private unpacked(row: EventRow): StoredEvent {
+    const { content, metadata } = row;
+    if (!(content instanceof Uint8Array || metadata instanceof Uint8Array))
+      return { ...row, content, metadata };
+    const key = textKey(row.session_id, row.seq);
+    return {
+      ...row,
+      content: content === null ? null : this.longText.unpack(`${key}content`, content),
+      metadata: metadata === null ? null : this.longText.unpack(`${key}metadata`, metadata),
+    };
+  }
+}
+
+/** Rows that travel together as one JSON text each batch, and those too long for that. */
+function planInserts(rows: readonly StoredEvent[]): { batches: string[]; apart: StoredEvent[] } {
+  const batches: string[] = [];
+  const apart: StoredEvent[] = [];
+  let batch: string[] = [];
+  let bytes = 0;
+  const close = () => {
+    if (batch.length > 0) batches.push(`[${batch.join(",")}]`);
+    batch = [];
+    bytes = 0;
+  };
+  for (const row of rows) {
+    // JSON would carry a lone surrogate as an escape that SQLite then alters, so each text is checked before.
+    checkSqlValues([row.id, row.action, row.created_at]);
+    if ((row.content?.length ?? 0) + (row.metadata?.length ?? 0) > MAX_BATCHED_UNITS) {
+      apart.push(row);
+      continue;
+    }
+    checkSqlValues([row.content, row.metadata]);
+    const text = JSON.stringify([row.id, row.seq, row.action, row.created_at, row.content, row.metadata]);
+    const size = utf8Length(text) + 1;
+    if (size > MAX_BATCH_BYTES) {
+      apart.push(row);
+      continue;
+    }
+    if (bytes + size > MAX_BATCH_BYTES) close();
+    batch.push(text);
+    bytes += size;
+  }
+  close();
+  return { batches, apart };
+}
+
+/** Start of the keys of an event's long texts, or of all of a session's. The length keeps sessions apart. */
+function textKey(sessionId: string, seq?: number): string {
+  const session = `event:${sessionId.length}:${sessionId}:`;
+  return seq === undefined ? session : `${session}${seq}:`;
+}
+
+function sizeOf(packed: PackedText | null): number {
+  return packed === null ? 0 : packedBytes(packed);
+}

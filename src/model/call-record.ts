@@ -1,0 +1,71 @@
+/**
+ * The record of one provider call: opened before the call is made, closed with what became of it, also when it failed.
+ * Pure.
+ *
+ * CALL-1  A record that is closed has the time of its end and an outcome.
+ */
+import type { TokenUsage } from "../adapters/types.ts";
+import { type CallSite, runIdOf } from "./correlation.ts";
+import type { ProviderCallRecord, RequestOutcome } from "../engine/types.ts";
+
+/** What is known before a call is made. */
+export interface OpenCall extends CallSite {
+  /** The record's own id. */
+  id: string;
+  /** `chat` when absent. */
+  operation?: ProviderCallRecord["operation"];
+  /** The run id of the turn before, or of whoever delegated the call. */
+  parentCorrelationId?: string;
+  requestMetadata?: Record<string, unknown>;
+  /** Milliseconds since the epoch. */
+  startedAt: number;
+}
+
+/** What is known when a call is over. */
+export interface ClosedCall {
+  outcome: RequestOutcome;
+  usage?: TokenUsage;
+  /** US dollars. */
+  cost?: number;
+  /** The provider's own id of the request. */
+  requestId?: string;
+  responseMetadata?: Record<string, unknown>;
+  /** Milliseconds since the epoch. */
+  finishedAt: number;
+}
+
+/** The record of a call that is about to be made. */
+export function openCallRecord(call: OpenCall): ProviderCallRecord {
+  const { id, conversationId, turnId, provider, model, parentCorrelationId, requestMetadata } = call;
+  return {
+    id,
+    conversationId,
+    turnId,
+    provider,
+    model,
+    operation: call.operation ?? "chat",
+    correlationId: runIdOf(conversationId, turnId),
+    ...(parentCorrelationId === undefined ? {} : { parentCorrelationId }),
+    ...(requestMetadata === undefined ? {} : { requestMetadata }),
+    startedAt: toIso(call.startedAt),
+  };
+}
+
+/** The same record, closed. */
+export function closeCallRecord(record: ProviderCallRecord, call: ClosedCall): ProviderCallRecord {
+  const { outcome, usage, cost, requestId, responseMetadata, finishedAt } = call;
+  return {
+    ...record,
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(responseMetadata === undefined ? {} : { responseMetadata }),
+    ...(usage === undefined ? {} : { usage }),
+    ...(cost === undefined ? {} : { cost }),
+    outcome,
+    finishedAt: toIso(finishedAt),
+  };
+}
+
+/** Milliseconds since the epoch as ISO 8601 UTC. */
+export function toIso(milliseconds: number): string {
+  return new Date(milliseconds).toISOString();
+}

@@ -1,0 +1,22 @@
+/** Where actors find each other. */
+import type { AgentApi } from "./agent-api.ts";
+import type { ConversationApi } from "./conversation-api.ts";
+import type { MailboxPeer } from "../agents/base/mailbox/answer.ts";
+import type { DeadLetterApi } from "../agents/base/mailbox/api.ts";
+import type { ActorAddress } from "./envelope.ts";
+
+/** A conversation's actor: its RPC surface, and the door for its WebSocket connections. */
+export interface ConversationActor extends ConversationApi {
+  fetch(request: Request): Promise<Response>;
+}
+
+/** An actor of any kind, as far as its mailbox goes. */
+export interface MailboxActor extends MailboxPeer, DeadLetterApi {}
+
+/** Finds actors by tenant and id. An actor is there even if nothing was created under its name. */
+export interface ActorDirectory {
+  agent(tenant: string, id: string): Promise<AgentApi>;
+  conversation(tenant: string, id: string): Promise<ConversationActor>;
+  /** Throws `NOT_FOUND` where this runtime has no actors of the address's kind. */
+  mailbox(address: ActorAddress): Promise<MailboxActor>;
+}
