@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { VERSION } from "../src/version.ts";
+import { VERSION } from "../src/shared/version.ts";
 
 const TRANSFORM = "--experimental-transform-types";
 

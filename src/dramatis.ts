@@ -11,7 +11,8 @@ import { type HostGuardOptions, HostGuards } from "./adapters/resilience/host-gu
 import type { Interceptor } from "./adapters/resilience/interceptors.ts";
 import type { MetricsSink } from "./adapters/resilience/metrics.ts";
 import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/gateway/trusted-hosts.ts";
-import type { ModelGateway, ModelProfile } from "./adapters/types.ts";
+import type { ModelGateway } from "./model/gateway.ts";
+import type { ModelProfile } from "./model/profile.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import type { CreateAgent } from "./protocol/agent-api.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";

@@ -1,6 +1,7 @@
 /** The package `dramatis`: the runtime of an application, the library builders, and the session primitives. */
 
-export type { ModelGateway, ModelProfile } from "./adapters/types.ts";
+export type { ModelGateway } from "./model/gateway.ts";
+export type { ModelProfile } from "./model/profile.ts";
 export { type ModelFormatAdapter, workersAIAdapter } from "./adapters/formats/workers-ai/workers-ai.ts";
 export type { AgentApi, AgentIdentity, CreateAgent } from "./protocol/agent-api.ts";
 export type {
@@ -40,7 +41,8 @@ export {
   type ToolOptions,
 } from "./library/define.ts";
 export { ToolError } from "./library/tool-error.ts";
-export type { DefinitionReference, Persona, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
+export type { Persona, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
+export type { DefinitionReference } from "./shared/definition-reference.ts";
 export {
   type Compaction,
   type CompactionPlan,
@@ -54,16 +56,8 @@ export { dehydrateEvent, hydrateEvent } from "./memory/session/event-rows.ts";
 export { eventToMessage, messageToEvent } from "./memory/session/events.ts";
 export { extractiveSummariser } from "./memory/session/extractive-summary.ts";
 export { type CountedTool, estimateTokens, type TokenCounter } from "./memory/session/tokens.ts";
-export {
-  type ContextBuilderOptions,
-  type ContextMessage,
-  EventAction,
-  type LoadEventsOptions,
-  type SessionEvent,
-  type StoredEvent,
-  type StoredSession,
-  type ToolCall,
-} from "./memory/session/types.ts";
+export { type ContextBuilderOptions, EventAction, type LoadEventsOptions, type SessionEvent, type StoredEvent, type StoredSession } from "./memory/session/types.ts";
+export { type ContextMessage, type ToolCall } from "./model/messages.ts";
 export { type BuildContextOptions, buildWorkingContext, WorkingContext } from "./memory/session/working-context.ts";
 export { DurableSqlDatabase } from "./ports/workers/durable-sql-database.ts";
 export {

@@ -1,5 +1,5 @@
 /** Streamed replies as the providers write them: a long text, then one tool call with long arguments. */
-import type { ProviderId } from "../../src/adapters/types.ts";
+import type { ProviderId } from "../../src/model/profile.ts";
 
 /** Pieces of text, and as many of arguments. */
 const PIECES = 2_000;

@@ -2,7 +2,7 @@
 import { DramatisError } from "../shared/errors.ts";
 import { httpProvider } from "./gateway/http-providers.ts";
 import { resolveProvider } from "./formats/lookup.ts";
-import type { ModelProfile, ProviderId } from "./types.ts";
+import type { ModelProfile, ProviderId } from "../model/profile.ts";
 
 /** The variables that decide; a blank one counts as absent. */
 export interface ModelEnvironment {

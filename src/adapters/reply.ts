@@ -8,15 +8,10 @@
  */
 import { isJsonObject, jsonDepth } from "../shared/json.ts";
 import { modelError } from "./errors/model-errors.ts";
-import type {
-  FinishReason,
-  ModelDelta,
-  ModelError,
-  ModelReply,
-  ProviderId,
-  RequestedToolCall,
-  TokenUsage,
-} from "./types.ts";
+import type { FinishReason, ModelDelta, ModelReply, RequestedToolCall } from "../model/reply.ts";
+import type { ModelError } from "../model/error.ts";
+import type { TokenUsage } from "../model/usage.ts";
+import type { ProviderId } from "../model/profile.ts";
 
 /** A reply, or why there is none. */
 export type ReplyOutcome = { ok: true; reply: ModelReply } | { ok: false; error: ModelError };

@@ -1,7 +1,7 @@
 /** The HTTP API as typed functions, for browsers, Workers and Node. Failures are `DramatisClientError`. */
 import type { AgentIdentity } from "../protocol/agent-api.ts";
 import type { StartedTurn, StartTurn, SubmittedResult, TurnView } from "../protocol/conversation-api.ts";
-import type { ContextMessage } from "../memory/session/types.ts";
+import type { ContextMessage } from "../model/messages.ts";
 import type { PageOptions } from "../shared/page.ts";
 import { currentToken, type Token } from "./admission.ts";
 import type { ToolOutcome } from "../protocol/client-tools.ts";

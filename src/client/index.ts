@@ -1,5 +1,5 @@
 /** `dramatis/client`: everything a program needs to talk to conversations, without a framework. */
-export type { ToolSpec } from "../adapters/types.ts";
+export type { ToolSpec } from "../model/context.ts";
 export type { Token } from "./admission.ts";
 export type { ClientToolError, ToolChoice, ToolOutcome } from "../protocol/client-tools.ts";
 export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";

@@ -9,7 +9,7 @@
  * SEND-2  A connection continues after the last durable frame that was applied.
  * SEND-3  A message that stays unrecorded on an open connection means the connection is dead: it is replaced.
  */
-import type { OutputSpec, ToolSpec } from "../adapters/types.ts";
+import type { OutputSpec, ToolSpec } from "../model/context.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ToolChoice, ToolOutcome, ToolSubmission } from "../protocol/client-tools.ts";
 import { addHistory, type HistoryPage } from "./history.ts";

@@ -4,7 +4,7 @@
  * VIEW-1  What a frame did not touch keeps its identity, so a rendered item changes only when its object does.
  * VIEW-2  A turn's items stand in the order in which they first appeared; a finished message takes its partial's place.
  */
-import type { OutputSpec, ToolSpec } from "../adapters/types.ts";
+import type { OutputSpec, ToolSpec } from "../model/context.ts";
 import type { ToolChoice, ToolSubmission } from "../protocol/client-tools.ts";
 import type {
   Content,

@@ -1,6 +1,6 @@
 /** The directory in D1. Rows that a foreign hand has damaged are an error of the store, not of the caller. */
 import type { AgentIdentity } from "../protocol/agent-api.ts";
-import { toDollars } from "../agents/conversation/core/calls.ts";
+import { toDollars } from "../model/cost.ts";
 import type { AgentUsage, ConversationSummary, ConversationView } from "../protocol/frames.ts";
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";

@@ -5,10 +5,9 @@
  * DEAD-4  A row leaves when its operation is 35 days old, as its letter does: whatever is written to a tenant's list takes
  *         up to 100 such rows out of it, also those of actors that never send again.
  */
-import type { DeadLetterView } from "../agents/base/mailbox/dead-letter.ts";
+import type { DeadLetterView } from "../protocol/mailbox-api.ts";
 import { firstOperationId } from "../protocol/envelope.ts";
-import { LETTER_KEPT_MS } from "../agents/base/mailbox/limits.ts";
-import type { DeadLetterPublication } from "../agents/base/mailbox/ports.ts";
+import { LETTER_KEPT_MS } from "../protocol/mailbox-api.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import { migrate } from "./migrate.ts";
@@ -92,4 +91,10 @@ export class D1DeadLetters implements DeadLetterDirectory {
       );
     }
   }
+}
+
+/** The part of the directory that an actor writes. Doing either twice is doing it once. */
+export interface DeadLetterPublication {
+  put(tenant: string, letter: DeadLetterView): Promise<void>;
+  remove(tenant: string, operationId: string): Promise<void>;
 }

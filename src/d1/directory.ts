@@ -7,7 +7,7 @@
  * DIR-3  Lists ascend by creation and continue after a cursor without loss or repetition while rows are added.
  */
 import type { AgentIdentity } from "../protocol/agent-api.ts";
-import type { UsageTotals } from "../agents/conversation/core/state.ts";
+import type { UsageTotals } from "../model/usage.ts";
 import type { AgentUsage, ConversationSummary } from "../protocol/frames.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";

@@ -12,7 +12,11 @@ import {
   type ResilientGatewayOptions,
   type ResilientRequest,
 } from "../adapters/resilience/resilient-gateway.ts";
-import type { FormatAdapter, ModelError, ModelGateway, ModelProfile, ModelReply } from "../adapters/types.ts";
+import type { ModelGateway } from "../model/gateway.ts";
+import type { FormatAdapter } from "../model/format-adapter.ts";
+import type { ModelReply } from "../model/reply.ts";
+import type { ModelError } from "../model/error.ts";
+import type { ModelProfile } from "../model/profile.ts";
 import { systemClock, systemIds } from "../ports/system.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { ProviderCallError } from "./failures.ts";
@@ -27,7 +31,7 @@ import type {
   ProviderStreamChunk,
 } from "./provider-adapter.ts";
 import { readRequest } from "./request-parameters.ts";
-import type { RequestOutcome } from "./types.ts";
+import type { RequestOutcome } from "../model/call-record.ts";
 
 export interface ProviderAdapterOptions extends Partial<ResilientGatewayOptions> {
   /** How the model is called. A request's model and parameters win over the profile's. */

@@ -5,10 +5,12 @@
  */
 import { redactSecrets } from "../shared/redact.ts";
 import { shorten } from "../shared/text.ts";
-import type { ModelError, TokenUsage } from "../adapters/types.ts";
+import type { ModelError } from "../model/error.ts";
+import type { TokenUsage } from "../model/usage.ts";
 import { DramatisError, type ErrorCode } from "../shared/errors.ts";
 import type { CallFacts } from "./provider-adapter.ts";
-import type { ConversationTurn, RequestOutcome } from "./types.ts";
+import type { ConversationTurn } from "./types.ts";
+import type { RequestOutcome } from "../model/call-record.ts";
 
 /** A provider call that failed, with what is known of it. */
 export class ProviderCallError extends DramatisError {

@@ -1,7 +1,8 @@
 /** Public surface of `dramatis/engine`: conversations and turns over any store and any provider, without Workers. */
 export type * from "../adapters/types.ts";
 export type { HistoryLimits } from "../memory/session/history.ts";
-export type { ContextMessage, ContextPart, Facts, NativeReply, ToolCall } from "../memory/session/types.ts";
+export type { ContextMessage, ContextPart, NativeReply, ToolCall } from "../model/messages.ts";
+export type { Facts } from "../shared/json.ts";
 export type { Clock } from "../ports/clock.ts";
 export type { Ids } from "../ports/ids.ts";
 export type { SqlDatabase, SqlRow, SqlValue } from "../ports/sql-database.ts";

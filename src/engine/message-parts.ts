@@ -1,6 +1,7 @@
 /** The parts that a message's content may be made of. */
 import { z } from "zod";
-import type { ContextPart, Facts, NativeReply } from "../memory/session/types.ts";
+import type { ContextPart, NativeReply } from "../model/messages.ts";
+import type { Facts } from "../shared/json.ts";
 
 export type MediaPart = Extract<ContextPart, { type: "image" | "file" }>;
 

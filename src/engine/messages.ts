@@ -4,7 +4,8 @@
  * ENGINE-1  A model's message made into one of the engine's and back is the same.
  * ENGINE-2  Nothing of a message's content is dropped: what a model's role has no words for is told as text, with a label.
  */
-import type { ContextMessage, ContextPart, Facts, ToolCall } from "../memory/session/types.ts";
+import type { ContextMessage, ContextPart, ToolCall } from "../model/messages.ts";
+import type { Facts } from "../shared/json.ts";
 import { type MediaPart, type MessagePart, nativeReplyOf, partsOf } from "./message-parts.ts";
 import type { ChatInputMessage } from "./provider-adapter.ts";
 

@@ -5,7 +5,7 @@
  * CHOICE-1  A hint that names a provider decides; one that names a model decides its provider where only one is known for
  *           it; without hints the first provider with a default model answers.
  */
-import type { ModelProfile } from "../adapters/types.ts";
+import type { ModelProfile } from "../model/profile.ts";
 import type { VersionChain } from "../protocol/definitions.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { ConversationMessage, ConversationRecord } from "./types.ts";
@@ -68,14 +68,6 @@ export function chooseModel(
     model: known ?? "",
     ...(isRecord(parameters) ? { parameters } : {}),
   };
-}
-
-/** The profile that makes attempt `index` of a chain's models: 0 is the agent's own, then its fallbacks in order. */
-export function profileAt(
-  { modelProfile, fallbacks = [] }: Pick<VersionChain, "modelProfile" | "fallbacks">,
-  index: number,
-): ModelProfile | undefined {
-  return [modelProfile, ...fallbacks][index]?.definition;
 }
 
 function providerFor(

@@ -1,6 +1,6 @@
 /** What a chat request says beside its messages: what the runtime understands, and what is the provider's own. Pure. */
 import { z } from "zod";
-import type { ModelContext } from "../adapters/types.ts";
+import type { ModelContext } from "../model/context.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { isJson } from "../shared/json.ts";
 import { validate } from "../shared/validation.ts";

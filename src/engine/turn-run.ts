@@ -5,7 +5,7 @@
  *           record in it is closed with an outcome.
  * ENGINE-5  A turn's output messages are exactly those of it that are in the conversation: none where its call failed.
  */
-import type { TokenUsage } from "../adapters/types.ts";
+import type { TokenUsage } from "../model/usage.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Ids } from "../ports/ids.ts";
 import { DramatisError } from "../shared/errors.ts";
@@ -21,12 +21,8 @@ import type { PlannedTurn } from "./planner.ts";
 import type { CallFacts, ProviderCallOptions, ProviderChatResult } from "./provider-adapter.ts";
 import { conversationNotFound, turnText } from "./stored-records.ts";
 import { inputOf, notBefore } from "./turn-messages.ts";
-import type {
-  ConversationMessage,
-  ConversationRecord,
-  ConversationTurn,
-  ProviderCallRecord,
-} from "./types.ts";
+import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./types.ts";
+import type { ProviderCallRecord } from "../model/call-record.ts";
 
 export interface EnginePorts extends CallPlanPorts {
   defaultAgent: string;

@@ -8,7 +8,7 @@
  *           deployer lets it name: the key would go there.
  */
 import { isPlainUrl } from "../adapters/gateway/http-providers.ts";
-import type { ModelProfile } from "../adapters/types.ts";
+import type { ModelProfile } from "../model/profile.ts";
 import { DramatisError, type InputIssue } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { claimsMore } from "./effects.ts";
@@ -16,7 +16,8 @@ import { inputSchemaIssues } from "./input-schema.ts";
 import { formatReference, parseReference } from "./reference.ts";
 import type { CodeRegistry, Registry } from "./registry.ts";
 import { refuseEqualNames, resolveFallbacks } from "./resolve.ts";
-import type { DefinitionReference, Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
+import type { Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
+import type { DefinitionReference } from "../shared/definition-reference.ts";
 
 /** What checks ask. */
 export interface AuthoringPorts {

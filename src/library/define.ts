@@ -6,8 +6,9 @@
  * LIB-2  A tool that declares no effect is `once`: it is never run again when its outcome is unknown.
  */
 import { z } from "zod";
-import type { ExecutionContext, ModelProfile } from "../adapters/types.ts";
-import type { ToolState } from "../agents/executor/types.ts";
+import type { ExecutionContext } from "../shared/execution-context.ts";
+import type { ModelProfile } from "../model/profile.ts";
+import type { ToolState } from "../protocol/tool-state.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
@@ -21,7 +22,8 @@ import {
   toolDefinitionSchema,
 } from "./schemas.ts";
 import { ToolError } from "./tool-error.ts";
-import type { DefinitionReference, Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
+import type { Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
+import type { DefinitionReference } from "../shared/definition-reference.ts";
 
 /** What a tool may use while it runs. */
 export interface ToolContext {

@@ -1,5 +1,5 @@
 /** The kinds of definitions that a library holds. */
-import type { ModelProfile } from "../adapters/types.ts";
+import type { ModelProfile } from "../model/profile.ts";
 import { completePersona } from "./persona.ts";
 import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 

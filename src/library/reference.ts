@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import { DramatisError } from "../shared/errors.ts";
-import type { DefinitionReference } from "../protocol/definitions.ts";
+import type { DefinitionReference } from "../shared/definition-reference.ts";
 
 /** A reference that names its library. No version means the latest when it is resolved. */
 export interface LibraryReference {

@@ -4,7 +4,7 @@
  * REG-1  One id of one kind names one definition: duplicates are refused when the registry is built.
  * REG-2  A definition that is handed out is the caller's own copy.
  */
-import type { ModelProfile } from "../adapters/types.ts";
+import type { ModelProfile } from "../model/profile.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Defined, Library, Tool } from "./define.ts";
 import { contentHash } from "./hash.ts";

@@ -3,7 +3,7 @@
  * never silently without effect. Nothing is filled in here; `persona.ts` owns the defaults.
  */
 import { z } from "zod";
-import { type ModelProfile, PROVIDERS } from "../adapters/types.ts";
+import { type ModelProfile, PROVIDERS } from "../model/profile.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { MAX_MOVES } from "./persona.ts";
 import { referenceSchema } from "./reference.ts";

@@ -8,7 +8,7 @@
  *        was not known; its hash says which one it is.
  * REG-6  A tool never promises more about repeating it than its deployed code does, whatever an older version said.
  */
-import type { ModelProfile } from "../adapters/types.ts";
+import type { ModelProfile } from "../model/profile.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { DefinitionStore } from "./definition-store.ts";
 import { strictest } from "./effects.ts";

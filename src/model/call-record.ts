@@ -4,9 +4,10 @@
  *
  * CALL-1  A record that is closed has the time of its end and an outcome.
  */
-import type { TokenUsage } from "../adapters/types.ts";
+import type { ErrorCategory } from "./error.ts";
+import type { RateLimitFeedback } from "./reply.ts";
+import type { TokenUsage } from "./usage.ts";
 import { type CallSite, runIdOf } from "./correlation.ts";
-import type { ProviderCallRecord, RequestOutcome } from "../engine/types.ts";
 
 /** What is known before a call is made. */
 export interface OpenCall extends CallSite {
@@ -68,4 +69,46 @@ export function closeCallRecord(record: ProviderCallRecord, call: ClosedCall): P
 /** Milliseconds since the epoch as ISO 8601 UTC. */
 export function toIso(milliseconds: number): string {
   return new Date(milliseconds).toISOString();
+}
+
+/** What became of one logical request: one per call, however many attempts it took, also when it failed. */
+export interface RequestOutcome {
+  ok: boolean;
+  /** The HTTP status of the last attempt, where there was one. */
+  status?: number;
+  /** `none` where it went well. */
+  errorCategory: ErrorCategory | "none";
+  /** 0 where no attempt was made. */
+  attempts: number;
+  /** Milliseconds since the epoch. */
+  startedAt: number;
+  finishedAt: number;
+  rateLimitFeedback?: RateLimitFeedback;
+}
+
+/** One call of a provider. */
+export interface ProviderCallRecord {
+  id: string;
+  conversationId: string;
+  turnId: string;
+  provider: string;
+  model: string;
+  operation: "chat" | "embedding" | "other";
+  /** The provider's own id of the request. */
+  requestId?: string;
+  /** `{conversationId}:{turnId}`. */
+  correlationId?: string;
+  /** That of the turn before, or of the caller of a delegated call. */
+  parentCorrelationId?: string;
+  /** Sent to no provider. */
+  requestMetadata?: Record<string, unknown>;
+  responseMetadata?: Record<string, unknown>;
+  usage?: TokenUsage;
+  /** US dollars, where the profile has prices and the provider counted. */
+  cost?: number;
+  outcome?: RequestOutcome;
+  /** ISO 8601 UTC. */
+  startedAt: string;
+  /** Absent while it runs. */
+  finishedAt?: string;
 }

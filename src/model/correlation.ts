@@ -2,7 +2,7 @@
  * How a provider call is tied to its conversation and turn: ids, labels and extensions that telemetry and policies
  * read. They describe a request and reach no provider. Pure.
  */
-import type { AgentContext, ProviderCallRecord } from "../engine/types.ts";
+import type { ProviderCallRecord } from "./call-record.ts";
 
 /** What one provider call is made for. */
 export interface CallSite {
@@ -56,4 +56,13 @@ export function extensionsOf(
     "ai.streaming": call.streaming,
     "request.class": call.requestClass ?? "interactive",
   };
+}
+
+/** Who makes a request, for telemetry and policies. */
+export interface AgentContext {
+  agent?: string;
+  /** `{conversationId}:{turnId}`. */
+  runId?: string;
+  labels?: Record<string, string>;
+  metadata?: Record<string, unknown>;
 }

@@ -5,7 +5,8 @@
  * COST-2  Costs add up: usages that are summed cost what they cost one by one.
  * COST-3  A cost that cannot be known is `undefined`: nothing was counted, or something that was counted has no price.
  */
-import type { ModelProfile, TokenUsage } from "../adapters/types.ts";
+import type { TokenUsage } from "./usage.ts";
+import type { ModelProfile } from "./profile.ts";
 
 /** US dollars per 1 000 tokens. */
 export type Prices = Pick<
@@ -34,4 +35,26 @@ export function costOf(usage: TokenUsage, prices: Prices): number | undefined {
     cost += (tokens * per1k) / 1000;
   }
   return cost;
+}
+
+/** US dollars, rounded to a billionth; `undefined` where there is no price or nothing was counted. */
+export function dollarsOf(
+  usage: TokenUsage | undefined,
+  profile: ModelProfile | undefined,
+): number | undefined {
+  const nano = nanoDollarsOf(usage, profile);
+  return nano === undefined ? undefined : toDollars(nano);
+}
+
+export function toDollars(nanoDollars: number): number {
+  return nanoDollars / NANO;
+}
+
+const NANO = 1_000_000_000;
+
+/** Billionths of a US dollar: whole numbers, so that sums are exact. */
+export function nanoDollarsOf(usage: TokenUsage | undefined, profile: ModelProfile | undefined): number | undefined {
+  if (usage === undefined || profile === undefined) return undefined;
+  const cost = costOf(usage, profile);
+  return cost === undefined ? undefined : Math.round(cost * NANO);
 }

@@ -1,8 +1,8 @@
 /** Where actors find each other. */
 import type { AgentApi } from "./agent-api.ts";
 import type { ConversationApi } from "./conversation-api.ts";
-import type { MailboxPeer } from "../agents/base/mailbox/answer.ts";
-import type { DeadLetterApi } from "../agents/base/mailbox/api.ts";
+import type { MailboxPeer } from "./mailbox-api.ts";
+import type { DeadLetterApi } from "./mailbox-api.ts";
 import type { ActorAddress } from "./envelope.ts";
 
 /** A conversation's actor: its RPC surface, and the door for its WebSocket connections. */

@@ -1,6 +1,6 @@
 /** What a `Conversation` actor offers to the others: its RPC surface as a type. */
 
-import type { ModelContext, OutputSpec, ToolSpec } from "../adapters/types.ts";
+import type { ModelContext, OutputSpec, ToolSpec } from "../model/context.ts";
 import type { ToolSubmission } from "./client-tools.ts";
 import type {
   Content,
@@ -9,8 +9,8 @@ import type {
   TurnSummary,
   WireError,
 } from "./frames.ts";
-import type { ProviderCallRecord } from "../engine/types.ts";
-import type { ContextMessage } from "../memory/session/types.ts";
+import type { ProviderCallRecord } from "../model/call-record.ts";
+import type { ContextMessage } from "../model/messages.ts";
 import type { Result } from "../shared/errors.ts";
 import type { Json } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";

@@ -2,11 +2,9 @@
  * Definitions: what library authors write. A definition is data with an id, versioned by the hash of its content;
  * a tool's `execute` is code and belongs to whatever is deployed.
  */
-import type { ModelProfile } from "../adapters/types.ts";
+import type { DefinitionReference } from "../shared/definition-reference.ts";
+import type { ModelProfile } from "../model/profile.ts";
 import type { JsonObject } from "../shared/json.ts";
-
-/** `library/id`, `library/id@version`, or the same as an object. No version means the latest when it is resolved. */
-export type DefinitionReference = string | { library: string; id: string; version?: number };
 
 /** What one agent is: who it is, what it remembers, what it may use. Holds no state. */
 export interface Persona {

@@ -6,7 +6,7 @@
  * WIRE-3  Ids stand at the frame's top level, never in `data`.
  */
 import { z } from "zod";
-import type { OutputSpec } from "../adapters/types.ts";
+import type { OutputSpec } from "../model/context.ts";
 import { type Content, contentSchema } from "../shared/content-schema.ts";
 import type { JsonObject } from "../shared/json.ts";
 import {

@@ -41,3 +41,9 @@ function isJsonAt(value: unknown, depth: number): boolean {
   if (prototype !== Object.prototype && prototype !== null) return false;
   return Object.values(value).every((member) => isJsonAt(member, depth + 1));
 }
+
+/**
+ * Named JSON values. The type says no more than "a value" of what is nested: the types of RPC give up on recursive
+ * ones, and turn `unknown` into `never`.
+ */
+export type Facts = Record<string, string | number | boolean | null | object>;

@@ -1,7 +1,7 @@
 /** The recorded streams of real providers, as they lie in the folder of data. */
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ProviderId } from "../../src/adapters/types.ts";
+import type { ProviderId } from "../../src/model/profile.ts";
 
 export interface Recording {
   /** The file, below the folder of recordings. */

@@ -9,8 +9,9 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createWorkersAI } from "workers-ai-provider";
 import { adapterFor, collectReply } from "../../src/adapters/index.ts";
-import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
-import type { ContextMessage } from "../../src/memory/session/types.ts";
+import type { ModelContext } from "../../src/model/context.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
+import type { ContextMessage } from "../../src/model/messages.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { type Call, deltasOf, errorOf, NOW, stream, textOf } from "../support/gateway-calls.ts";

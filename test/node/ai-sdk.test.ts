@@ -3,8 +3,9 @@ import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-
 import { describe, expect, test } from "vitest";
 import { toCallOptions } from "../../src/adapters/formats/ai-sdk/call-options.ts";
 import { adapterFor, type ReplyOutcome } from "../../src/adapters/index.ts";
-import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
-import type { ContextMessage } from "../../src/memory/session/types.ts";
+import type { ModelContext } from "../../src/model/context.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
+import type { ContextMessage } from "../../src/model/messages.ts";
 import { context } from "../support/contexts.ts";
 import * as decoding from "../support/decoding.ts";
 

@@ -2,8 +2,9 @@
 import type Anthropic from "@anthropic-ai/sdk";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
-import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
-import type { ContextMessage, ContextPart } from "../../src/memory/session/types.ts";
+import type { ModelContext } from "../../src/model/context.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
+import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
 import { context, expectUnsupported, ROUND, user } from "../support/contexts.ts";
 

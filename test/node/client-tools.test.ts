@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
-import type { ToolSpec } from "../../src/adapters/types.ts";
+import type { ToolSpec } from "../../src/model/context.ts";
 import type { StartTurn } from "../../src/protocol/conversation-api.ts";
 import { dueIn } from "../../src/agents/conversation/effects/effects.ts";
 import {
@@ -25,7 +25,7 @@ import { applyFrame } from "../../src/client/store.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
-import type { ContextMessage } from "../../src/memory/session/types.ts";
+import type { ContextMessage } from "../../src/model/messages.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";

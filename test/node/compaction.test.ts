@@ -3,7 +3,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { modelSummariser } from "../../src/memory/session/model-summariser.ts";
-import type { ModelDelta, ModelRequest } from "../../src/adapters/types.ts";
+import type { ModelRequest } from "../../src/model/gateway.ts";
+import type { ModelDelta } from "../../src/model/reply.ts";
 import {
   type CompactOptions,
   compactSession,

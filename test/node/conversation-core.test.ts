@@ -3,13 +3,9 @@ import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
-import type {
-  ErrorCategory,
-  ModelError,
-  ModelReply,
-  OutputSpec,
-  ToolSpec,
-} from "../../src/adapters/types.ts";
+import type { ModelReply } from "../../src/model/reply.ts";
+import type { ErrorCategory, ModelError } from "../../src/model/error.ts";
+import type { OutputSpec, ToolSpec } from "../../src/model/context.ts";
 import { dueIn, effectsOf } from "../../src/agents/conversation/effects/effects.ts";
 import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
 import { framesOf } from "../../src/agents/conversation/core/frames.ts";

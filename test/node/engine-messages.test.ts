@@ -8,7 +8,7 @@ import {
   toContextMessages,
 } from "../../src/engine/index.ts";
 import { readRequest } from "../../src/engine/request-parameters.ts";
-import type { ContextMessage, ContextPart } from "../../src/memory/session/types.ts";
+import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";
 import { history } from "../support/histories.ts";
 
 const text = fc.string({ unit: "grapheme", maxLength: 20 });

@@ -1,6 +1,6 @@
 /** The gateway against a real server on loopback: every failure is one typed error, after one attempt. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import type { ProviderId } from "../../src/adapters/types.ts";
+import type { ProviderId } from "../../src/model/profile.ts";
 import * as calls from "../support/gateway-calls.ts";
 import { type Call, clock, KEY, NOW, textOf } from "../support/gateway-calls.ts";
 import { errorReply, type OpenAIServer, startOpenAIServer } from "../support/openai-server.ts";

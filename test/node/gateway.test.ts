@@ -1,7 +1,7 @@
 /** The gateway against a real server on loopback: replies, and aborting them. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { collectReply, secretsOf } from "../../src/adapters/index.ts";
-import type { ModelDelta } from "../../src/adapters/types.ts";
+import type { ModelDelta } from "../../src/model/reply.ts";
 import * as calls from "../support/gateway-calls.ts";
 import { type Call, KEY, textOf } from "../support/gateway-calls.ts";
 import {

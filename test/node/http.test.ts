@@ -19,7 +19,7 @@ import { DramatisError, ERROR_CODES } from "../../src/shared/errors.ts";
 import { isChosenId, isConversationId, isTurnId } from "../../src/shared/identifiers.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { jsonPointer, validate } from "../../src/shared/validation.ts";
-import { VERSION } from "../../src/version.ts";
+import { VERSION } from "../../src/shared/version.ts";
 import { SteeredClock } from "../support/steered-clock.ts";
 
 const encoder = new TextEncoder();

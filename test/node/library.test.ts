@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import type { ModelProfile } from "../../src/adapters/types.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
 import {
   defineLibrary,
   defineModelProfile,

@@ -5,7 +5,8 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { type Answer, answerSchema } from "../../src/agents/base/mailbox/answer.ts";
+import { answerSchema } from "../../src/agents/base/mailbox/answer.ts";
+import { type Answer } from "../../src/protocol/mailbox-api.ts";
 import type { Envelope, NewEnvelope } from "../../src/protocol/envelope.ts";
 import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
 import {

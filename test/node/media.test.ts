@@ -10,7 +10,7 @@ import {
 import { addressIssue, mediaTypeOf } from "../../src/attachments/attachment.ts";
 import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
 import { eventToMessage, messageToEvent } from "../../src/memory/session/events.ts";
-import type { ContextMessage, ContextPart } from "../../src/memory/session/types.ts";
+import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";
 import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
 import { objectStoreContract } from "../support/object-store-contract.ts";
 

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { costOf, type Prices } from "../../src/model/cost.ts";
-import type { TokenUsage } from "../../src/adapters/types.ts";
+import type { TokenUsage } from "../../src/model/usage.ts";
 
 const price = fc.double({ min: 0, max: 1, noNaN: true });
 const prices: fc.Arbitrary<Prices> = fc.record(

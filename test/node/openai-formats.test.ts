@@ -4,8 +4,9 @@ import type { ResponseCreateParamsStreaming, ResponseInputItem } from "openai/re
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
 import { fitsStrict } from "../../src/adapters/formats/chat/strict-schema.ts";
-import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
-import type { ContextMessage, ContextPart } from "../../src/memory/session/types.ts";
+import type { ModelContext } from "../../src/model/context.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
+import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { context, expectUnsupported } from "../support/contexts.ts";
 

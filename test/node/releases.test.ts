@@ -12,7 +12,7 @@ import { applyFrame } from "../../src/client/store.ts";
 import { openSessionTables, SESSIONS_SCHEMA } from "../../src/agents/base/storage/session-tables.ts";
 import { SessionStore } from "../../src/memory/session/session-store.ts";
 import { type ActorStores, newestVersion } from "../../src/agents/base/storage/schema-upgrade.ts";
-import { VERSION } from "../../src/version.ts";
+import { VERSION } from "../../src/shared/version.ts";
 import { CostCounter, countingDatabase } from "../support/counting.ts";
 import { Crossings, crossKeyValue, crossSql } from "../support/crossings.ts";
 import { RECORDED_ENDS } from "../support/releases/ends.ts";

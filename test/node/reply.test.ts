@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ReplyAccumulator, type ReplyOutcome } from "../../src/adapters/index.ts";
-import type { ModelDelta } from "../../src/adapters/types.ts";
+import type { ModelDelta } from "../../src/model/reply.ts";
 
 function assemble(deltas: readonly ModelDelta[]): ReplyOutcome {
   const reply = new ReplyAccumulator("openai");

@@ -1,5 +1,5 @@
 /** The tool that simulated clients run themselves. */
-import type { ToolSpec } from "../../src/adapters/types.ts";
+import type { ToolSpec } from "../../src/model/context.ts";
 import type { ToolOutcome } from "../../src/protocol/client-tools.ts";
 import type { OperationState } from "../../src/client/state.ts";
 import type { ClientSurroundings } from "./client.ts";

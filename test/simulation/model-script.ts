@@ -1,5 +1,5 @@
 /** What the simulated model says, as answers of a provider that speaks Chat Completions. */
-import type { OutputSpec } from "../../src/adapters/types.ts";
+import type { OutputSpec } from "../../src/model/context.ts";
 import type { CallPlan, ModelFailure, UnfitAnswer } from "./plan.ts";
 
 const WORDS = ["one", "tide", "über", "🙂", "slow", "e\u0301t", "kettle", "日本", "of", "👩‍👩‍👧"] as const;

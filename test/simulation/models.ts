@@ -1,5 +1,5 @@
 /** The models of a simulation: the first one of every conversation, and those that may stand in for it. */
-import type { ModelProfile } from "../../src/adapters/types.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
 
 export const MODELS: readonly string[] = ["first", "second", "third"];
 

@@ -1,6 +1,7 @@
 /** What was said elsewhere before a simulated conversation began. */
 import { seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
-import type { ContextMessage, SessionEvent } from "../../src/memory/session/types.ts";
+import type { SessionEvent } from "../../src/memory/session/types.ts";
+import type { ContextMessage } from "../../src/model/messages.ts";
 import type { Ids } from "../../src/ports/ids.ts";
 
 /** Ends with a call and its result, where there is anything. */

@@ -5,7 +5,8 @@ import { serviceExecutor } from "../../src/agents/executor/client.ts";
 import { writeLines } from "../../src/agents/executor/lines.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
 import { conversationToolState } from "../../src/agents/executor/tool-state.ts";
-import type { ExecutorReport, TaskExecutor, ToolStateApi } from "../../src/agents/executor/types.ts";
+import type { ExecutorReport, TaskExecutor } from "../../src/agents/executor/types.ts";
+import type { ToolStateApi } from "../../src/protocol/tool-state.ts";
 import {
   defineLibrary,
   defineModelProfile,

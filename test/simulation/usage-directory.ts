@@ -1,5 +1,5 @@
 /** The directory of a simulation, as far as it is told what conversations used: its own statement, on SQLite. */
-import type { UsageTotals } from "../../src/agents/conversation/core/state.ts";
+import type { UsageTotals } from "../../src/model/usage.ts";
 import type { ConversationUsage } from "../../src/d1/directory.ts";
 import { MIGRATIONS } from "../../src/d1/schema.ts";
 import { PUT_USAGE } from "../../src/d1/statements.ts";

@@ -1,8 +1,9 @@
 /** What a format is given, and how it refuses. */
 import { expect } from "vitest";
 import type { ReplyOutcome } from "../../src/adapters/reply.ts";
-import type { ModelContext, ModelProfile } from "../../src/adapters/types.ts";
-import type { ContextMessage, ContextPart } from "../../src/memory/session/types.ts";
+import type { ModelContext } from "../../src/model/context.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
+import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";
 
 export function context(given: Partial<ModelContext> = {}): ModelContext {
   return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };

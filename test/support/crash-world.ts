@@ -7,7 +7,8 @@
  */
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
-import type { ModelGateway, OutputSpec, ToolSpec } from "../../src/adapters/types.ts";
+import type { ModelGateway } from "../../src/model/gateway.ts";
+import type { OutputSpec, ToolSpec } from "../../src/model/context.ts";
 import type { TurnView } from "../../src/protocol/conversation-api.ts";
 import { allowAll, type Gate } from "../../src/policy/gate.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";

@@ -5,8 +5,8 @@
 
 import { encodeTime } from "ulid";
 import { z } from "zod";
-import type { Answer, Attempt } from "../../src/agents/base/mailbox/answer.ts";
-import type { DeadLetterView } from "../../src/agents/base/mailbox/dead-letter.ts";
+import type { Answer, Attempt } from "../../src/protocol/mailbox-api.ts";
+import type { DeadLetterView } from "../../src/protocol/mailbox-api.ts";
 import type { ActorAddress, Envelope } from "../../src/protocol/envelope.ts";
 import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";

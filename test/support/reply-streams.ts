@@ -1,5 +1,6 @@
 /** One reply, as each provider streams it: reasoning, text beyond ASCII, a call in pieces and one without arguments. */
-import type { ModelReply, ProviderId } from "../../src/adapters/types.ts";
+import type { ModelReply } from "../../src/model/reply.ts";
+import type { ProviderId } from "../../src/model/profile.ts";
 
 export interface ReplyStreamCase {
   provider: ProviderId;

@@ -1,6 +1,6 @@
 /** What a request says, whatever its provider's words: the readers of the format checks. */
 import { expect } from "vitest";
-import type { ProviderId } from "../../src/adapters/types.ts";
+import type { ProviderId } from "../../src/model/profile.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../src/shared/json.ts";
 
 /** One thing that a body says. A speaker's name, where it is a field of its own, is a text before the others. */

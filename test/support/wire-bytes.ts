@@ -2,7 +2,8 @@
 import fc from "fast-check";
 import { eventData } from "../../src/adapters/gateway/events.ts";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
-import type { ModelDelta, ProviderId } from "../../src/adapters/types.ts";
+import type { ModelDelta } from "../../src/model/reply.ts";
+import type { ProviderId } from "../../src/model/profile.ts";
 import { payloadText } from "./decoding.ts";
 
 export interface WireStyle {

@@ -7,7 +7,7 @@ import { getAgentByName } from "agents";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
-import { NO_USAGE } from "../../src/agents/conversation/core/calls.ts";
+import { NO_USAGE } from "../../src/model/usage.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { beginTransition, reduce } from "../../src/agents/conversation/core/reducer.ts";

@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
-import type { ModelProfile } from "../../src/adapters/types.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import { D1Definitions } from "../../src/d1/d1-definitions.ts";
 import { MAX_VERSIONS } from "../../src/d1/definition-statements.ts";

@@ -7,7 +7,7 @@ import { env } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { ulid } from "ulid";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import type { MailboxPeer } from "../../src/agents/base/mailbox/answer.ts";
+import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
 import type { ActorAddress, Envelope } from "../../src/protocol/envelope.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { D1Directory } from "../../src/d1/d1-directory.ts";

@@ -3,7 +3,7 @@ import { DurableObject, env as environment } from "cloudflare:workers";
 import { Lifecycle } from "agents/lifecycle";
 import { z } from "zod";
 import { workersAIAdapter } from "../../src/adapters/formats/workers-ai/workers-ai.ts";
-import type { Answer, Attempt } from "../../src/agents/base/mailbox/answer.ts";
+import type { Answer, Attempt } from "../../src/protocol/mailbox-api.ts";
 import type { Envelope } from "../../src/protocol/envelope.ts";
 import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";

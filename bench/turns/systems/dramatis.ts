@@ -3,7 +3,7 @@
  * started by RPC and watched by a subscription until its last frame.
  */
 import { getAgentByName } from "agents";
-import type { ModelGateway } from "../../../src/adapters/types.ts";
+import type { ModelGateway } from "../../../src/model/gateway.ts";
 import type { AgentApi } from "../../../src/protocol/agent-api.ts";
 import type { ConversationApi } from "../../../src/protocol/conversation-api.ts";
 import { conversationRecord } from "../../../src/agents/conversation/door/create-conversation.ts";

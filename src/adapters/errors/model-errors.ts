@@ -8,7 +8,8 @@ import { z } from "zod";
 import { durationMs } from "./durations.ts";
 import { redactSecrets } from "../../shared/redact.ts";
 import { shorten } from "../../shared/text.ts";
-import type { ErrorCategory, ModelError, ProviderId } from "../types.ts";
+import type { ErrorCategory, ModelError } from "../../model/error.ts";
+import type { ProviderId } from "../../model/profile.ts";
 
 const RETRIABLE: ReadonlySet<ErrorCategory> = new Set(["rate_limit", "timeout", "transient", "network"]);
 

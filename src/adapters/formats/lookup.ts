@@ -6,7 +6,8 @@ import { geminiFormat } from "./gemini/gemini.ts";
 import { offlineFormat } from "./offline/offline.ts";
 import { openaiFormat } from "./chat/openai.ts";
 import { openaiResponsesFormat } from "./openai-responses/openai-responses.ts";
-import { type AdapterLookup, PROVIDERS, type ProviderId } from "../types.ts";
+import { type AdapterLookup } from "../../model/format-adapter.ts";
+import { PROVIDERS, type ProviderId } from "../../model/profile.ts";
 import { workersAIFormat } from "./workers-ai/workers-ai.ts";
 
 export const adapterFor: AdapterLookup = (provider) => {

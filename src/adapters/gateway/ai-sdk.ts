@@ -8,7 +8,7 @@ import { toCallOptions } from "../formats/ai-sdk/call-options.ts";
 import { aiSdkFailure, aiSdkResponse } from "../formats/ai-sdk/errors.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
 import { responseInfo } from "../errors/response-info.ts";
-import type { ResponseInfo } from "../types.ts";
+import type { ResponseInfo } from "../../model/reply.ts";
 import type { AttemptDeadlines } from "./deadlines.ts";
 import { MAX_REPLY_BYTES } from "./events.ts";
 import type { Transport } from "./ports.ts";

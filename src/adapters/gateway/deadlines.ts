@@ -8,7 +8,7 @@
  */
 import type { Clock } from "../../ports/clock.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
-import type { ModelProfile } from "../types.ts";
+import type { ModelProfile } from "../../model/profile.ts";
 
 /** Milliseconds, where a profile says nothing. */
 export const TIMEOUTS = { timeoutMs: 120_000, firstByteTimeoutMs: 60_000, idleTimeoutMs: 60_000 } as const;

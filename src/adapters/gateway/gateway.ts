@@ -19,15 +19,11 @@ import { adapterFor } from "../formats/lookup.ts";
 import { redactSecrets } from "../../shared/redact.ts";
 import { thrownError } from "../errors/thrown.ts";
 import { isKeyName } from "./trusted-hosts.ts";
-import type {
-  ModelDelta,
-  ModelError,
-  ModelGateway,
-  ModelRequest,
-  ProviderId,
-  ResponseInfo,
-  StreamDecoder,
-} from "../types.ts";
+import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
+import type { StreamDecoder } from "../../model/format-adapter.ts";
+import type { ModelDelta, ResponseInfo } from "../../model/reply.ts";
+import type { ModelError } from "../../model/error.ts";
+import type { ProviderId } from "../../model/profile.ts";
 
 /**
  * The gateway over its ports.

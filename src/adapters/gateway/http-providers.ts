@@ -1,7 +1,8 @@
 /** How each provider that is reached over HTTP wants to be called: where, with which headers, under which key. Pure. */
 import type { JsonObject } from "../../shared/json.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
-import type { ModelProfile, ModelRequest, ProviderId } from "../types.ts";
+import type { ModelRequest } from "../../model/gateway.ts";
+import type { ModelProfile, ProviderId } from "../../model/profile.ts";
 
 /** One call, as it goes out below a base URL. */
 export interface HttpCall {

@@ -2,7 +2,10 @@
 import { categoryOfResponse, ModelFailure, readErrorBody } from "../errors/model-errors.ts";
 import { responseInfo, retryAfterMs } from "../errors/response-info.ts";
 import { keyNameOf, mayReceiveKey } from "./trusted-hosts.ts";
-import type { ErrorCategory, ModelProfile, ModelRequest, ResponseInfo } from "../types.ts";
+import type { ModelRequest } from "../../model/gateway.ts";
+import type { ResponseInfo } from "../../model/reply.ts";
+import type { ErrorCategory } from "../../model/error.ts";
+import type { ModelProfile } from "../../model/profile.ts";
 import { beginningOf, reasonOf, textOf } from "./bytes.ts";
 import type { AttemptDeadlines } from "./deadlines.ts";
 import { eventData, MAX_REPLY_BYTES } from "./events.ts";

@@ -2,7 +2,8 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import type { Clock } from "../../ports/clock.ts";
 import type { TrustedHost } from "./trusted-hosts.ts";
-import type { ModelRequest, ResponseInfo } from "../types.ts";
+import type { ModelRequest } from "../../model/gateway.ts";
+import type { ResponseInfo } from "../../model/reply.ts";
 import type { AttemptDeadlines } from "./deadlines.ts";
 
 /** The part of a Workers AI binding that is used. */

@@ -10,7 +10,7 @@
  */
 import { DramatisError } from "../../shared/errors.ts";
 import { HTTP_PROVIDER_IDS, httpProvider } from "./http-providers.ts";
-import type { ModelProfile, ProviderId } from "../types.ts";
+import type { ModelProfile, ProviderId } from "../../model/profile.ts";
 
 /** A place that may get keys: any key, unless a provider or the name of the key's variable is said. */
 export interface TrustedHost {

@@ -8,7 +8,10 @@
  */
 import { DramatisError } from "../../shared/errors.ts";
 import { modelError } from "../errors/model-errors.ts";
-import type { FinishReason, ModelError, ModelRequest, ResponseInfo, TokenUsage } from "../types.ts";
+import type { ModelRequest } from "../../model/gateway.ts";
+import type { FinishReason, ResponseInfo } from "../../model/reply.ts";
+import type { ModelError } from "../../model/error.ts";
+import type { TokenUsage } from "../../model/usage.ts";
 import type { RequestInfo } from "./request-info.ts";
 
 /** A reply that came to its end. */

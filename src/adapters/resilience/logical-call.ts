@@ -1,18 +1,14 @@
 /** One logical request on its way: its attempts, one after the other, and what is known of them. */
-import type { RequestOutcome } from "../../engine/types.ts";
+import type { RequestOutcome } from "../../model/call-record.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { costOf } from "../../model/cost.ts";
 import { modelError } from "../errors/model-errors.ts";
 import { thrownError } from "../errors/thrown.ts";
-import type {
-  ModelDelta,
-  ModelError,
-  ModelGateway,
-  ModelProfile,
-  ModelRequest,
-  RateLimitFeedback,
-  TokenUsage,
-} from "../types.ts";
+import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
+import type { ModelDelta, RateLimitFeedback } from "../../model/reply.ts";
+import type { ModelError } from "../../model/error.ts";
+import type { TokenUsage } from "../../model/usage.ts";
+import type { ModelProfile } from "../../model/profile.ts";
 import { type AttemptEnd, runAttempt } from "./attempt.ts";
 import { nextStep } from "./backoff.ts";
 import { classified } from "./classify.ts";

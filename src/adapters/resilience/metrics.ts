@@ -3,8 +3,8 @@
  *
  * RESIL-6  A logical request is reported once, whatever became of it, and a sink that fails changes nothing.
  */
-import type { RequestOutcome } from "../../engine/types.ts";
-import type { TokenUsage } from "../types.ts";
+import type { RequestOutcome } from "../../model/call-record.ts";
+import type { TokenUsage } from "../../model/usage.ts";
 import type { RequestInfo } from "./request-info.ts";
 
 /** One logical request, with all of its attempts. */

@@ -1,7 +1,7 @@
 /** What interceptors and telemetry are told of a request (it reaches no provider). Pure. */
 import { agentContextOf, extensionsOf, type RequestExtensions, runIdOf } from "../../model/correlation.ts";
-import type { AgentContext } from "../../engine/types.ts";
-import type { ModelRequest } from "../types.ts";
+import type { AgentContext } from "../../model/correlation.ts";
+import type { ModelRequest } from "../../model/gateway.ts";
 
 export interface RequestInfo {
   /** Generated; the same for all attempts of one logical request. */

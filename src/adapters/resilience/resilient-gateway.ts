@@ -6,11 +6,14 @@
  * RESIL-8  Text that streamed before an attempt failed is taken back by a `reset` before anything else follows.
  * RESIL-9  Once the caller has left or its signal has aborted, nothing is tried any more: the request is canceled.
  */
-import type { RequestOutcome } from "../../engine/types.ts";
+import type { RequestOutcome } from "../../model/call-record.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { JsonObject } from "../../shared/json.ts";
-import type { ExecutionContext, ModelDelta, ModelGateway, ModelProfile, RequestTrace } from "../types.ts";
+import type { ModelGateway, RequestTrace } from "../../model/gateway.ts";
+import type { ExecutionContext } from "../../shared/execution-context.ts";
+import type { ModelDelta } from "../../model/reply.ts";
+import type { ModelProfile } from "../../model/profile.ts";
 import type { Classifier } from "./classify.ts";
 import type { HostGuards } from "./host-guards.ts";
 import type { Interceptor } from "./interceptors.ts";

@@ -5,13 +5,14 @@
  * IDENT-2  A persona that does not resolve is refused when it is given, not when it is used.
  */
 import { z } from "zod";
-import type { ModelProfile } from "../../adapters/types.ts";
+import type { ModelProfile } from "../../model/profile.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
 import { parseReference } from "../../library/reference.ts";
 import type { Registry } from "../../library/registry.ts";
 import { parsePersonaSource, resolveChain } from "../../library/resolve.ts";
-import type { DefinitionReference, Persona } from "../../protocol/definitions.ts";
+import type { Persona } from "../../protocol/definitions.ts";
+import type { DefinitionReference } from "../../shared/definition-reference.ts";
 import { systemClock } from "../../ports/system.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";

@@ -13,13 +13,8 @@ import { schemas } from "../../memory/session/schemas.ts";
 import { openSessionTables } from "./storage/session-tables.ts";
 import { type SessionStorage, SessionStore } from "../../memory/session/session-store.ts";
 import { checkTokenBudget } from "../../memory/session/tokens.ts";
-import type {
-  ContextBuilderOptions,
-  Facts,
-  LoadEventsOptions,
-  SessionEvent,
-  StoredSession,
-} from "../../memory/session/types.ts";
+import type { ContextBuilderOptions, LoadEventsOptions, SessionEvent, StoredSession } from "../../memory/session/types.ts";
+import type { Facts } from "../../shared/json.ts";
 import { buildWorkingContext, type WorkingContext } from "../../memory/session/working-context.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { kindOf } from "./lookup/durable-actors.ts";
@@ -31,12 +26,13 @@ import type { Page, PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import { actorMailbox } from "./mailbox/actor-mailbox.ts";
-import type { Answer, Attempt, MailboxPeer } from "./mailbox/answer.ts";
-import { checkOperator, type DeadLetterApi } from "./mailbox/api.ts";
-import type { DeadLetterView } from "./mailbox/dead-letter.ts";
+import type { Answer, Attempt, MailboxPeer } from "../../protocol/mailbox-api.ts";
+import { checkOperator } from "./mailbox/api.ts";
+import { type DeadLetterApi } from "../../protocol/mailbox-api.ts";
+import type { DeadLetterView } from "../../protocol/mailbox-api.ts";
 import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";
 import type { Mailbox } from "./mailbox/mailbox.ts";
-import type { DeadLetterPublication } from "./mailbox/ports.ts";
+import type { DeadLetterPublication } from "../../d1/dead-letters.ts";
 
 /** A message takes at least four tokens, so this many events fill any context of the budget. */
 function eventsWithin(tokenBudget: number | undefined): number | undefined {

@@ -17,7 +17,7 @@ import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
-import type { ToolStateApi, ToolStateEntry } from "../executor/types.ts";
+import type { ToolStateApi, ToolStateEntry } from "../../protocol/tool-state.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { checkReader, checkSpeaker } from "./door/access.ts";

@@ -1,6 +1,7 @@
 /** What the classes of conversations are made from. */
 import type { MetricsSink } from "../../adapters/resilience/metrics.ts";
-import type { AdapterLookup, ModelGateway } from "../../adapters/types.ts";
+import type { ModelGateway } from "../../model/gateway.ts";
+import type { AdapterLookup } from "../../model/format-adapter.ts";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";

@@ -1,6 +1,6 @@
 /** What an executor accepts. One call that is not valid is answered by its result and stops no other. */
 import { z } from "zod";
-import type { ExecutionContext } from "../../adapters/types.ts";
+import type { ExecutionContext } from "../../shared/execution-context.ts";
 import { idSchema } from "../../library/reference.ts";
 import { MAX_TIMEOUT_MS } from "../../library/schemas.ts";
 import { ToolError } from "../../library/tool-error.ts";

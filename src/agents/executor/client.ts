@@ -1,13 +1,14 @@
 /** The two ways a conversation reaches an executor: over a service binding, or in its own process. */
 
-import type { ExecutionContext } from "../../adapters/types.ts";
+import type { ExecutionContext } from "../../shared/execution-context.ts";
 import type { ToolCodes } from "../../library/registry.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { readLines } from "./lines.ts";
 import { runCalls } from "./run-calls.ts";
 import { memoryToolState } from "./tool-state.ts";
-import type { TaskExecutor, ToolInvocation, ToolState } from "./types.ts";
+import type { TaskExecutor, ToolInvocation } from "./types.ts";
+import type { ToolState } from "../../protocol/tool-state.ts";
 
 /** The executor's RPC face, as a service binding offers it. */
 export interface ExecutorService {

@@ -4,14 +4,15 @@
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { getAgentByName } from "agents";
-import type { ExecutionContext } from "../../adapters/types.ts";
+import type { ExecutionContext } from "../../shared/execution-context.ts";
 import type { ToolCodes } from "../../library/registry.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { readCalls } from "./calls.ts";
 import { writeLines } from "./lines.ts";
 import { runCalls } from "./run-calls.ts";
 import { conversationToolState } from "./tool-state.ts";
-import type { ExecutorReport, ToolStateApi } from "./types.ts";
+import type { ExecutorReport } from "./types.ts";
+import type { ToolStateApi } from "../../protocol/tool-state.ts";
 
 /** The bindings an `Executor` uses. */
 export interface ExecutorEnv {

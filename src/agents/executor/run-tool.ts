@@ -7,7 +7,7 @@
  * TASK-3  An error carries the tool's message and code, never a stack.
  */
 
-import type { ExecutionContext } from "../../adapters/types.ts";
+import type { ExecutionContext } from "../../shared/execution-context.ts";
 import type { Tool } from "../../library/define.ts";
 import type { ToolCodes } from "../../library/registry.ts";
 import { ToolError } from "../../library/tool-error.ts";
@@ -15,7 +15,9 @@ import type { Clock } from "../../ports/clock.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import { MAX_OUTPUT_BYTES, MAX_PROGRESS_BYTES, toJson } from "./output.ts";
-import type { ToolErrorCode, ToolInvocation, ToolResult, ToolState } from "./types.ts";
+import type { ToolInvocation } from "./types.ts";
+import type { ToolState } from "../../protocol/tool-state.ts";
+import type { ToolErrorCode, ToolResult } from "../../protocol/tool-result.ts";
 
 /** What a runner needs from outside. */
 export interface ToolHost {

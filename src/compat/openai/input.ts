@@ -5,7 +5,7 @@
  *        calls that are ours goes on with the turn that made them; ids from elsewhere are history.
  */
 import type { Content } from "../../protocol/frames.ts";
-import type { ContextMessage, ToolCall } from "../../memory/session/types.ts";
+import type { ContextMessage, ToolCall } from "../../model/messages.ts";
 import { isBlank } from "../../shared/content.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";

@@ -1,6 +1,6 @@
 /** Fields that the requests of both OpenAI protocols have, as schemas and in our words. */
 import { z } from "zod";
-import type { OutputSpec, ToolSpec } from "../../adapters/types.ts";
+import type { OutputSpec, ToolSpec } from "../../model/context.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { invalidInput } from "./input.ts";
 

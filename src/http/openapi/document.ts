@@ -12,7 +12,7 @@ import {
   type ZodOpenApiResponsesObject,
 } from "zod-openapi";
 import { openAiStatus } from "../../compat/openai/errors.ts";
-import { VERSION } from "../../version.ts";
+import { VERSION } from "../../shared/version.ts";
 import { PROBLEM_STATUS, type ProblemCode } from "../base/problem.ts";
 import { CODE_MEANINGS } from "./codes.ts";
 import { type Answer, type Operation, TAGS } from "./operation.ts";

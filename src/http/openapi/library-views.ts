@@ -1,6 +1,6 @@
 /** What the answers of `/api/libraries` look like (API-1), and what is posted there. */
 import { z } from "zod";
-import { PROVIDERS } from "../../adapters/types.ts";
+import { PROVIDERS } from "../../model/profile.ts";
 import { idSchema } from "../../library/reference.ts";
 import { modelProfileSchema, personaSchema, toolDefinitionSchema } from "../../library/schemas.ts";
 import type { DefinitionView, LibraryView } from "../../library/views.ts";

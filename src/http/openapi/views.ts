@@ -7,7 +7,7 @@ import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import type { JournalEntryView, SubmittedResult, TurnView } from "../../protocol/conversation-api.ts";
 import { ENTRY_TYPES } from "../../agents/conversation/core/journal-entry.ts";
-import type { DeadLetterView } from "../../agents/base/mailbox/dead-letter.ts";
+import type { DeadLetterView } from "../../protocol/mailbox-api.ts";
 import {
   type AttachmentView,
   type ConversationSummary,

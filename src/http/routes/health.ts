@@ -1,7 +1,7 @@
 /** `/health`: whether the runtime is ready. The only route that asks nobody who they are. */
 import { z } from "zod";
 import { DramatisError } from "../../shared/errors.ts";
-import { VERSION } from "../../version.ts";
+import { VERSION } from "../../shared/version.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import type { Operation } from "../openapi/operation.ts";
 import { problem } from "../base/problem.ts";

@@ -16,7 +16,8 @@ import { eventToMessage } from "./events.ts";
 import { pairsOf } from "./pairs.ts";
 import type { SessionStore } from "./session-store.ts";
 import { checkTokenBudget, estimateTokens, messageTokens, type TokenCounter } from "./tokens.ts";
-import { type ContextMessage, EventAction, type SessionEvent } from "./types.ts";
+import { EventAction, type SessionEvent } from "./types.ts";
+import { type ContextMessage } from "../../model/messages.ts";
 import { type Measure, type Measured, measuring, pairedParts } from "./window.ts";
 
 export interface SummariserInput {

@@ -7,7 +7,8 @@
  */
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { isCount } from "./events.ts";
-import { EventAction, type SessionEvent, type StoredEvent, type ToolCall } from "./types.ts";
+import { EventAction, type SessionEvent, type StoredEvent } from "./types.ts";
+import { type ToolCall } from "../../model/messages.ts";
 
 /** The typed event of a row. Missing facts take their defaults: no calls, a successful result, nothing compacted. */
 export function hydrateEvent(row: StoredEvent): SessionEvent {

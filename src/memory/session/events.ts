@@ -8,13 +8,9 @@
  */
 import { contentSchema } from "../../shared/content-schema.ts";
 import { isNativeReply } from "./native-reply.ts";
-import {
-  type ContextMessage,
-  type ContextPart,
-  EventAction,
-  type Facts,
-  type SessionEvent,
-} from "./types.ts";
+import { EventAction, type SessionEvent } from "./types.ts";
+import { type ContextMessage, type ContextPart } from "../../model/messages.ts";
+import { type Facts } from "../../shared/json.ts";
 
 /** The message a model gets for an event; `null` for what no model should see. */
 export function eventToMessage(event: SessionEvent): ContextMessage | null {

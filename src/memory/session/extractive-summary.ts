@@ -7,7 +7,7 @@
  */
 import type { Summariser } from "./compaction.ts";
 import { estimateTokens, type TokenCounter } from "./tokens.ts";
-import type { ContextMessage } from "./types.ts";
+import type { ContextMessage } from "../../model/messages.ts";
 
 /** Characters of one message that are quoted. */
 const MAX_QUOTE_LENGTH = 240;

@@ -11,7 +11,8 @@ import { isCompaction } from "./compacted.ts";
 import type { EventWindow } from "./event-store.ts";
 import { eventToMessage } from "./events.ts";
 import { checkTokenBudget, type TokenCounter } from "./tokens.ts";
-import { type ContextMessage, EventAction, type SessionEvent } from "./types.ts";
+import { EventAction, type SessionEvent } from "./types.ts";
+import { type ContextMessage } from "../../model/messages.ts";
 import { type KnownEvents, type Measure, measuring } from "./window.ts";
 import { windowMessages } from "./working-context.ts";
 

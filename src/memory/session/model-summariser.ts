@@ -9,7 +9,10 @@
 import type { Summariser, SummariserInput } from "./compaction.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { collectReply } from "../../adapters/reply.ts";
-import type { ExecutionContext, FormatAdapter, ModelGateway, ModelProfile } from "../../adapters/types.ts";
+import type { ModelGateway } from "../../model/gateway.ts";
+import type { ExecutionContext } from "../../shared/execution-context.ts";
+import type { FormatAdapter } from "../../model/format-adapter.ts";
+import type { ModelProfile } from "../../model/profile.ts";
 
 export interface ModelSummariserOptions {
   gateway: ModelGateway;

@@ -1,6 +1,6 @@
 /** Whether something that was stored is a reply in the words of its provider (NATIVE-1). */
 import { z } from "zod";
-import type { NativeReply } from "./types.ts";
+import type { NativeReply } from "../../model/messages.ts";
 
 const facts = z.record(z.string(), z.unknown());
 const index = z.int().nonnegative();

@@ -3,7 +3,7 @@
  *
  * PAIR-1  A result answers the newest request before it that still waits for its id; a later request takes an id over.
  */
-import type { ContextMessage } from "./types.ts";
+import type { ContextMessage } from "../../model/messages.ts";
 
 /** For each request, by index: the indexes of its results, and whether one that is missing may still come. */
 export type Pairs = ReadonlyMap<number, { results: readonly number[]; isOpen: boolean }>;

@@ -12,7 +12,7 @@
  */
 import { estimateTokenCount, type TokenEstimationOptions } from "tokenx";
 import { DramatisError } from "../../shared/errors.ts";
-import type { ContextMessage, NativeReply } from "./types.ts";
+import type { ContextMessage, NativeReply } from "../../model/messages.ts";
 
 /** Counts the tokens of a text. An exact tokenizer fits here as well as an estimate. */
 export type TokenCounter = (text: string) => number;

@@ -1,6 +1,9 @@
 /**
  * The session log and what is built from it: events (one row each), messages for a model, and the rows themselves.
  */
+import type { Facts } from "../../shared/json.ts";
+import type { ToolCall } from "../../model/messages.ts";
+import type { ContextMessage } from "../../model/messages.ts";
 import type { CountedTool, TokenCounter } from "./tokens.ts";
 
 /** What a session event records. Values are stored; they never change. */
@@ -11,19 +14,6 @@ export enum EventAction {
   TOOL_RESULT = "tool_result",
   SYSTEM_INSTRUCTION = "system_instruction",
   COMPACTION = "compaction",
-}
-
-/**
- * Named JSON values. The type says no more than "a value" of what is nested: the types of RPC give up on recursive
- * ones, and turn `unknown` into `never`.
- */
-export type Facts = Record<string, string | number | boolean | null | object>;
-
-/** A model's request to run one tool. `id` is the provider's, unique within its message. */
-export interface ToolCall {
-  id: string;
-  name: string;
-  arguments: Facts;
 }
 
 interface EventBase {
@@ -79,58 +69,6 @@ export type StoredSession = {
   /** JSON. */
   metadata: string | null;
 };
-
-/** A part of what a user sent: text, or media by address or by value. */
-export type ContextPart =
-  | { type: "text"; text: string }
-  | {
-      type: "image" | "file";
-      source: MediaSource;
-      /** As in `image/png`; needed where the media are given by value. */
-      mediaType?: string;
-      /** A file's name. */
-      name?: string;
-    };
-
-/** Where media are: an address (`https:`, `data:` or `attachment:`), or the bytes themselves in base64. */
-export type MediaSource = { url: string } | { base64: string };
-
-/**
- * What a reply was made of, in order, in the words of its own provider: what the provider demands back when the
- * conversation goes on (reasoning blocks, signatures, ids of items). Text and calls are not repeated, only pointed to.
- *
- * NATIVE-1  It is sent to the provider and the model that gave it only, and only as long as its parts cover the
- *           message's text and calls exactly; else it is left out as a whole.
- */
-export interface NativeReply {
-  provider: string;
-  modelId: string;
-  parts: NativePart[];
-}
-
-export type NativePart =
-  /** The next `length` UTF-16 units of the message's text; `extra` are keys that the provider had beside it. */
-  | { type: "text"; length: number; extra?: Facts }
-  /** The message's tool call at `index`. */
-  | { type: "tool-call"; index: number; extra?: Facts }
-  /** What only this provider understands, as it gave it. */
-  | { type: "block"; value: Facts };
-
-/** One message of a model's context, provider-neutral. */
-export interface ContextMessage {
-  role: "system" | "user" | "assistant" | "tool";
-  /** Its text; of a message with `parts`, that of its text parts. */
-  content: string;
-  /** All that a user sent, in order, where there is more than text. */
-  parts?: ContextPart[];
-  /** An assistant's message in the words of its provider, where that says more than text and calls. */
-  native?: NativeReply;
-  name?: string;
-  toolCallId?: string;
-  toolCalls?: ToolCall[];
-  /** Sent to no model. `isSuccess: false` on a tool's message marks a failure; `model` on an assistant's names its model. */
-  metadata?: Facts;
-}
 
 export interface LoadEventsOptions {
   /** How many events at most; 50 when absent. */

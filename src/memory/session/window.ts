@@ -15,7 +15,8 @@ import { eventToMessage } from "./events.ts";
 import { pairedOrder } from "./pairs.ts";
 import { shortenedContent } from "./shorten.ts";
 import { estimateTokens, messageTokens, type TokenCounter } from "./tokens.ts";
-import { type ContextMessage, EventAction, type SessionEvent } from "./types.ts";
+import { EventAction, type SessionEvent } from "./types.ts";
+import { type ContextMessage } from "../../model/messages.ts";
 
 /** A message as it is sent, and its tokens. */
 export interface Measured {

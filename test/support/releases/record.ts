@@ -10,7 +10,7 @@ import { contentHash } from "../../../src/library/hash.ts";
 import { resolveChain } from "../../../src/library/resolve.ts";
 import { openSessionTables } from "../../../src/agents/base/storage/session-tables.ts";
 import { SessionStore } from "../../../src/memory/session/session-store.ts";
-import { VERSION } from "../../../src/version.ts";
+import { VERSION } from "../../../src/shared/version.ts";
 import { compaction, everyAction, numbered, agent as spoken, user } from "../events.ts";
 import type { ReplyScript, Script, StepScript } from "../provider-script.ts";
 import { dumpStorage, type Recording } from "./format.ts";

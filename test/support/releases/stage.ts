@@ -9,7 +9,7 @@ import { allowAll } from "../../../src/policy/gate.ts";
 import { ConversationQueries } from "../../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../../src/agents/executor/client.ts";
-import type { ToolState } from "../../../src/agents/executor/types.ts";
+import type { ToolState } from "../../../src/protocol/tool-state.ts";
 import type { Frame } from "../../../src/protocol/frames.ts";
 import { CodeRegistry } from "../../../src/library/registry.ts";
 import type { KeyValue } from "../../../src/ports/key-value.ts";

@@ -15,7 +15,9 @@ import { NAME_LENGTH } from "../common/names.ts";
 import { ReplyStream } from "../common/reply-stream.ts";
 import { continued, listOf, settings } from "../common/request.ts";
 import { checkChoice, checkNames } from "../common/tools.ts";
-import type { FormatAdapter, ModelContext, ModelProfile, ToolSpec } from "../../types.ts";
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { ModelContext, ToolSpec } from "../../../model/context.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 
 export const aiSdkFormat: FormatAdapter = {
   provider: "ai-sdk",

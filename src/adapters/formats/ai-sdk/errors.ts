@@ -5,7 +5,8 @@
 import { z } from "zod";
 import { categoryOfResponse, clean, ModelFailure, readErrorBody } from "../../errors/model-errors.ts";
 import { responseInfo, retryAfterMs } from "../../errors/response-info.ts";
-import type { ErrorCategory, ResponseInfo } from "../../types.ts";
+import type { ResponseInfo } from "../../../model/reply.ts";
+import type { ErrorCategory } from "../../../model/error.ts";
 
 const errorSchema = z.object({
   name: z.string().catch(""),

@@ -7,7 +7,8 @@ import { z } from "zod";
 import type { JsonObject } from "../../../shared/json.ts";
 import { inBandError, modelError } from "../../errors/model-errors.ts";
 import type { ReplyReader } from "../common/reply-stream.ts";
-import type { FinishReason, ModelDelta, ModelError } from "../../types.ts";
+import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
+import type { ModelError } from "../../../model/error.ts";
 import { AiSdkReply } from "./reply.ts";
 import { readUsage } from "./usage.ts";
 

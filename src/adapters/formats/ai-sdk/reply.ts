@@ -1,5 +1,5 @@
 /** What a reply of an AI SDK model was made of, to be given back to it (AISDK-2). Pure state. */
-import type { NativePart } from "../../../memory/session/types.ts";
+import type { NativePart } from "../../../model/messages.ts";
 import { isJson, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 
 interface Passage {

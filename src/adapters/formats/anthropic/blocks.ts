@@ -3,10 +3,10 @@
  * as they come; every other block (tools that the provider runs itself, reasoning with its signature, what is not known
  * yet) is kept as it came.
  */
-import type { NativePart } from "../../../memory/session/types.ts";
+import type { NativePart } from "../../../model/messages.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { needsNative } from "../common/native.ts";
-import type { ModelDelta } from "../../types.ts";
+import type { ModelDelta } from "../../../model/reply.ts";
 
 interface Block {
   type: string;

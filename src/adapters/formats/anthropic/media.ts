@@ -1,5 +1,5 @@
 /** Images and documents as blocks of the Messages API. Pure. */
-import type { ContextPart } from "../../../memory/session/types.ts";
+import type { ContextPart } from "../../../model/messages.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { type MediaPart, type ResolvedMedia, resolveMedia } from "../common/media-source.ts";
 import { plainType } from "../common/media-type.ts";

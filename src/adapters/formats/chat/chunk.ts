@@ -5,7 +5,7 @@ import { isJson, isJsonObject } from "../../../shared/json.ts";
 import type { ChatReasoning } from "./native.ts";
 import type { ChatPiece } from "./reader.ts";
 import type { ToolCallFragment } from "../common/tool-call-slots.ts";
-import type { TokenUsage } from "../../types.ts";
+import type { TokenUsage } from "../../../model/usage.ts";
 import { finerCounts, tokenUsage } from "../common/usage.ts";
 
 const text = z.string().nullish();

@@ -3,10 +3,10 @@
  * came, and what stood beside a call (`extra_content`, where Gemini's signatures are). OpenAI itself sends none of it.
  * A reply without calls is not kept: it ends its loop, and some servers refuse old reasoning. Pure.
  */
-import type { ContextMessage, NativePart } from "../../../memory/session/types.ts";
+import type { ContextMessage, NativePart } from "../../../model/messages.ts";
 import { isJson, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { ownParts } from "../common/native.ts";
-import type { ModelProfile } from "../../types.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 
 /** The reasoning of one chunk, by the server's own keys. The first that a reply has is what is given back. */
 export interface ChatReasoning {

@@ -7,7 +7,10 @@ import { ChatNative, type ChatReasoning } from "./native.ts";
 import { inBandError, modelError } from "../../errors/model-errors.ts";
 import type { ReplyReader } from "../common/reply-stream.ts";
 import { type ToolCallFragment, ToolCallSlots } from "../common/tool-call-slots.ts";
-import type { FinishReason, ModelDelta, ModelError, ProviderId, TokenUsage } from "../../types.ts";
+import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
+import type { ModelError } from "../../../model/error.ts";
+import type { TokenUsage } from "../../../model/usage.ts";
+import type { ProviderId } from "../../../model/profile.ts";
 
 /** What one payload adds to the reply. */
 export interface ChatPiece {
@@ -28,9 +31,6 @@ export interface ChatPiece {
 
 /** Reads one payload; `undefined` if it is not of the provider's shape. */
 export type ChunkReader = (chunk: JsonObject) => ChatPiece | undefined;
-
-/** What ends a stream of chat chunks. */
-export const DONE = "[DONE]";
 
 export class ChatReader implements ReplyReader {
   readonly isOver = false;

@@ -8,9 +8,11 @@
  * STREAM-4  After an error delta nothing more is reported.
  */
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
-import { DONE } from "../chat/reader.ts";
 import { modelError } from "../../errors/model-errors.ts";
-import type { FinishReason, ModelDelta, ModelError, ProviderId, StreamDecoder } from "../../types.ts";
+import type { StreamDecoder } from "../../../model/format-adapter.ts";
+import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
+import type { ModelError } from "../../../model/error.ts";
+import type { ProviderId } from "../../../model/profile.ts";
 
 /** Reads the payloads of one reply, in order. */
 export interface ReplyReader {
@@ -75,3 +77,6 @@ function parse(payload: string): JsonObject | undefined {
     return undefined;
   }
 }
+
+/** What ends a stream of chat chunks. */
+export const DONE = "[DONE]";

@@ -1,5 +1,5 @@
 /** What the requests of all formats are made with. Pure. */
-import type { Facts } from "../../../memory/session/types.ts";
+import type { Facts } from "../../../shared/json.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 

@@ -6,7 +6,7 @@
  * SLOT-2  The id and the name of a call are reported once each, when they are first known.
  */
 import type { JsonObject } from "../../../shared/json.ts";
-import type { ModelDelta } from "../../types.ts";
+import type { ModelDelta } from "../../../model/reply.ts";
 
 /** One element of a chunk's `tool_calls`. */
 export interface ToolCallFragment {

@@ -1,6 +1,7 @@
 /** Token counts, whatever a provider calls them. Pure. */
 import type { Json, JsonObject } from "../../../shared/json.ts";
-import type { ModelDelta, TokenUsage } from "../../types.ts";
+import type { ModelDelta } from "../../../model/reply.ts";
+import type { TokenUsage } from "../../../model/usage.ts";
 
 type Counted = Exclude<keyof TokenUsage, "breakdown">;
 

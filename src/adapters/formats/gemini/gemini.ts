@@ -15,7 +15,9 @@ import { ReplyStream } from "../common/reply-stream.ts";
 import { continued, listOf, settings } from "../common/request.ts";
 import { checkChoice, ownTools } from "../common/tools.ts";
 import { alternating, answerable, instructed, NO_MESSAGE, type Turn } from "../common/turns.ts";
-import type { FormatAdapter, ModelContext, ModelProfile, ToolSpec } from "../../types.ts";
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { ModelContext, ToolSpec } from "../../../model/context.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 
 /** What the request says itself, or joins with what the profile says. */
 const RESERVED = ["model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"];

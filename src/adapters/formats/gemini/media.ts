@@ -1,5 +1,5 @@
 /** Text and media as parts of the Gemini API. Pure. */
-import type { ContextPart } from "../../../memory/session/types.ts";
+import type { ContextPart } from "../../../model/messages.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { resolveMedia } from "../common/media-source.ts";
 import { plainType } from "../common/media-type.ts";

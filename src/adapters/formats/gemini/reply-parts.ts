@@ -3,10 +3,10 @@
  * ran, media, what is not known yet) is kept as it came, and so are the signatures.
  */
 import { z } from "zod";
-import type { NativePart } from "../../../memory/session/types.ts";
+import type { NativePart } from "../../../model/messages.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { needsNative } from "../common/native.ts";
-import type { ModelDelta } from "../../types.ts";
+import type { ModelDelta } from "../../../model/reply.ts";
 import { putPartialArgs } from "./partial-args.ts";
 
 const functionCall = z.object({

@@ -7,7 +7,9 @@ import { modelError } from "../../errors/model-errors.ts";
 import { buildBody, chunkSchema, toOfflineMessage } from "./body.ts";
 import { type ReplyReader, ReplyStream } from "../common/reply-stream.ts";
 import { continued } from "../common/request.ts";
-import type { FinishReason, FormatAdapter, ModelDelta, ModelError } from "../../types.ts";
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
+import type { ModelError } from "../../../model/error.ts";
 
 export const offlineFormat: FormatAdapter = {
   provider: "offline",

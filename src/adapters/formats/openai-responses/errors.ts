@@ -1,7 +1,7 @@
 /** Errors that the Responses API reports inside a reply. Pure. */
 import type { JsonObject } from "../../../shared/json.ts";
 import { inBandError, modelError } from "../../errors/model-errors.ts";
-import type { ErrorCategory, ModelError } from "../../types.ts";
+import type { ErrorCategory, ModelError } from "../../../model/error.ts";
 
 /** Codes that other providers do not have. */
 const CATEGORY_BY_CODE: ReadonlyMap<string, ErrorCategory> = new Map([

@@ -17,7 +17,9 @@ import { ResponsesReader } from "./reader.ts";
 import { ReplyStream } from "../common/reply-stream.ts";
 import { continued, listOf, settings } from "../common/request.ts";
 import { checkChoice, checkNames, ownTools } from "../common/tools.ts";
-import type { FormatAdapter, ModelContext, ModelProfile, ToolSpec } from "../../types.ts";
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { ModelContext, ToolSpec } from "../../../model/context.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 
 const TOOL_PARAMETERS = ["tool_choice", "parallel_tool_calls"];
 const ENCRYPTED_REASONING = "reasoning.encrypted_content";

@@ -3,9 +3,9 @@
  * end what must go back (RESPONSES-2). A text or a call is reported as its pieces arrive; what the finished item has
  * beyond them is reported then, so that a server which sends no pieces loses nothing. Pure state.
  */
-import type { NativePart } from "../../../memory/session/types.ts";
+import type { NativePart } from "../../../model/messages.ts";
 import { isJson, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import type { ModelDelta } from "../../types.ts";
+import type { ModelDelta } from "../../../model/reply.ts";
 import { isWaiting } from "./native.ts";
 
 interface Segment {

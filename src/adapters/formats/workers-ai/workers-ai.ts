@@ -6,7 +6,7 @@
  *              request for it that offers tools is refused.
  */
 import { z } from "zod";
-import type { ContextMessage } from "../../../memory/session/types.ts";
+import type { ContextMessage } from "../../../model/messages.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { readChatChunk, readUsage, toFragment, toolCallSchema } from "../chat/chunk.ts";
 import { type ChatMessage, systemMessages, toChatMessage, toChatTool } from "../chat/messages.ts";
@@ -18,7 +18,9 @@ import { chatContent } from "../chat/content.ts";
 import { ReplyStream } from "../common/reply-stream.ts";
 import { continued, settings } from "../common/request.ts";
 import { checkChoice } from "../common/tools.ts";
-import type { FormatAdapter, ModelContext, ModelProfile } from "../../types.ts";
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { ModelContext } from "../../../model/context.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 
 /** Turns a working context into the input of a model, without any state. */
 export interface ModelFormatAdapter<Input = unknown> {

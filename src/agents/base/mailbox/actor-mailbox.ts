@@ -6,7 +6,7 @@ import { DurableKeyValue } from "../../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../../ports/workers/durable-sql-database.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { Wakeups } from "../timers/wakeups.ts";
-import type { Answer } from "./answer.ts";
+import type { Answer } from "../../../protocol/mailbox-api.ts";
 import { Mailbox } from "./mailbox.ts";
 import type { MailboxPorts } from "./ports.ts";
 

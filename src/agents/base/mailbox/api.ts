@@ -2,15 +2,8 @@
 import { DramatisError, type Result } from "../../../shared/errors.ts";
 import type { Page, PageOptions } from "../../../shared/page.ts";
 import { mayReadAll, type Principal } from "../../../shared/principal.ts";
-import type { DeadLetterView } from "./dead-letter.ts";
+import type { DeadLetterView } from "../../../protocol/mailbox-api.ts";
 import type { ActorAddress } from "../../../protocol/envelope.ts";
-
-export interface DeadLetterApi {
-  /** `NOT_FOUND` for another tenant, `FORBIDDEN` without the role of an operator. */
-  deadLetters(principal: Principal, options?: PageOptions): Promise<Result<Page<DeadLetterView>>>;
-  /** As `deadLetters`; also `NOT_FOUND` for what is no dead letter, `CONFLICT` for one that is too old. */
-  redeliver(principal: Principal, operationId: string): Promise<Result<null>>;
-}
 
 /** Throws unless the principal may see and redeliver the dead letters of an actor at this address. */
 export function checkOperator(principal: Principal, address: ActorAddress | null): void {

@@ -3,6 +3,7 @@
  *
  * DEAD-1  What is shown carries no secret: values under names of secrets and texts that look like keys are taken out.
  */
+import type { DeadLetterView } from "../../../protocol/mailbox-api.ts";
 import { redactSecrets } from "../../../shared/redact.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
@@ -22,26 +23,6 @@ export interface DeadLetter {
   diedAt: number;
   /** When a result of it came after all. */
   repliedAt?: number;
-}
-
-/** A dead letter as operators see it. */
-export interface DeadLetterView {
-  /** The operation's id. */
-  id: string;
-  status: "failed" | "unknown";
-  type: string;
-  from: ActorAddress;
-  to: ActorAddress;
-  inReplyTo?: string;
-  error: ErrorData;
-  attempts: number;
-  /** Without secrets; `null` where it has more than 16 KiB. */
-  body: Json;
-  /** ISO 8601 UTC. */
-  sentAt: string;
-  diedAt: string;
-  /** When a result of it came after all. */
-  repliedAt?: string;
 }
 
 export function deadLetterView(letter: DeadLetter): DeadLetterView {

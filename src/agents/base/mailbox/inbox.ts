@@ -12,7 +12,8 @@ import { DramatisError, type ErrorData, toErrorData } from "../../../shared/erro
 import { isJson, type Json } from "../../../shared/json.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
 import { inputIssues } from "../../../shared/validation.ts";
-import { type Answer, type Attempt, attemptSchema, boundedError } from "./answer.ts";
+import { attemptSchema, boundedError } from "./answer.ts";
+import { type Answer, type Attempt } from "../../../protocol/mailbox-api.ts";
 import { type Envelope, envelopeSchema, firstOperationId, sameAddress } from "../../../protocol/envelope.ts";
 import { type Delivery, type Effect, type Handlers, NotNow, runEffects } from "./handlers.ts";
 import { MAX_ENVELOPE_BYTES, MAX_RESULT_BYTES, RECEIPT_KEPT_MS, TRIM_EVERY } from "./limits.ts";

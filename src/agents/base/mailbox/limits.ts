@@ -49,8 +49,6 @@ export const SEND_WITHIN_MS = 14 * DAY;
 export const REDELIVER_WITHIN_MS = 30 * DAY;
 export const ACT_WITHIN_MS = 32 * DAY;
 export const RECEIPT_KEPT_MS = 35 * DAY;
-/** A dead letter is seen for a few days after it can no longer be redelivered. */
-export const LETTER_KEPT_MS = 35 * DAY;
 /** How far ahead of an actor's own clock the time in an id may be. */
 export const MAX_CLOCK_AHEAD_MS = DAY;
 

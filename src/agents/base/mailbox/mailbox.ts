@@ -11,8 +11,9 @@ import { type ActorSchema, isRefusal, upgrade } from "../storage/schema-upgrade.
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Page, PageOptions } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
-import type { Answer } from "./answer.ts";
-import { type DeadLetterView, deadLetterView } from "./dead-letter.ts";
+import type { Answer } from "../../../protocol/mailbox-api.ts";
+import { deadLetterView } from "./dead-letter.ts";
+import { type DeadLetterView } from "../../../protocol/mailbox-api.ts";
 import { ageOf, isOperationId, type NewEnvelope } from "../../../protocol/envelope.ts";
 import { Handlers, type OutcomeHandler, type ReceiveHandler } from "./handlers.ts";
 import { Inbox } from "./inbox.ts";

@@ -11,7 +11,7 @@
  */
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
-import type { Answer } from "./answer.ts";
+import type { Answer } from "../../../protocol/mailbox-api.ts";
 import type { Envelope } from "../../../protocol/envelope.ts";
 import { delayAfter, MAX_ATTEMPTS, MAX_DELAY_MS } from "./limits.ts";
 

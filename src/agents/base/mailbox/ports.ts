@@ -1,9 +1,10 @@
 /** What a mailbox needs from outside. It runs unchanged in a Durable Object and in Node. */
+import type { DeadLetterPublication } from "../../../d1/dead-letters.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
-import type { Attempt } from "./answer.ts";
-import type { DeadLetterView } from "./dead-letter.ts";
+import type { Attempt } from "../../../protocol/mailbox-api.ts";
+import type { DeadLetterView } from "../../../protocol/mailbox-api.ts";
 import type { ActorAddress, Envelope } from "../../../protocol/envelope.ts";
 
 export interface MailboxPorts {
@@ -25,8 +26,3 @@ export interface MailboxPorts {
   directory(): DeadLetterPublication | null;
 }
 
-/** The part of the directory that an actor writes. Doing either twice is doing it once. */
-export interface DeadLetterPublication {
-  put(tenant: string, letter: DeadLetterView): Promise<void>;
-  remove(tenant: string, operationId: string): Promise<void>;
-}

@@ -8,7 +8,8 @@
  */
 import { deadLetterView } from "./dead-letter.ts";
 import { MAX_PUBLISH_RETRY_MS, PUBLISH_RETRY_MS } from "./limits.ts";
-import type { DeadLetterPublication, MailboxPorts } from "./ports.ts";
+import type { MailboxPorts } from "./ports.ts";
+import type { DeadLetterPublication } from "../../../d1/dead-letters.ts";
 import type { MailboxStore } from "./store.ts";
 
 /** Operations that the directory is told of in one go. */

@@ -9,7 +9,7 @@
  */
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
-import type { Answer } from "./answer.ts";
+import type { Answer } from "../../../protocol/mailbox-api.ts";
 import { ageOf } from "../../../protocol/envelope.ts";
 import { ACT_WITHIN_MS, MAX_CLOCK_AHEAD_MS } from "./limits.ts";
 

@@ -6,21 +6,17 @@
  * CALLS-2  What was used counts when the provider counted it, also in an attempt that failed afterwards.
  * CALLS-3  The totals of turns and conversations are the sums of their calls, to the billionth of a dollar.
  */
+import { addUsage } from "../../../model/usage.ts";
 import { costOf } from "../../../model/cost.ts";
-import type { ErrorCategory, ModelProfile, TokenUsage } from "../../../adapters/types.ts";
-import { profileAt } from "../../../engine/planner.ts";
-import type { RequestOutcome } from "../../../engine/types.ts";
+import type { ErrorCategory } from "../../../model/error.ts";
+import type { TokenUsage } from "../../../model/usage.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
+import { profileAt } from "../../../library/version-chain.ts";
+import type { RequestOutcome } from "../../../model/call-record.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { AttemptFacts } from "./signals.ts";
-import type { CallRecord, Turn, UsageTotals } from "./state.ts";
-
-export const NO_USAGE: UsageTotals = {
-  calls: 0,
-  inputTokens: 0,
-  cachedInputTokens: 0,
-  outputTokens: 0,
-  nanoDollars: 0,
-};
+import type { CallRecord, Turn } from "./state.ts";
+import type { UsageTotals } from "../../../model/usage.ts";
 
 /** What became of an attempt. */
 export interface AttemptOutcome {
@@ -111,45 +107,4 @@ export function movedTotals(totals: UsageTotals, from: UsageTotals, to: UsageTot
     outputTokens: totals.outputTokens + to.outputTokens - from.outputTokens,
     nanoDollars: totals.nanoDollars + to.nanoDollars - from.nanoDollars,
   };
-}
-
-/** US dollars, rounded to a billionth; `undefined` where there is no price or nothing was counted. */
-export function dollarsOf(
-  usage: TokenUsage | undefined,
-  profile: ModelProfile | undefined,
-): number | undefined {
-  const nano = nanoDollarsOf(usage, profile);
-  return nano === undefined ? undefined : toDollars(nano);
-}
-
-export function toDollars(nanoDollars: number): number {
-  return nanoDollars / NANO;
-}
-
-const NANO = 1_000_000_000;
-
-function nanoDollarsOf(usage: TokenUsage | undefined, profile: ModelProfile | undefined): number | undefined {
-  if (usage === undefined || profile === undefined) return undefined;
-  const cost = costOf(usage, profile);
-  return cost === undefined ? undefined : Math.round(cost * NANO);
-}
-
-const COUNTS = [
-  "inputTokens",
-  "cachedInputTokens",
-  "cacheWriteTokens",
-  "outputTokens",
-  "reasoningTokens",
-  "totalTokens",
-] as const satisfies (keyof TokenUsage)[];
-
-/** Both added up, count by count; a provider's own breakdown stays with its reply. */
-export function addUsage(one: TokenUsage | undefined, other: TokenUsage | undefined): TokenUsage | undefined {
-  if (one === undefined && other === undefined) return undefined;
-  const sum: TokenUsage = {};
-  for (const count of COUNTS) {
-    const [a, b] = [one?.[count], other?.[count]];
-    if (a !== undefined || b !== undefined) sum[count] = (a ?? 0) + (b ?? 0);
-  }
-  return sum;
 }

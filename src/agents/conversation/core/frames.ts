@@ -8,7 +8,7 @@ import type { Json } from "../../../shared/json.ts";
 import { isJsonObject } from "../../../shared/json.ts";
 import { messageId, operationId, turnId } from "./ids.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
-import { outputOf } from "./planning/output.ts";
+import { outputOf } from "./turn-events.ts";
 import type { Turn } from "./state.ts";
 
 /** Finds a turn with its content; `undefined` if its content was erased. */

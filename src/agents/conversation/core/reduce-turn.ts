@@ -1,8 +1,8 @@
 /** The pieces of a transition that concern one turn. */
-import type { ModelReply } from "../../../adapters/types.ts";
-import { profileAt } from "../../../engine/planner.ts";
+import type { ModelReply } from "../../../model/reply.ts";
+import { profileAt } from "../../../library/version-chain.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
-import type { NativeReply } from "../../../memory/session/types.ts";
+import type { NativeReply } from "../../../model/messages.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { type ConversationState, nextEvent, type Operation, type Reply, type Turn } from "./state.ts";
 import { sessionEventCount } from "./turn-events.ts";

@@ -4,21 +4,17 @@
  *
  * BOUND-1  Nothing here grows with history: finished turns live in the store only.
  */
-import type {
-  ErrorCategory,
-  FinishReason,
-  ModelContext,
-  OutputSpec,
-  RateLimitFeedback,
-  TokenUsage,
-  ToolSpec,
-} from "../../../adapters/types.ts";
+import type { UsageTotals } from "../../../model/usage.ts";
+import type { FinishReason, RateLimitFeedback } from "../../../model/reply.ts";
+import type { ErrorCategory } from "../../../model/error.ts";
+import type { TokenUsage } from "../../../model/usage.ts";
+import type { ModelContext, OutputSpec, ToolSpec } from "../../../model/context.ts";
 import type { Content, TurnIssues } from "../../../protocol/frames.ts";
 import type { ToolEffect, VersionChain } from "../../../protocol/definitions.ts";
-import type { NativeReply } from "../../../memory/session/types.ts";
+import type { NativeReply } from "../../../model/messages.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import type { ToolResult } from "../../executor/types.ts";
+import type { ToolResult } from "../../../protocol/tool-result.ts";
 import type { Caller } from "../../../protocol/conversation-api.ts";
 
 /** What was decided when the conversation was created. */
@@ -48,18 +44,6 @@ export interface Head {
   active: number[];
   /** What the model calls used so far. Absent in rows of releases that did not count. */
   usage?: UsageTotals;
-}
-
-/** What model calls used, added up. Tokens as their providers counted them. */
-export interface UsageTotals {
-  /** Calls that got an answer or a failure, one for all attempts with the same model. */
-  readonly calls: number;
-  readonly inputTokens: number;
-  /** The part of the input that came from a cache. */
-  readonly cachedInputTokens: number;
-  readonly outputTokens: number;
-  /** Billionths of a US dollar: whole numbers, so that sums are exact. */
-  readonly nanoDollars: number;
 }
 
 export interface ConversationState {

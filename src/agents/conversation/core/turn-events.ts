@@ -5,12 +5,16 @@
  * RECORD-2  A turn gives one user event, then per reply either one call request followed by one result per call, or one
  *          agent message.
  */
-import type { FinishReason, TokenUsage } from "../../../adapters/types.ts";
+import type { Json } from "../../../shared/json.ts";
+import { finalReply } from "./state.ts";
+import type { FinishReason } from "../../../model/reply.ts";
+import type { TokenUsage } from "../../../model/usage.ts";
 import type { Content } from "../../../protocol/frames.ts";
-import { EventAction, type NativeReply, type SessionEvent } from "../../../memory/session/types.ts";
+import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
+import { type NativeReply } from "../../../model/messages.ts";
 import { plainText } from "../../../shared/content.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import type { ToolResult } from "../../executor/types.ts";
+import type { ToolResult } from "../../../protocol/tool-result.ts";
 import { messageId, operationId, parseItemId } from "./ids.ts";
 import type { Operation, Reply, Turn } from "./state.ts";
 
@@ -174,4 +178,10 @@ function storedResult(toolCallId: string, success: boolean, content: string): To
   return success
     ? { tool_call_id: toolCallId, success, result: value }
     : { tool_call_id: toolCallId, success, error: value };
+}
+
+/** The data of a completed turn's answer; `undefined` where the turn wanted text. */
+export function outputOf(turn: Turn): Json | undefined {
+  const answer = turn.output === undefined || turn.status !== "completed" ? undefined : finalReply(turn);
+  return answer === undefined ? undefined : JSON.parse(answer.text);
 }

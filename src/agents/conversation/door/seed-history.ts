@@ -7,7 +7,9 @@
  */
 import { z } from "zod";
 import { messageToEvent } from "../../../memory/session/events.ts";
-import type { ContextMessage, Facts, SessionEvent } from "../../../memory/session/types.ts";
+import type { SessionEvent } from "../../../memory/session/types.ts";
+import type { ContextMessage } from "../../../model/messages.ts";
+import type { Facts } from "../../../shared/json.ts";
 import type { Ids } from "../../../ports/ids.ts";
 import { isBlank } from "../../../shared/content.ts";
 import { DramatisError } from "../../../shared/errors.ts";

@@ -7,7 +7,7 @@
 import { costOf } from "../../../model/cost.ts";
 import type { RequestMetrics } from "../../../adapters/resilience/metrics.ts";
 import { requestInfo } from "../../../adapters/resilience/request-info.ts";
-import { profileAt } from "../../../engine/planner.ts";
+import { profileAt } from "../../../library/version-chain.ts";
 import { outcomeOf } from "../core/calls.ts";
 import { callId, turnId } from "../core/ids.ts";
 import type { CallRecord, ConversationRecord, Turn } from "../core/state.ts";

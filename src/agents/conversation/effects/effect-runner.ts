@@ -5,8 +5,8 @@
  * EFFECT-3  A reply that calls only `pure` tools may be reported together with their results, at most `PURE_WINDOW_MS`
  *           later; a crash in between repeats the model call.
  */
-import type { ExecutionContext } from "../../../adapters/types.ts";
-import type { ContextMessage } from "../../../memory/session/types.ts";
+import type { ExecutionContext } from "../../../shared/execution-context.ts";
+import type { ContextMessage } from "../../../model/messages.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { TaskExecutor } from "../../executor/types.ts";
 import { operationId, turnId } from "../core/ids.ts";

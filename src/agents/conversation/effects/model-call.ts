@@ -3,16 +3,14 @@
  * with what is known of the attempt. Never throws; a timeout is a failure like any other.
  */
 import { ReplyAccumulator } from "../../../adapters/reply.ts";
-import type {
-  AdapterLookup,
-  ExecutionContext,
-  ModelError,
-  ModelGateway,
-  ModelProfile,
-  ResponseInfo,
-} from "../../../adapters/types.ts";
-import { profileAt } from "../../../engine/planner.ts";
-import type { ContextMessage } from "../../../memory/session/types.ts";
+import type { ModelGateway } from "../../../model/gateway.ts";
+import type { ExecutionContext } from "../../../shared/execution-context.ts";
+import type { AdapterLookup } from "../../../model/format-adapter.ts";
+import type { ResponseInfo } from "../../../model/reply.ts";
+import type { ModelError } from "../../../model/error.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
+import { profileAt } from "../../../library/version-chain.ts";
+import type { ContextMessage } from "../../../model/messages.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";

@@ -2,10 +2,11 @@
  * Runs the pending tool calls of one reply in the Executor and reports each result as a signal. Never throws: a call the
  * Executor gave no result for is `INTERNAL_ERROR`, or, if it is declared `once`, of unknown outcome.
  */
-import type { ExecutionContext } from "../../../adapters/types.ts";
+import type { ExecutionContext } from "../../../shared/execution-context.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { Json } from "../../../shared/json.ts";
-import type { TaskExecutor, ToolResult } from "../../executor/types.ts";
+import type { TaskExecutor } from "../../executor/types.ts";
+import type { ToolResult } from "../../../protocol/tool-result.ts";
 import { operationId } from "../core/ids.ts";
 import { failure } from "../core/planning/tool-call.ts";
 import { invokedTool } from "../core/planning/tool-target.ts";

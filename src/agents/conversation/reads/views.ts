@@ -11,7 +11,7 @@ import { callViews, turnCost, turnUsage } from "./call-views.ts";
 import { wireError } from "../core/frames.ts";
 import { messageId, operationId, turnId } from "../core/ids.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
-import { outputOf } from "../core/planning/output.ts";
+import { outputOf } from "../core/turn-events.ts";
 import { type ConversationRecord, finalReply, type Operation, type Reply, type Turn } from "../core/state.ts";
 import type { TurnSummary } from "../core/turn-events.ts";
 

@@ -12,7 +12,7 @@ import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import { NO_USAGE } from "../core/calls.ts";
+import { NO_USAGE } from "../../../model/usage.ts";
 import type { JournalRow } from "../core/journal-entry.ts";
 import type { Transition } from "../core/reduce-turn.ts";
 import type { ConversationRecord, ConversationState, Turn } from "../core/state.ts";

@@ -6,7 +6,8 @@
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { EntryType, JournalEntry, JournalRow } from "../core/journal-entry.ts";
-import type { Head, UsageTotals } from "../core/state.ts";
+import type { Head } from "../core/state.ts";
+import type { UsageTotals } from "../../../model/usage.ts";
 
 export const CREATE_JOURNAL =
   "CREATE TABLE IF NOT EXISTS journal (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, body TEXT NOT NULL)";

@@ -8,7 +8,7 @@
 import type { ToolOutcome } from "../../../../protocol/client-tools.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../../shared/json.ts";
-import type { ToolResult } from "../../../executor/types.ts";
+import type { ToolResult } from "../../../../protocol/tool-result.ts";
 import type { AgentDecision } from "../decisions.ts";
 import type { ClientResult } from "../signals.ts";
 import {

@@ -1,5 +1,5 @@
 /** The tools that a turn brings along, beside those of its agent. */
-import type { ModelContext, ToolSpec } from "../../../../adapters/types.ts";
+import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
 import type { ToolDefinition, VersionChain } from "../../../../protocol/definitions.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
 

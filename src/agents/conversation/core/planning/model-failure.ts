@@ -6,8 +6,8 @@
  * FALLBACK-2  Each model has all attempts of its own, and each cycle begins with the first.
  * FALLBACK-3  A turn that no model answered fails with the last failure, and names the ones before.
  */
-import type { ErrorCategory, ModelError } from "../../../../adapters/types.ts";
-import { profileAt } from "../../../../engine/planner.ts";
+import type { ErrorCategory, ModelError } from "../../../../model/error.ts";
+import { profileAt } from "../../../../library/version-chain.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision } from "../decisions.ts";

@@ -4,7 +4,7 @@
  * NATIVE-2  A reply's own parts are kept only as long as they say what is kept of it: not with a notice in the place of
  *           its text, not where calls were cut off, and not beyond `MAX_NATIVE_LENGTH`.
  */
-import type { ModelReply, RequestedToolCall } from "../../../../adapters/types.ts";
+import type { ModelReply, RequestedToolCall } from "../../../../model/reply.ts";
 import type { AgentDecision } from "../decisions.ts";
 import { MAX_CALLS_PER_REPLY, MAX_NATIVE_LENGTH, NOTICES } from "../limits.ts";
 import type { EffectSignal } from "../signals.ts";

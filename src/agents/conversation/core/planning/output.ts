@@ -6,7 +6,7 @@
  *           a turn; then the turn fails with `OUTPUT_INVALID`. So it does at once where the answer was cut off or refused.
  * OUTPUT-3  What is stored of the answer is its text; the data is read from it again.
  */
-import type { ModelReply } from "../../../../adapters/types.ts";
+import type { ModelReply } from "../../../../model/reply.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import type { Json } from "../../../../shared/json.ts";
 import { jsonDepth } from "../../../../shared/json.ts";
@@ -37,12 +37,6 @@ export function planOutput(turn: Turn, reply: ModelReply): AgentDecision[] | nul
   }
   const text = reply.text.slice(0, MAX_WITHDRAWN_LENGTH).toWellFormed();
   return [{ type: "REPAIR_OUTPUT", turn: turn.n, text, problem }];
-}
-
-/** The data of a completed turn's answer; `undefined` where the turn wanted text. */
-export function outputOf(turn: Turn): Json | undefined {
-  const answer = turn.output === undefined || turn.status !== "completed" ? undefined : finalReply(turn);
-  return answer === undefined ? undefined : JSON.parse(answer.text);
 }
 
 /** What is wrong with an answer, in words for the model; `null` where nothing is. */

@@ -2,9 +2,9 @@
  * Checks one tool call before anything runs: known, well-formed, valid against its schema, allowed by the gate. A call
  * that fails a check gets its result at once, and its target is never invoked.
  */
-import type { RequestedToolCall } from "../../../../adapters/types.ts";
+import type { RequestedToolCall } from "../../../../model/reply.ts";
 import { isJsonObject } from "../../../../shared/json.ts";
-import type { ToolErrorCode, ToolResult } from "../../../executor/types.ts";
+import type { ToolErrorCode, ToolResult } from "../../../../protocol/tool-result.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
 import type { ConversationRecord, Operation, Turn } from "../state.ts";
 import { clientToolDefinition } from "./client-tools.ts";

@@ -1,0 +1,9 @@
+/** Where an effect comes from. On every signal, operation and call. */
+export interface ExecutionContext {
+  tenant: string;
+  projectId: string;
+  agentId: string;
+  conversationId: string;
+  turnId: string;
+  traceparent?: string;
+}
