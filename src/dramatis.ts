@@ -4,19 +4,16 @@
  */
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { atBaseUrl, defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
-import { createModelGateway, secretsOf } from "./adapters/gateway/gateway.ts";
 import { adapterFor } from "./adapters/formats/lookup.ts";
+import { createModelGateway, secretsOf } from "./adapters/gateway/gateway.ts";
+import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/gateway/trusted-hosts.ts";
 import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
 import { type HostGuardOptions, HostGuards } from "./adapters/resilience/host-guards.ts";
 import type { Interceptor } from "./adapters/resilience/interceptors.ts";
 import type { MetricsSink } from "./adapters/resilience/metrics.ts";
-import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/gateway/trusted-hosts.ts";
-import type { ModelGateway } from "./model/gateway.ts";
-import type { ModelProfile } from "./model/profile.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
-import type { CreateAgent } from "./protocol/agent-api.ts";
+import { durableActors } from "./agents/base/lookup/durable-actors.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
-import { allowAll, type Gate } from "./policy/gate.ts";
 import { type ExecutorService, serviceExecutor } from "./agents/executor/client.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { AttachmentStore } from "./attachments/attachment-store.ts";
@@ -26,18 +23,21 @@ import { D1DeadLetters, type DeadLetterDirectory } from "./d1/dead-letters.ts";
 import type { Directory } from "./d1/directory.ts";
 import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { type Authorize, defaultAuthorize, type LocalEnv } from "./http/auth/authorize.ts";
-import type { CorsOptions } from "./http/base/cors.ts";
+import type { CorsOptions } from "./http/auth/cors.ts";
 import { checkJwtConfiguration, isJwtConfigured, type JwtEnv } from "./http/auth/jwt.ts";
+import { completeLimits, type Limits } from "./http/base/limits.ts";
 import { Catalogue } from "./library/catalogue.ts";
 import type { Library } from "./library/define.ts";
 import { PublishedCode } from "./library/published-code.ts";
 import { CodeRegistry, type Registry } from "./library/registry.ts";
 import { VersionedRegistry } from "./library/versioned-registry.ts";
+import type { ModelGateway } from "./model/gateway.ts";
+import type { ModelProfile } from "./model/profile.ts";
+import { allowAll, type Gate } from "./policy/gate.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
-import { durableActors } from "./agents/base/lookup/durable-actors.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
+import type { CreateAgent } from "./protocol/agent-api.ts";
 import { DramatisError, type Result } from "./shared/errors.ts";
-import { completeLimits, type Limits } from "./http/base/limits.ts";
 import type { Principal } from "./shared/principal.ts";
 
 /** The bindings and variables of a Dramatis Worker. Bindings are named as their classes. */

@@ -1,19 +1,6 @@
 /** The package `dramatis`: the runtime of an application, the library builders, and the session primitives. */
 
-export type { ModelGateway } from "./model/gateway.ts";
-export type { ModelProfile } from "./model/profile.ts";
 export { type ModelFormatAdapter, workersAIAdapter } from "./adapters/formats/workers-ai/workers-ai.ts";
-export type { AgentApi, AgentIdentity, CreateAgent } from "./protocol/agent-api.ts";
-export type {
-  ConversationApi,
-  CreateConversation,
-  StartedTurn,
-  StartTurn,
-  SubscribeOptions,
-  TurnView,
-} from "./protocol/conversation-api.ts";
-export type { Gate, GateContext } from "./policy/gate.ts";
-export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts";
 export {
   type Delivery,
   NotNow,
@@ -29,7 +16,8 @@ export { D1DeadLetters } from "./d1/dead-letters.ts";
 export { type DramatisEnv, type DramatisOptions, dramatis } from "./dramatis.ts";
 export type { Authorize } from "./http/auth/authorize.ts";
 export { bearerToken } from "./http/auth/bearer.ts";
-export type { CorsOptions } from "./http/base/cors.ts";
+export type { CorsOptions } from "./http/auth/cors.ts";
+export type { Limits } from "./http/base/limits.ts";
 export {
   defineLibrary,
   defineModelProfile,
@@ -41,8 +29,6 @@ export {
   type ToolOptions,
 } from "./library/define.ts";
 export { ToolError } from "./library/tool-error.ts";
-export type { Persona, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
-export type { DefinitionReference } from "./shared/definition-reference.ts";
 export {
   type Compaction,
   type CompactionPlan,
@@ -55,11 +41,38 @@ export {
 export { dehydrateEvent, hydrateEvent } from "./memory/session/event-rows.ts";
 export { eventToMessage, messageToEvent } from "./memory/session/events.ts";
 export { extractiveSummariser } from "./memory/session/extractive-summary.ts";
+export { type ModelSummariserOptions, modelSummariser } from "./memory/session/model-summariser.ts";
 export { type CountedTool, estimateTokens, type TokenCounter } from "./memory/session/tokens.ts";
-export { type ContextBuilderOptions, EventAction, type LoadEventsOptions, type SessionEvent, type StoredEvent, type StoredSession } from "./memory/session/types.ts";
-export { type ContextMessage, type ToolCall } from "./model/messages.ts";
-export { type BuildContextOptions, buildWorkingContext, WorkingContext } from "./memory/session/working-context.ts";
+export {
+  type ContextBuilderOptions,
+  EventAction,
+  type LoadEventsOptions,
+  type SessionEvent,
+  type StoredEvent,
+  type StoredSession,
+} from "./memory/session/types.ts";
+export {
+  type BuildContextOptions,
+  buildWorkingContext,
+  WorkingContext,
+} from "./memory/session/working-context.ts";
+export type { ModelGateway } from "./model/gateway.ts";
+export type { ContextMessage, ToolCall } from "./model/messages.ts";
+export type { ModelProfile } from "./model/profile.ts";
+export type { Gate, GateContext } from "./policy/gate.ts";
 export { DurableSqlDatabase } from "./ports/workers/durable-sql-database.ts";
+export type { AgentApi, AgentIdentity, CreateAgent } from "./protocol/agent-api.ts";
+export type {
+  ConversationApi,
+  CreateConversation,
+  StartedTurn,
+  StartTurn,
+  SubscribeOptions,
+  TurnView,
+} from "./protocol/conversation-api.ts";
+export type { Persona, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
+export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts";
+export type { DefinitionReference } from "./shared/definition-reference.ts";
 export {
   DramatisError,
   type ErrorCode,
@@ -67,6 +80,5 @@ export {
   type InputIssue,
   type Result,
 } from "./shared/errors.ts";
-export type { Limits } from "./http/base/limits.ts";
 export type { Principal, Role } from "./shared/principal.ts";
 export type { RateLimit } from "./shared/token-bucket.ts";

@@ -3,8 +3,8 @@ import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
 import OpenAI from "openai";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
-import type { ModelDelta } from "../../src/model/reply.ts";
 import type { ProviderId } from "../../src/model/profile.ts";
+import type { ModelDelta } from "../../src/model/reply.ts";
 import { systemClock } from "../../src/ports/system.ts";
 
 /** Sends the request; what it answers yields what it makes of the answer's body. */

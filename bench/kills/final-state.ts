@@ -1,7 +1,8 @@
 /** Waits until a conversation has nothing left to do, and reads all that it holds. */
-import type { JournalEntryView } from "../../src/protocol/conversation-api.ts";
+
 import { framesOf } from "../../src/client/event-stream.ts";
 import { createClient, type Frame, type MessageView } from "../../src/client/index.ts";
+import type { JournalEntryView } from "../../src/protocol/conversation-api.ts";
 import type { FinalState } from "./history.ts";
 
 /** Entries of the journal that are no frames. */

@@ -1,8 +1,9 @@
 /** What the environment says of models: which answers where a persona names none, and where a provider is. */
-import { DramatisError } from "../shared/errors.ts";
-import { httpProvider } from "./gateway/http-providers.ts";
-import { resolveProvider } from "./formats/lookup.ts";
+
 import type { ModelProfile, ProviderId } from "../model/profile.ts";
+import { DramatisError } from "../shared/errors.ts";
+import { resolveProvider } from "./formats/lookup.ts";
+import { httpProvider } from "./gateway/http-providers.ts";
 
 /** The variables that decide; a blank one counts as absent. */
 export interface ModelEnvironment {

@@ -1,17 +1,32 @@
 /** Public surface of `dramatis/adapters`: provider formats, the gateway, and what assembles a reply. */
+
+export type * from "../model/context.ts";
+export { costOf, type Prices } from "../model/cost.ts";
+export type * from "../model/error.ts";
+export type * from "../model/format-adapter.ts";
+export type * from "../model/gateway.ts";
+export * from "../model/profile.ts";
+export type * from "../model/reply.ts";
+export type { TokenUsage } from "../model/usage.ts";
+export type { CallContext } from "../shared/call-context.ts";
+export { defaultModelProfile, type ModelEnvironment, OFFLINE_PROFILE } from "./default-profile.ts";
 export { aiSdkFormat } from "./formats/ai-sdk/ai-sdk.ts";
 export { anthropicFormat } from "./formats/anthropic/anthropic.ts";
-export { costOf, type Prices } from "../model/cost.ts";
-export { defaultModelProfile, type ModelEnvironment, OFFLINE_PROFILE } from "./default-profile.ts";
-export type { AiBinding, GatewayPorts } from "./gateway/ports.ts";
-export { createModelGateway, secretsOf } from "./gateway/gateway.ts";
+export { openaiFormat } from "./formats/chat/openai.ts";
 export { geminiFormat } from "./formats/gemini/gemini.ts";
 export { adapterFor, resolveProvider } from "./formats/lookup.ts";
-export { type ModelSummariserOptions, modelSummariser } from "../memory/session/model-summariser.ts";
 export { offlineModel } from "./formats/offline/model.ts";
 export { offlineFormat } from "./formats/offline/offline.ts";
-export { openaiFormat } from "./formats/chat/openai.ts";
 export { openaiResponsesFormat } from "./formats/openai-responses/openai-responses.ts";
+export {
+  type ModelFormatAdapter,
+  type WorkersAIChatMessage,
+  workersAIAdapter,
+  workersAIFormat,
+} from "./formats/workers-ai/workers-ai.ts";
+export { createModelGateway, secretsOf } from "./gateway/gateway.ts";
+export type { AiBinding, GatewayPorts } from "./gateway/ports.ts";
+export { mayReceiveKey, type TrustedHost, type TrustOptions, trustedHosts } from "./gateway/trusted-hosts.ts";
 export { collectReply, ReplyAccumulator, type ReplyOutcome } from "./reply.ts";
 export type { BreakerSettings } from "./resilience/breaker.ts";
 export type { ClassifiedError, Classifier } from "./resilience/classify.ts";
@@ -23,18 +38,9 @@ export type { ConcurrencyLimit } from "./resilience/limiter.ts";
 export { type MetricsSink, type RequestMetrics, reportMetrics } from "./resilience/metrics.ts";
 export type { ResilienceProfile } from "./resilience/profile.ts";
 export { type RequestInfo, requestInfo } from "./resilience/request-info.ts";
-export {
-  createResilientGateway,
-  type ResilientDelta,
-  type ResilientGateway,
-  type ResilientGatewayOptions,
-  type ResilientRequest,
-} from "./resilience/resilient-gateway.ts";
-export { mayReceiveKey, type TrustedHost, type TrustOptions, trustedHosts } from "./gateway/trusted-hosts.ts";
-export * from "./types.ts";
-export {
-  type ModelFormatAdapter,
-  type WorkersAIChatMessage,
-  workersAIAdapter,
-  workersAIFormat,
-} from "./formats/workers-ai/workers-ai.ts";
+export { createResilientGateway, type ResilientGateway } from "./resilience/resilient-gateway.ts";
+export type {
+  ResilientDelta,
+  ResilientGatewayOptions,
+  ResilientRequest,
+} from "./resilience/resilient-request.ts";

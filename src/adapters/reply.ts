@@ -6,12 +6,13 @@
  * REPLY-3  A reply without a `finish` delta is a failure, never a short reply.
  * REPLY-4  Texts are well-formed: a surrogate that lost its other half becomes U+FFFD.
  */
+
+import type { ModelError } from "../model/error.ts";
+import type { ProviderId } from "../model/profile.ts";
+import type { FinishReason, ModelDelta, ModelReply, RequestedToolCall } from "../model/reply.ts";
+import type { TokenUsage } from "../model/usage.ts";
 import { isJsonObject, jsonDepth } from "../shared/json.ts";
 import { modelError } from "./errors/model-errors.ts";
-import type { FinishReason, ModelDelta, ModelReply, RequestedToolCall } from "../model/reply.ts";
-import type { ModelError } from "../model/error.ts";
-import type { TokenUsage } from "../model/usage.ts";
-import type { ProviderId } from "../model/profile.ts";
 
 /** A reply, or why there is none. */
 export type ReplyOutcome = { ok: true; reply: ModelReply } | { ok: false; error: ModelError };

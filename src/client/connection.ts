@@ -1,9 +1,9 @@
 /** A live connection to one conversation for any JavaScript runtime with WebSockets; React code uses `useConversation`. */
 import { PartySocket } from "partysocket";
-import { Admission, type Token } from "./admission.ts";
 import type { ToolOutcome } from "../protocol/client-tools.ts";
-import type { HistoryPage } from "./history.ts";
 import type { Content } from "../protocol/frames.ts";
+import { Admission, type Token } from "./admission.ts";
+import type { HistoryPage } from "./history.ts";
 import { parseHost, reconnection, resumingWebSocket, type WebSocketClass } from "./resume.ts";
 import { ConversationSession, type SendOptions } from "./session.ts";
 import type { ConversationState } from "./state.ts";

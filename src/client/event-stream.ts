@@ -1,8 +1,8 @@
 /** A turn's frames from server-sent events. */
 import { createParser } from "eventsource-parser";
-import { DramatisClientError, otherVersion, streamInterrupted } from "./errors.ts";
 import type { Frame } from "../protocol/frames.ts";
-import { isOfOtherVersion, parseFrame } from "./wire.ts";
+import { isOfOtherVersion, parseFrame } from "../protocol/parse-frame.ts";
+import { DramatisClientError, otherVersion, streamInterrupted } from "./errors.ts";
 
 /** The frames of an answer, up to the end of its turn. Leaving early releases the connection. */
 export async function* framesOfTurn(response: Response, signal?: AbortSignal): AsyncGenerator<Frame, void> {

@@ -1,12 +1,9 @@
 /** The HTTP API as typed functions, for browsers, Workers and Node. Failures are `DramatisClientError`. */
-import type { AgentIdentity } from "../protocol/agent-api.ts";
-import type { StartedTurn, StartTurn, SubmittedResult, TurnView } from "../protocol/conversation-api.ts";
+
 import type { ContextMessage } from "../model/messages.ts";
-import type { PageOptions } from "../shared/page.ts";
-import { currentToken, type Token } from "./admission.ts";
+import type { AgentIdentity } from "../protocol/agent-api.ts";
 import type { ToolOutcome } from "../protocol/client-tools.ts";
-import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
-import { framesOfTurn } from "./event-stream.ts";
+import type { StartedTurn, StartTurn, SubmittedResult, TurnView } from "../protocol/conversation-api.ts";
 import type {
   AgentUsage,
   AttachmentView,
@@ -15,6 +12,10 @@ import type {
   Frame,
   MessageView,
 } from "../protocol/frames.ts";
+import type { PageOptions } from "../shared/page.ts";
+import { currentToken, type Token } from "./admission.ts";
+import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
+import { framesOfTurn } from "./event-stream.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 

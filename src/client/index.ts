@@ -1,20 +1,6 @@
 /** `dramatis/client`: everything a program needs to talk to conversations, without a framework. */
 export type { ToolSpec } from "../model/context.ts";
-export type { Token } from "./admission.ts";
 export type { ClientToolError, ToolChoice, ToolOutcome } from "../protocol/client-tools.ts";
-export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
-export { DramatisClientError } from "./errors.ts";
-export { addHistory, type HistoryPage } from "./history.ts";
-export {
-  type ClientOptions,
-  createClient,
-  type DramatisClient,
-  type Fetch,
-  type ListOptions,
-  type NewConversation,
-  type RequestOptions,
-  type UploadOptions,
-} from "./http.ts";
 export type {
   AgentUsage,
   AttachmentView,
@@ -33,6 +19,20 @@ export type {
   UsageView,
   WireError,
 } from "../protocol/frames.ts";
+export type { Token } from "./admission.ts";
+export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
+export { DramatisClientError } from "./errors.ts";
+export { addHistory, type HistoryPage } from "./history.ts";
+export {
+  type ClientOptions,
+  createClient,
+  type DramatisClient,
+  type Fetch,
+  type ListOptions,
+  type NewConversation,
+  type RequestOptions,
+  type UploadOptions,
+} from "./http.ts";
 export { pendingCalls } from "./results.ts";
 export type { WebSocketClass } from "./resume.ts";
 export type { SendOptions } from "./session.ts";

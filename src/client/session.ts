@@ -10,15 +10,14 @@
  * SEND-3  A message that stays unrecorded on an open connection means the connection is dead: it is replaced.
  */
 import type { OutputSpec, ToolSpec } from "../model/context.ts";
-import type { Clock } from "../ports/clock.ts";
 import type { ToolChoice, ToolOutcome, ToolSubmission } from "../protocol/client-tools.ts";
+import { type ClientFrame, type Content, PROTOCOL_VERSION, UNAUTHORIZED_CLOSE } from "../protocol/frames.ts";
+import { isOfOtherVersion, parseFrame } from "../protocol/parse-frame.ts";
 import { addHistory, type HistoryPage } from "./history.ts";
 import { addPending, dropPending } from "./pending.ts";
-import { type ClientFrame, type Content, PROTOCOL_VERSION, UNAUTHORIZED_CLOSE } from "../protocol/frames.ts";
 import { addResult } from "./results.ts";
 import { type ConversationState, initialState, type PendingMessage, type PendingResult } from "./state.ts";
 import { applyFrame } from "./store.ts";
-import { isOfOtherVersion, parseFrame } from "./wire.ts";
 
 /** What the session needs of a socket. */
 export interface Transport {
@@ -49,7 +48,12 @@ export interface SessionOptions {
 }
 
 /** What the session needs of a clock. */
-type SessionClock = Pick<Clock, "now" | "timer">;
+interface SessionClock {
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Calls `task` once after so many milliseconds; returns what cancels it. */
+  timer(milliseconds: number, task: () => void): () => void;
+}
 
 const runtimeClock: SessionClock = {
   now: () => Date.now(),

@@ -9,8 +9,8 @@
  * CLIENT-6  A result this client gave leaves `results` only when its call is over.
  */
 
-import { rejectPending } from "./pending.ts";
 import type { Frame, MessageView } from "../protocol/frames.ts";
+import { rejectPending } from "./pending.ts";
 import { rejectResult, settleResults } from "./results.ts";
 import { fromSnapshot } from "./snapshot.ts";
 import type { ConversationState, OperationState, TurnItem, TurnState } from "./state.ts";

@@ -1,13 +1,14 @@
 /** The directory in D1. Rows that a foreign hand has damaged are an error of the store, not of the caller. */
-import type { AgentIdentity } from "../protocol/agent-api.ts";
+
 import { toDollars } from "../model/cost.ts";
-import type { AgentUsage, ConversationSummary, ConversationView } from "../protocol/frames.ts";
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
+import type { AgentIdentity } from "../protocol/agent-api.ts";
+import type { AgentUsage, ConversationSummary, ConversationView } from "../protocol/frames.ts";
+import { decodeCursor, encodeCursor, type ListKey } from "../shared/cursor.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
-import { decodeCursor, encodeCursor, type ListKey } from "../shared/cursor.ts";
 import type { ConversationUsage, Directory } from "./directory.ts";
 import { inTime } from "./in-time.ts";
 import { migrate } from "./migrate.ts";

@@ -5,8 +5,9 @@
  * DEAD-4  A row leaves when its operation is 35 days old, as its letter does: whatever is written to a tenant's list takes
  *         up to 100 such rows out of it, also those of actors that never send again.
  */
-import type { DeadLetterView } from "../protocol/mailbox-api.ts";
+
 import { firstOperationId } from "../protocol/envelope.ts";
+import type { DeadLetterView } from "../protocol/mailbox-api.ts";
 import { LETTER_KEPT_MS } from "../protocol/mailbox-api.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";

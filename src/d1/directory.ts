@@ -6,8 +6,9 @@
  * DIR-2  Every read is scoped to one tenant; without a role that reads all, to the conversations one takes part in.
  * DIR-3  Lists ascend by creation and continue after a cursor without loss or repetition while rows are added.
  */
-import type { AgentIdentity } from "../protocol/agent-api.ts";
+
 import type { UsageTotals } from "../model/usage.ts";
+import type { AgentIdentity } from "../protocol/agent-api.ts";
 import type { AgentUsage, ConversationSummary } from "../protocol/frames.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";

@@ -2,21 +2,22 @@
  * The engine's adapter over a format adapter and a gateway: any provider that the runtime knows, with attempts, deadlines
  * and fallbacks around it.
  */
-import { costOf } from "../model/cost.ts";
+
 import { adapterFor } from "../adapters/formats/lookup.ts";
 import { ReplyAccumulator } from "../adapters/reply.ts";
-import {
-  createResilientGateway,
-  type ResilientDelta,
-  type ResilientGateway,
-  type ResilientGatewayOptions,
-  type ResilientRequest,
-} from "../adapters/resilience/resilient-gateway.ts";
-import type { ModelGateway } from "../model/gateway.ts";
-import type { FormatAdapter } from "../model/format-adapter.ts";
-import type { ModelReply } from "../model/reply.ts";
+import { createResilientGateway, type ResilientGateway } from "../adapters/resilience/resilient-gateway.ts";
+import type {
+  ResilientDelta,
+  ResilientGatewayOptions,
+  ResilientRequest,
+} from "../adapters/resilience/resilient-request.ts";
+import type { RequestOutcome } from "../model/call-record.ts";
+import { costOf } from "../model/cost.ts";
 import type { ModelError } from "../model/error.ts";
+import type { FormatAdapter } from "../model/format-adapter.ts";
+import type { ModelGateway } from "../model/gateway.ts";
 import type { ModelProfile } from "../model/profile.ts";
+import type { ModelReply } from "../model/reply.ts";
 import { systemClock, systemIds } from "../ports/system.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { ProviderCallError } from "./failures.ts";
@@ -31,7 +32,6 @@ import type {
   ProviderStreamChunk,
 } from "./provider-adapter.ts";
 import { readRequest } from "./request-parameters.ts";
-import type { RequestOutcome } from "../model/call-record.ts";
 
 export interface ProviderAdapterOptions extends Partial<ResilientGatewayOptions> {
   /** How the model is called. A request's model and parameters win over the profile's. */

@@ -2,8 +2,9 @@
  * The conversation engine: conversations and turns over any store and any providers. It owns no transport and runs
  * wherever JavaScript does.
  */
-import { systemClock, systemIds } from "../ports/system.ts";
+
 import { toIso } from "../model/call-record.ts";
+import { systemClock, systemIds } from "../ports/system.ts";
 import type { ConversationStore } from "./conversation-store.ts";
 import { createHistoryBuilder, type HistoryBuilder } from "./history.ts";
 import { type ConversationHooks, type OnHookError, runAfterHook } from "./hooks.ts";

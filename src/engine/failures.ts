@@ -3,14 +3,15 @@
  *
  * ENGINE-3  An error that is stored holds no secret that looks like one, and nothing but JSON.
  */
-import { redactSecrets } from "../shared/redact.ts";
-import { shorten } from "../shared/text.ts";
+
+import type { RequestOutcome } from "../model/call-record.ts";
 import type { ModelError } from "../model/error.ts";
 import type { TokenUsage } from "../model/usage.ts";
 import { DramatisError, type ErrorCode } from "../shared/errors.ts";
+import { redactSecrets } from "../shared/redact.ts";
+import { shorten } from "../shared/text.ts";
 import type { CallFacts } from "./provider-adapter.ts";
 import type { ConversationTurn } from "./types.ts";
-import type { RequestOutcome } from "../model/call-record.ts";
 
 /** A provider call that failed, with what is known of it. */
 export class ProviderCallError extends DramatisError {

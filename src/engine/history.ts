@@ -8,7 +8,7 @@
 import { type HistoryLimits, selectHistory } from "../memory/session/history.ts";
 import { frameTokens, type TokenCounter } from "../memory/session/tokens.ts";
 import { EventAction, type SessionEvent } from "../memory/session/types.ts";
-import { type ContextMessage } from "../model/messages.ts";
+import type { ContextMessage } from "../model/messages.ts";
 import { fromContextMessage, toContextMessages } from "./messages.ts";
 import type { ChatInputMessage } from "./provider-adapter.ts";
 import type { ConversationMessage, ConversationRecord } from "./types.ts";

@@ -1,21 +1,15 @@
 /** Public surface of `dramatis/engine`: conversations and turns over any store and any provider, without Workers. */
-export type * from "../adapters/types.ts";
+
 export type { HistoryLimits } from "../memory/session/history.ts";
-export type { ContextMessage, ContextPart, NativeReply, ToolCall } from "../model/messages.ts";
-export type { Facts } from "../shared/json.ts";
-export type { Clock } from "../ports/clock.ts";
-export type { Ids } from "../ports/ids.ts";
-export type { SqlDatabase, SqlRow, SqlValue } from "../ports/sql-database.ts";
-export { systemClock, systemIds } from "../ports/system.ts";
-export { DramatisError, type ErrorCode, type InputIssue } from "../shared/errors.ts";
+export type { ProviderCallRecord, RequestOutcome } from "../model/call-record.ts";
 export {
   type ClosedCall,
   closeCallRecord,
   type OpenCall,
   openCallRecord,
 } from "../model/call-record.ts";
-export type { ChunkEvent } from "./chat-call.ts";
-export type { ConversationStore, ListOptions } from "./conversation-store.ts";
+export type * from "../model/context.ts";
+export type { AgentContext } from "../model/correlation.ts";
 export {
   agentContextOf,
   type CallSite,
@@ -24,6 +18,21 @@ export {
   type RequestExtensions,
   runIdOf,
 } from "../model/correlation.ts";
+export type * from "../model/error.ts";
+export type * from "../model/gateway.ts";
+export type { ContextMessage, ContextPart, NativeReply, ToolCall } from "../model/messages.ts";
+export type * from "../model/profile.ts";
+export type * from "../model/reply.ts";
+export type { TokenUsage } from "../model/usage.ts";
+export type { Clock } from "../ports/clock.ts";
+export type { Ids } from "../ports/ids.ts";
+export type { SqlDatabase, SqlRow, SqlValue } from "../ports/sql-database.ts";
+export { systemClock, systemIds } from "../ports/system.ts";
+export type { CallContext } from "../shared/call-context.ts";
+export { DramatisError, type ErrorCode, type InputIssue } from "../shared/errors.ts";
+export type { Facts } from "../shared/json.ts";
+export type { ChunkEvent } from "./chat-call.ts";
+export type { ConversationStore, ListOptions } from "./conversation-store.ts";
 export { createProviderAdapter, type ProviderAdapterOptions } from "./create-provider-adapter.ts";
 export {
   type ConversationEngine,

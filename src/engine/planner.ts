@@ -1,12 +1,3 @@
-/**
- * Who answers a turn: provider, model and parameters. A planner of your own may decide by anything; the default one
- * follows the caller's hints among what is configured. Pure, but for what your planner does.
- *
- * CHOICE-1  A hint that names a provider decides; one that names a model decides its provider where only one is known for
- *           it; without hints the first provider with a default model answers.
- */
-import type { ModelProfile } from "../model/profile.ts";
-import type { VersionChain } from "../protocol/definitions.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { ConversationMessage, ConversationRecord } from "./types.ts";
 

@@ -1,9 +1,9 @@
 /** What the engine asks of a provider: one chat call, whole or streamed, whatever stands behind it. */
-import type { TokenUsage } from "../model/usage.ts";
-import type { RequestExtensions } from "../model/correlation.ts";
-import type { ConversationMessage, Role } from "./types.ts";
-import type { AgentContext } from "../model/correlation.ts";
+
 import type { RequestOutcome } from "../model/call-record.ts";
+import type { AgentContext, RequestExtensions } from "../model/correlation.ts";
+import type { TokenUsage } from "../model/usage.ts";
+import type { ConversationMessage, Role } from "./types.ts";
 
 /** A message as it goes to a provider. `metadata` does not, but may say how the message is to be sent (`native`). */
 export interface ChatInputMessage {

@@ -5,16 +5,18 @@
  *           record in it is closed with an outcome.
  * ENGINE-5  A turn's output messages are exactly those of it that are in the conversation: none where its call failed.
  */
+
+import type { ProviderCallRecord } from "../model/call-record.ts";
+import { closeCallRecord, openCallRecord, toIso } from "../model/call-record.ts";
+import { type RequestClass, runIdOf } from "../model/correlation.ts";
 import type { TokenUsage } from "../model/usage.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Ids } from "../ports/ids.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { callOptions } from "./call-options.ts";
 import { adapterOf, builtHistory, type CallPlanPorts, plannedCall, requestOf } from "./call-plan.ts";
-import { closeCallRecord, openCallRecord, toIso } from "../model/call-record.ts";
 import { type ChunkEvent, chat, streams } from "./chat-call.ts";
 import type { ConversationStore } from "./conversation-store.ts";
-import { type RequestClass, runIdOf } from "../model/correlation.ts";
 import { outcomeOf, ProviderCallError, turnError } from "./failures.ts";
 import { type ConversationHooks, type OnHookError, runAfterHook } from "./hooks.ts";
 import type { PlannedTurn } from "./planner.ts";
@@ -22,7 +24,6 @@ import type { CallFacts, ProviderCallOptions, ProviderChatResult } from "./provi
 import { conversationNotFound, turnText } from "./stored-records.ts";
 import { inputOf, notBefore } from "./turn-messages.ts";
 import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./types.ts";
-import type { ProviderCallRecord } from "../model/call-record.ts";
 
 export interface EnginePorts extends CallPlanPorts {
   defaultAgent: string;

@@ -3,9 +3,6 @@
  * `Conversation` tells of its own turns in the same records.
  */
 import type { ProviderCallRecord } from "../model/call-record.ts";
-import type { RateLimitFeedback } from "../model/reply.ts";
-import type { ErrorCategory } from "../model/error.ts";
-import type { TokenUsage } from "../model/usage.ts";
 
 export type Role = "system" | "user" | "assistant" | "tool" | "other";
 
@@ -54,4 +51,3 @@ export interface ConversationRecord {
   updatedAt: string;
   metadata?: Record<string, unknown>;
 }
-

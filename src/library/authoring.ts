@@ -7,17 +7,18 @@
  * AUTHOR-3  A model profile by API leads to no host but those that the deployer trusts, and names no key but those that the
  *           deployer lets it name: the key would go there.
  */
-import { isPlainUrl } from "../adapters/gateway/http-providers.ts";
+
 import type { ModelProfile } from "../model/profile.ts";
+import type { Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
+import type { DefinitionReference } from "../shared/definition-reference.ts";
 import { DramatisError, type InputIssue } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
+import { isPlainUrl } from "../shared/url.ts";
 import { claimsMore } from "./effects.ts";
 import { inputSchemaIssues } from "./input-schema.ts";
 import { formatReference, parseReference } from "./reference.ts";
 import type { CodeRegistry, Registry } from "./registry.ts";
 import { refuseEqualNames, resolveFallbacks } from "./resolve.ts";
-import type { Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
-import type { DefinitionReference } from "../shared/definition-reference.ts";
 
 /** What checks ask. */
 export interface AuthoringPorts {

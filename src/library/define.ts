@@ -6,9 +6,11 @@
  * LIB-2  A tool that declares no effect is `once`: it is never run again when its outcome is unknown.
  */
 import { z } from "zod";
-import type { ExecutionContext } from "../shared/execution-context.ts";
 import type { ModelProfile } from "../model/profile.ts";
+import type { Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
 import type { ToolState } from "../protocol/tool-state.ts";
+import type { CallContext } from "../shared/call-context.ts";
+import type { DefinitionReference } from "../shared/definition-reference.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
@@ -22,8 +24,6 @@ import {
   toolDefinitionSchema,
 } from "./schemas.ts";
 import { ToolError } from "./tool-error.ts";
-import type { Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
-import type { DefinitionReference } from "../shared/definition-reference.ts";
 
 /** What a tool may use while it runs. */
 export interface ToolContext {
@@ -31,7 +31,7 @@ export interface ToolContext {
   operationId: string;
   /** Aborts when the call is cancelled or its time is up. */
   signal: AbortSignal;
-  context: ExecutionContext;
+  context: CallContext;
   /** Facts kept in the conversation. */
   state: ToolState;
   /** Milliseconds since the epoch. */

@@ -1,7 +1,7 @@
 /** The kinds of definitions that a library holds. */
 import type { ModelProfile } from "../model/profile.ts";
-import { completePersona } from "./persona.ts";
 import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
+import { completePersona } from "./persona.ts";
 
 /** What each kind defines. */
 export interface DefinitionTypes {

@@ -4,8 +4,8 @@
  * REF-1  What parses is printed to text that parses to the same.
  */
 import { z } from "zod";
-import { DramatisError } from "../shared/errors.ts";
 import type { DefinitionReference } from "../shared/definition-reference.ts";
+import { DramatisError } from "../shared/errors.ts";
 
 /** A reference that names its library. No version means the latest when it is resolved. */
 export interface LibraryReference {

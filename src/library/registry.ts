@@ -5,12 +5,12 @@
  * REG-2  A definition that is handed out is the caller's own copy.
  */
 import type { ModelProfile } from "../model/profile.ts";
+import type { Persona, Pin, ToolDefinition } from "../protocol/definitions.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Defined, Library, Tool } from "./define.ts";
 import { contentHash } from "./hash.ts";
 import { completeDefinition, type DefinitionKind, type DefinitionTypes, KIND_NAMES } from "./kinds.ts";
 import { formatReference, type LibraryReference } from "./reference.ts";
-import type { Persona, Pin, ToolDefinition } from "../protocol/definitions.ts";
 
 /** A definition that was found, and exactly which one it is. */
 export type Resolved<Definition> = Pin & { library: string; definition: Definition };

@@ -7,6 +7,8 @@
  *          it. None is there twice, nor the profile itself, and there are at most five.
  */
 import type { ModelProfile } from "../model/profile.ts";
+import type { Persona, Pin, ToolDefinition, VersionChain } from "../protocol/definitions.ts";
+import type { DefinitionReference } from "../shared/definition-reference.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { validate } from "../shared/validation.ts";
 import { contentHash } from "./hash.ts";
@@ -14,8 +16,6 @@ import { completePersona } from "./persona.ts";
 import { formatReference, parseReference, referenceSchema } from "./reference.ts";
 import type { Registry, Resolved } from "./registry.ts";
 import { MAX_FALLBACKS, personaSchema } from "./schemas.ts";
-import type { Persona, Pin, ToolDefinition, VersionChain } from "../protocol/definitions.ts";
-import type { DefinitionReference } from "../shared/definition-reference.ts";
 
 /**
  * Checks what a caller gave as a persona, inline or by reference. `INVALID_INPUT` says which field is wrong; `base` is

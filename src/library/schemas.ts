@@ -4,10 +4,10 @@
  */
 import { z } from "zod";
 import { type ModelProfile, PROVIDERS } from "../model/profile.ts";
+import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { MAX_MOVES } from "./persona.ts";
 import { referenceSchema } from "./reference.ts";
-import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 
 /** Longest that one attempt of a call may take, in milliseconds. */
 export const MAX_TIMEOUT_MS = 900_000;

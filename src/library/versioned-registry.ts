@@ -9,6 +9,7 @@
  * REG-6  A tool never promises more about repeating it than its deployed code does, whatever an older version said.
  */
 import type { ModelProfile } from "../model/profile.ts";
+import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { DefinitionStore } from "./definition-store.ts";
 import { strictest } from "./effects.ts";
@@ -22,7 +23,6 @@ import {
   type Resolved,
   resolvedCode,
 } from "./registry.ts";
-import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 
 /** What a registry looks things up in. */
 export interface RegistrySources {

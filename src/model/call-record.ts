@@ -4,10 +4,11 @@
  *
  * CALL-1  A record that is closed has the time of its end and an outcome.
  */
+
+import { type CallSite, runIdOf } from "./correlation.ts";
 import type { ErrorCategory } from "./error.ts";
 import type { RateLimitFeedback } from "./reply.ts";
 import type { TokenUsage } from "./usage.ts";
-import { type CallSite, runIdOf } from "./correlation.ts";
 
 /** What is known before a call is made. */
 export interface OpenCall extends CallSite {

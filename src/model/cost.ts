@@ -5,8 +5,9 @@
  * COST-2  Costs add up: usages that are summed cost what they cost one by one.
  * COST-3  A cost that cannot be known is `undefined`: nothing was counted, or something that was counted has no price.
  */
-import type { TokenUsage } from "./usage.ts";
+
 import type { ModelProfile } from "./profile.ts";
+import type { TokenUsage } from "./usage.ts";
 
 /** US dollars per 1 000 tokens. */
 export type Prices = Pick<
@@ -53,7 +54,10 @@ export function toDollars(nanoDollars: number): number {
 const NANO = 1_000_000_000;
 
 /** Billionths of a US dollar: whole numbers, so that sums are exact. */
-export function nanoDollarsOf(usage: TokenUsage | undefined, profile: ModelProfile | undefined): number | undefined {
+export function nanoDollarsOf(
+  usage: TokenUsage | undefined,
+  profile: ModelProfile | undefined,
+): number | undefined {
   if (usage === undefined || profile === undefined) return undefined;
   const cost = costOf(usage, profile);
   return cost === undefined ? undefined : Math.round(cost * NANO);

@@ -1,9 +1,9 @@
 /** The pure half of a model provider: neutral context to its request, its stream to deltas. */
-import type { ProviderId } from "./profile.ts";
-import type { ModelProfile } from "./profile.ts";
-import type { ModelContext } from "./context.ts";
+
 import type { JsonObject } from "../shared/json.ts";
+import type { ModelContext } from "./context.ts";
 import type { ContextMessage } from "./messages.ts";
+import type { ModelProfile, ProviderId } from "./profile.ts";
 import type { ModelDelta } from "./reply.ts";
 
 /** The pure half: one per provider wire format. */

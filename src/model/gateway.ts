@@ -1,6 +1,8 @@
 /** The I/O half of a model provider: posts a request, yields the deltas of the reply. */
-import type { ModelProfile } from "./profile.ts";
+
+import type { CallContext } from "../shared/call-context.ts";
 import type { JsonObject } from "../shared/json.ts";
+import type { ModelProfile } from "./profile.ts";
 import type { ModelDelta } from "./reply.ts";
 
 /** One call of a model: a provider-native request and where it goes. */
@@ -9,7 +11,7 @@ export interface ModelRequest {
   /** The provider's own body, as built by the format adapter or by a context hook. */
   body: JsonObject;
   /** Who is calling, for correlation; reaches no provider. */
-  context: ExecutionContext;
+  context: CallContext;
   /** What telemetry and policies are told beside that; reaches no provider. */
   trace?: RequestTrace;
 }

@@ -1,6 +1,7 @@
 /** Model profiles: which model answers, and how it is called. */
-import type { JsonObject } from "../shared/json.ts";
+
 import type { DefinitionReference } from "../shared/definition-reference.ts";
+import type { JsonObject } from "../shared/json.ts";
 
 export const PROVIDERS = [
   "workers-ai",

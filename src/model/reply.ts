@@ -1,9 +1,8 @@
 /** A model's reply, as a stream of deltas and assembled. */
-import type { TokenUsage } from "./usage.ts";
-import type { NativePart } from "./messages.ts";
+
 import type { ModelError } from "./error.ts";
-import type { NativeReply } from "./messages.ts";
-import type { ToolCall } from "./messages.ts";
+import type { NativePart, NativeReply, ToolCall } from "./messages.ts";
+import type { TokenUsage } from "./usage.ts";
 
 export type FinishReason = "stop" | "tool_calls" | "length" | "content_filter" | "other";
 

@@ -1,9 +1,8 @@
 /** Where actors find each other. */
 import type { AgentApi } from "./agent-api.ts";
 import type { ConversationApi } from "./conversation-api.ts";
-import type { MailboxPeer } from "./mailbox-api.ts";
-import type { DeadLetterApi } from "./mailbox-api.ts";
 import type { ActorAddress } from "./envelope.ts";
+import type { DeadLetterApi, MailboxPeer } from "./mailbox-api.ts";
 
 /** A conversation's actor: its RPC surface, and the door for its WebSocket connections. */
 export interface ConversationActor extends ConversationApi {

@@ -1,9 +1,10 @@
 /** What an `Agent` actor offers to the others: its RPC surface as a type. */
-import type { Persona, VersionChain } from "./definitions.ts";
+
 import type { DefinitionReference } from "../shared/definition-reference.ts";
 import type { Result } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
+import type { Persona, VersionChain } from "./definitions.ts";
 
 export interface CreateAgent {
   id: string;

@@ -1,9 +1,9 @@
 /** Tools that a client runs itself: how it offers them with a turn, and how it reports what became of a call. */
 import { z } from "zod";
 import type { ModelContext, ToolSpec } from "../model/context.ts";
-import { TOOL_ERROR_CODES, type ToolErrorCode } from "./tool-result.ts";
 import { isJson, type Json, type JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
+import { TOOL_ERROR_CODES, type ToolErrorCode } from "./tool-result.ts";
 
 /** Tools that one turn may bring. */
 const MAX_CLIENT_TOOLS = 64;

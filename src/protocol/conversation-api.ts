@@ -1,20 +1,14 @@
 /** What a `Conversation` actor offers to the others: its RPC surface as a type. */
 
-import type { ModelContext, OutputSpec, ToolSpec } from "../model/context.ts";
-import type { ToolSubmission } from "./client-tools.ts";
-import type {
-  Content,
-  ConversationView,
-  MessageView,
-  TurnSummary,
-  WireError,
-} from "./frames.ts";
 import type { ProviderCallRecord } from "../model/call-record.ts";
+import type { ModelContext, OutputSpec, ToolSpec } from "../model/context.ts";
 import type { ContextMessage } from "../model/messages.ts";
 import type { Result } from "../shared/errors.ts";
 import type { Json } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
+import type { ToolSubmission } from "./client-tools.ts";
+import type { Content, ConversationView, MessageView, TurnSummary, WireError } from "./frames.ts";
 
 export interface CreateConversation {
   id: string;

@@ -2,8 +2,9 @@
  * Definitions: what library authors write. A definition is data with an id, versioned by the hash of its content;
  * a tool's `execute` is code and belongs to whatever is deployed.
  */
-import type { DefinitionReference } from "../shared/definition-reference.ts";
+
 import type { ModelProfile } from "../model/profile.ts";
+import type { DefinitionReference } from "../shared/definition-reference.ts";
 import type { JsonObject } from "../shared/json.ts";
 
 /** What one agent is: who it is, what it remembers, what it may use. Holds no state. */

@@ -1,12 +1,10 @@
 /** The RPC surface of mailboxes: envelopes between actors, and dead letters for operators. */
+
+import type { ErrorData, Result } from "../shared/errors.ts";
 import type { Json } from "../shared/json.ts";
-import type { ErrorData } from "../shared/errors.ts";
-import type { Envelope } from "./envelope.ts";
+import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
-import type { PageOptions } from "../shared/page.ts";
-import type { Result } from "../shared/errors.ts";
-import type { Page } from "../shared/page.ts";
-import type { ActorAddress } from "./envelope.ts";
+import type { ActorAddress, Envelope } from "./envelope.ts";
 
 /** An attempt to deliver. */
 export interface Attempt {

@@ -1,6 +1,7 @@
 /** Facts that tools keep in their conversation. */
-import type { Json } from "../shared/json.ts";
+
 import type { Result } from "../shared/errors.ts";
+import type { Json } from "../shared/json.ts";
 
 /**
  * Small facts that the tools of one conversation keep in it: they survive restarts and end with it. Keys have at most

@@ -1,7 +1,5 @@
 /** The runner of an actor's schema steps, over steps that exist only here. */
 import { expect, test } from "vitest";
-import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
-import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import {
   type ActorSchema,
   type ActorStores,
@@ -9,6 +7,8 @@ import {
   openOrRefuse,
   VersionedRecord,
 } from "../../src/agents/base/storage/schema-upgrade.ts";
+import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { CostCounter, countingDatabase } from "../support/counting.ts";
 import { Crossings, crossKeyValue, crossSql } from "../support/crossings.ts";

@@ -8,8 +8,8 @@ import {
   resolveProvider,
   workersAIAdapter,
 } from "../../src/adapters/index.ts";
-import { type ModelProfile, PROVIDERS } from "../../src/model/profile.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
+import { type ModelProfile, PROVIDERS } from "../../src/model/profile.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
 import { context } from "../support/contexts.ts";
 

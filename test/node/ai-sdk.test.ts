@@ -4,8 +4,8 @@ import { describe, expect, test } from "vitest";
 import { toCallOptions } from "../../src/adapters/formats/ai-sdk/call-options.ts";
 import { adapterFor, type ReplyOutcome } from "../../src/adapters/index.ts";
 import type { ModelContext } from "../../src/model/context.ts";
-import type { ModelProfile } from "../../src/model/profile.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
 import { context } from "../support/contexts.ts";
 import * as decoding from "../support/decoding.ts";
 

@@ -3,8 +3,8 @@ import type Anthropic from "@anthropic-ai/sdk";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
-import type { ModelDelta } from "../../src/model/reply.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
+import type { ModelDelta } from "../../src/model/reply.ts";
 import { givenBack } from "../support/contexts.ts";
 import * as decoding from "../support/decoding.ts";
 

@@ -3,8 +3,8 @@ import type Anthropic from "@anthropic-ai/sdk";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
 import type { ModelContext } from "../../src/model/context.ts";
-import type { ModelProfile } from "../../src/model/profile.ts";
 import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
 import { context, expectUnsupported, ROUND, user } from "../support/contexts.ts";
 

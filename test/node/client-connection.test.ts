@@ -9,9 +9,9 @@ import {
   type Frame,
   pendingCalls,
 } from "../../src/client/index.ts";
-import { clientFrameSchema } from "../../src/protocol/frames.ts";
 import { parseHost, resumeUrl } from "../../src/client/resume.ts";
 import { ConversationSession } from "../../src/client/session.ts";
+import { clientFrameSchema } from "../../src/protocol/frames.ts";
 import { conversationView } from "./client-script.ts";
 import { type ServerSocket, WebSocketServer } from "./websocket-server.ts";
 

@@ -1,35 +1,35 @@
 /** Tools that a client runs, on the runtime in Node: who answers, when, and what becomes of a call that nobody answers. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
-import type { ToolSpec } from "../../src/model/context.ts";
-import type { StartTurn } from "../../src/protocol/conversation-api.ts";
-import { dueIn } from "../../src/agents/conversation/effects/effects.ts";
+import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import {
   CLIENT_TOOL_TIMEOUT_MS,
   HEARTBEAT_MS,
   MAX_RECOVERIES,
 } from "../../src/agents/conversation/core/limits.ts";
-import type { Gate } from "../../src/policy/gate.ts";
-import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
-import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { parseSubmissions, startTurnSchema } from "../../src/agents/conversation/door/schemas.ts";
 import { checkHistory, historySchema, seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
+import { dueIn } from "../../src/agents/conversation/effects/effects.ts";
+import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
+import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
-import type { ToolSubmission } from "../../src/protocol/client-tools.ts";
-import type { Frame } from "../../src/protocol/frames.ts";
 import { pendingCalls } from "../../src/client/results.ts";
 import { initialState } from "../../src/client/state.ts";
 import { applyFrame } from "../../src/client/store.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
+import type { ToolSpec } from "../../src/model/context.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
+import type { Gate } from "../../src/policy/gate.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import type { ToolSubmission } from "../../src/protocol/client-tools.ts";
+import type { StartTurn } from "../../src/protocol/conversation-api.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
 import { validate } from "../../src/shared/validation.ts";
 import {
   type ChatRequestBody,

@@ -2,9 +2,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
-import { modelSummariser } from "../../src/memory/session/model-summariser.ts";
-import type { ModelRequest } from "../../src/model/gateway.ts";
-import type { ModelDelta } from "../../src/model/reply.ts";
 import {
   type CompactOptions,
   compactSession,
@@ -15,11 +12,14 @@ import {
 import { EventStore } from "../../src/memory/session/event-store.ts";
 import { extractiveSummariser } from "../../src/memory/session/extractive-summary.ts";
 import { LongText } from "../../src/memory/session/long-text.ts";
+import { modelSummariser } from "../../src/memory/session/model-summariser.ts";
 import { SessionStore } from "../../src/memory/session/session-store.ts";
 import { SqlSessionTable } from "../../src/memory/session/session-table.ts";
 import { messageTokens } from "../../src/memory/session/tokens.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
 import { buildWorkingContext } from "../../src/memory/session/working-context.ts";
+import type { ModelRequest } from "../../src/model/gateway.ts";
+import type { ModelDelta } from "../../src/model/reply.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { agent, compaction, numbered, request, result, user } from "../support/events.ts";

@@ -3,11 +3,6 @@ import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
-import type { ModelReply } from "../../src/model/reply.ts";
-import type { ErrorCategory, ModelError } from "../../src/model/error.ts";
-import type { OutputSpec, ToolSpec } from "../../src/model/context.ts";
-import { dueIn, effectsOf } from "../../src/agents/conversation/effects/effects.ts";
-import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
 import { framesOf } from "../../src/agents/conversation/core/frames.ts";
 import {
   MAX_ITEM_INDEX,
@@ -26,14 +21,10 @@ import {
   MAX_RECOVERIES,
   NOTICES,
 } from "../../src/agents/conversation/core/limits.ts";
-import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { baseContext, moveMessages } from "../../src/agents/conversation/core/planning/context.ts";
-import { allowAll } from "../../src/policy/gate.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { checkTurnSchemas } from "../../src/agents/conversation/core/planning/turn-schemas.ts";
-import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { beginTransition, reduce } from "../../src/agents/conversation/core/reducer.ts";
-import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
 import type { AttemptFacts, Signal } from "../../src/agents/conversation/core/signals.ts";
 import {
   type ConversationRecord,
@@ -42,18 +33,27 @@ import {
   type Turn,
   waitsForClient,
 } from "../../src/agents/conversation/core/state.ts";
-import { packCall, unpackCall } from "../../src/agents/conversation/store/call-rows.ts";
-import { ConversationStore } from "../../src/agents/conversation/store/conversation-store.ts";
 import { turnEvents, turnFromEvents, turnSummary } from "../../src/agents/conversation/core/turn-events.ts";
+import { dueIn, effectsOf } from "../../src/agents/conversation/effects/effects.ts";
+import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
+import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
+import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
+import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { TurnReader } from "../../src/agents/conversation/reads/turn-reader.ts";
 import { movesOf } from "../../src/agents/conversation/reads/views.ts";
-import type { Frame } from "../../src/protocol/frames.ts";
+import { packCall, unpackCall } from "../../src/agents/conversation/store/call-rows.ts";
+import { ConversationStore } from "../../src/agents/conversation/store/conversation-store.ts";
 import { MAX_MOVES } from "../../src/library/persona.ts";
-import type { ToolEffect } from "../../src/protocol/definitions.ts";
+import type { OutputSpec, ToolSpec } from "../../src/model/context.ts";
+import type { ErrorCategory, ModelError } from "../../src/model/error.ts";
+import type { ModelReply } from "../../src/model/reply.ts";
+import { allowAll } from "../../src/policy/gate.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
+import type { ToolEffect } from "../../src/protocol/definitions.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { agent, compaction, user as userEvent } from "../support/events.ts";
 

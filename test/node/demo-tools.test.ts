@@ -7,11 +7,11 @@ import { notes } from "../../examples/demo/notes.ts";
 import { defineDocsSearch } from "../../examples/demo/search-docs.ts";
 import { docsSections } from "../../scripts/docs-sections.ts";
 import { memoryToolState } from "../../src/agents/executor/tool-state.ts";
-import type { ToolState } from "../../src/protocol/tool-state.ts";
-import type { ToolErrorCode } from "../../src/protocol/tool-result.ts";
 import type { Tool, ToolContext } from "../../src/library/define.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
+import type { ToolErrorCode } from "../../src/protocol/tool-result.ts";
+import type { ToolState } from "../../src/protocol/tool-state.ts";
 
 const NOW = Date.UTC(2026, 1, 28, 23, 30);
 

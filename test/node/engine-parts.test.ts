@@ -1,13 +1,13 @@
 /** The pure parts of the engine, which the actor uses too: correlation, call records, choice of a model, history. */
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import { closeCallRecord, openCallRecord } from "../../src/model/call-record.ts";
-import { agentContextOf, extensionsOf, runIdOf } from "../../src/model/correlation.ts";
 import { type ConfiguredProvider, chooseModel } from "../../src/engine/planner.ts";
 import { profileAt } from "../../src/library/version-chain.ts";
 import { selectHistory } from "../../src/memory/session/history.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
 import { buildWorkingContext } from "../../src/memory/session/working-context.ts";
+import { closeCallRecord, openCallRecord } from "../../src/model/call-record.ts";
+import { agentContextOf, extensionsOf, runIdOf } from "../../src/model/correlation.ts";
 import { agent, compaction, numbered, request, result, user } from "../support/events.ts";
 import { sessionTurns } from "../support/histories.ts";
 

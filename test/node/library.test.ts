@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import type { ModelProfile } from "../../src/model/profile.ts";
 import {
   defineLibrary,
   defineModelProfile,
@@ -14,6 +13,7 @@ import { maxMovesPerTurn, recentTurnsLimit } from "../../src/library/persona.ts"
 import { formatReference, parseReference } from "../../src/library/reference.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { parsePersonaSource, resolveChain } from "../../src/library/resolve.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
 
 const defaultProfile: ModelProfile = { provider: "offline", modelId: "offline" };

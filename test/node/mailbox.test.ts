@@ -6,8 +6,6 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { answerSchema } from "../../src/agents/base/mailbox/answer.ts";
-import { type Answer } from "../../src/protocol/mailbox-api.ts";
-import type { Envelope, NewEnvelope } from "../../src/protocol/envelope.ts";
 import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
 import {
   ACT_WITHIN_MS,
@@ -25,6 +23,8 @@ import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import type { Envelope, NewEnvelope } from "../../src/protocol/envelope.ts";
+import type { Answer } from "../../src/protocol/mailbox-api.ts";
 import { DramatisError, type ErrorData } from "../../src/shared/errors.ts";
 import {
   type Behaviour,

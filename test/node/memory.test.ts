@@ -7,11 +7,11 @@ import { eventToMessage, messageToEvent } from "../../src/memory/session/events.
 import { LongText } from "../../src/memory/session/long-text.ts";
 import { pairedMessages } from "../../src/memory/session/pairs.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
-import { type ContextMessage } from "../../src/model/messages.ts";
-import { type Facts } from "../../src/shared/json.ts";
 import { buildWorkingContext } from "../../src/memory/session/working-context.ts";
+import type { ContextMessage } from "../../src/model/messages.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import type { Facts } from "../../src/shared/json.ts";
 import { fitsUtf8, splitUtf8, utf8Length } from "../../src/shared/utf8.ts";
 import { eventFunctionsContract } from "../support/event-functions-contract.ts";
 import { eventStoreContract } from "../support/event-store-contract.ts";

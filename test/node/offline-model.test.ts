@@ -5,10 +5,10 @@ import { describe, expect, test } from "vitest";
 import { offlineModel } from "../../src/adapters/formats/offline/model.ts";
 import { offlineFormat } from "../../src/adapters/formats/offline/offline.ts";
 import { ReplyAccumulator } from "../../src/adapters/reply.ts";
-import type { ModelDelta, ModelReply } from "../../src/model/reply.ts";
 import type { ModelContext } from "../../src/model/context.ts";
-import type { ModelProfile } from "../../src/model/profile.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
+import type { ModelDelta, ModelReply } from "../../src/model/reply.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 
 const PROFILE: ModelProfile = { provider: "offline", modelId: "offline-1" };

@@ -2,11 +2,11 @@
 import type { ChatCompletionCreateParamsStreaming } from "openai/resources/chat/completions";
 import type { ResponseCreateParamsStreaming, ResponseInputItem } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
-import { adapterFor } from "../../src/adapters/index.ts";
 import { fitsStrict } from "../../src/adapters/formats/chat/strict-schema.ts";
+import { adapterFor } from "../../src/adapters/index.ts";
 import type { ModelContext } from "../../src/model/context.ts";
-import type { ModelProfile } from "../../src/model/profile.ts";
 import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { context, expectUnsupported } from "../support/contexts.ts";
 

@@ -6,8 +6,8 @@ import { createRoutes } from "../../src/http/app.ts";
 import { type ApiDocument, apiDocument, errorStatus, pathTemplate } from "../../src/http/openapi/document.ts";
 import { exampleOf, type Schema } from "../../src/http/openapi/example.ts";
 import { TAGS } from "../../src/http/openapi/operation.ts";
-import { OPERATIONS } from "../../src/http/routes/operations.ts";
 import { docsPage } from "../../src/http/openapi/page.ts";
+import { OPERATIONS } from "../../src/http/routes/operations.ts";
 
 const document = apiDocument(OPERATIONS);
 

@@ -7,8 +7,6 @@ import { ulid } from "ulid";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { ReplyAccumulator } from "../../src/adapters/reply.ts";
-import type { MoveView, TurnView } from "../../src/protocol/conversation-api.ts";
-import type { Frame } from "../../src/protocol/frames.ts";
 import { type AnswerEvent, AnswerReader, partCount, partOf } from "../../src/compat/answer.ts";
 import { ChatChunkEncoder, chatCompletion } from "../../src/compat/openai/chat-chunks.ts";
 import { chatInput, chatSchema } from "../../src/compat/openai/chat-request.ts";
@@ -27,6 +25,8 @@ import { responseObject } from "../../src/compat/openai/response-object.ts";
 import { responseInput, responseSchema } from "../../src/compat/openai/response-request.ts";
 import { SentText } from "../../src/compat/sent-text.ts";
 import { UiMessageEncoder } from "../../src/compat/ui-message/chunks.ts";
+import type { MoveView, TurnView } from "../../src/protocol/conversation-api.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 
 const RUNS = { numRuns: 100 };

@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
-import type { ProviderId } from "../../src/model/profile.ts";
 import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";
+import type { ProviderId } from "../../src/model/profile.ts";
 import type { Facts } from "../../src/shared/json.ts";
 import { documents, images } from "../support/context-histories.ts";
 import { checkExtension, checkRequests, type FormatChecks } from "../support/format-checks.ts";

@@ -3,8 +3,8 @@ import fc from "fast-check";
 import type { ResponseInputItem } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
-import type { ModelReply } from "../../src/model/reply.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
+import type { ModelReply } from "../../src/model/reply.ts";
 import type { Json, JsonObject } from "../../src/shared/json.ts";
 import * as decoding from "../support/decoding.ts";
 

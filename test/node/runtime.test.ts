@@ -1,19 +1,19 @@
 /** A conversation whose surroundings misbehave: gateways that an application brought along. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
+import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import type { RequestMetrics } from "../../src/adapters/resilience/metrics.ts";
-import type { ModelGateway } from "../../src/model/gateway.ts";
-import type { ModelDelta } from "../../src/model/reply.ts";
 import { MAX_CALLS_PER_REPLY } from "../../src/agents/conversation/core/limits.ts";
-import { allowAll, type Gate } from "../../src/policy/gate.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
+import type { ModelGateway } from "../../src/model/gateway.ts";
+import type { ModelDelta } from "../../src/model/reply.ts";
+import { allowAll, type Gate } from "../../src/policy/gate.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";

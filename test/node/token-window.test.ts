@@ -2,10 +2,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { shortenedContent } from "../../src/memory/session/shorten.ts";
-import { estimateTokens, frameTokens, messageTokens, type TokenCounter } from "../../src/memory/session/tokens.ts";
+import {
+  estimateTokens,
+  frameTokens,
+  messageTokens,
+  type TokenCounter,
+} from "../../src/memory/session/tokens.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
-import { type ContextMessage } from "../../src/model/messages.ts";
 import { type BuildContextOptions, buildWorkingContext } from "../../src/memory/session/working-context.ts";
+import type { ContextMessage } from "../../src/model/messages.ts";
 import { agent, compaction, numbered, request, result, user } from "../support/events.ts";
 import { history, sessionTurns, tools, turnOfEvents } from "../support/histories.ts";
 

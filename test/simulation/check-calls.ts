@@ -1,8 +1,8 @@
 /** What must hold of model calls: why they are made, what they carry, what is kept of them. */
 import { isDeepStrictEqual } from "node:util";
-import type { TurnView } from "../../src/protocol/conversation-api.ts";
-import { NO_USAGE } from "../../src/model/usage.ts";
 import type { ProviderCallRecord } from "../../src/model/call-record.ts";
+import { NO_USAGE } from "../../src/model/usage.ts";
+import type { TurnView } from "../../src/protocol/conversation-api.ts";
 import type { ModelCallRecord } from "./history.ts";
 import { MODELS } from "./models.ts";
 import type { ModelFailure } from "./plan.ts";

@@ -1,7 +1,8 @@
 /** The tool that simulated clients run themselves. */
+
+import type { OperationState } from "../../src/client/state.ts";
 import type { ToolSpec } from "../../src/model/context.ts";
 import type { ToolOutcome } from "../../src/protocol/client-tools.ts";
-import type { OperationState } from "../../src/client/state.ts";
 import type { ClientSurroundings } from "./client.ts";
 import type { Submission } from "./history.ts";
 import type { CallPlan, MessagePlan } from "./plan.ts";

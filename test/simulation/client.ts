@@ -1,7 +1,8 @@
 /** What every simulated program of a user does: it begins, says what is planned, and leaves. */
+
+import type { ConversationState as ClientState } from "../../src/client/state.ts";
 import type { StartTurn } from "../../src/protocol/conversation-api.ts";
 import type { MediaPart } from "../../src/protocol/frames.ts";
-import type { ConversationState as ClientState } from "../../src/client/state.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { type Actor, TENANT } from "./actor.ts";
 import { ClientToolRunner, toolsOf } from "./client-tool.ts";

@@ -1,11 +1,12 @@
 /** What a simulation leaves behind for the checker and for people. */
-import type { JournalEntryView, TurnView } from "../../src/protocol/conversation-api.ts";
+
 import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
-import type { UsageTotals } from "../../src/model/usage.ts";
-import type { ToolResult } from "../../src/protocol/tool-result.ts";
-import type { ToolOutcome } from "../../src/protocol/client-tools.ts";
-import type { Content, Frame, MessageView } from "../../src/protocol/frames.ts";
 import type { ConversationState as ClientState } from "../../src/client/state.ts";
+import type { UsageTotals } from "../../src/model/usage.ts";
+import type { ToolOutcome } from "../../src/protocol/client-tools.ts";
+import type { JournalEntryView, TurnView } from "../../src/protocol/conversation-api.ts";
+import type { Content, Frame, MessageView } from "../../src/protocol/frames.ts";
+import type { ToolResult } from "../../src/protocol/tool-result.ts";
 import type { Json } from "../../src/shared/json.ts";
 import type { Fault, ModelFailure, Plan, ToolName, UnfitAnswer } from "./plan.ts";
 

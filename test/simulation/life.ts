@@ -1,25 +1,25 @@
 /** One life of a simulated actor: a runtime on the Node adapters, every port of which a fault can strike. */
 import type { Connection } from "agents";
-import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
+import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
+import { endsTurn } from "../../src/agents/conversation/core/frames.ts";
+import type { ConversationRecord } from "../../src/agents/conversation/core/state.ts";
 import {
   broadcast,
   type ConnectionHost,
   type ConnectionMemory,
 } from "../../src/agents/conversation/door/connections.ts";
-import { effectsOf } from "../../src/agents/conversation/effects/effects.ts";
-import { endsTurn } from "../../src/agents/conversation/core/frames.ts";
-import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { openingSlices } from "../../src/agents/conversation/door/opening.ts";
-import { allowAll } from "../../src/policy/gate.ts";
+import { Subscribers } from "../../src/agents/conversation/door/subscribers.ts";
+import { effectsOf } from "../../src/agents/conversation/effects/effects.ts";
+import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
+import { UsagePublication } from "../../src/agents/conversation/mirror/usage-publication.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
-import type { ConversationRecord } from "../../src/agents/conversation/core/state.ts";
-import { Subscribers } from "../../src/agents/conversation/door/subscribers.ts";
-import { UsagePublication } from "../../src/agents/conversation/mirror/usage-publication.ts";
 import type { TaskExecutor } from "../../src/agents/executor/types.ts";
 import type { Directory } from "../../src/d1/directory.ts";
 import type { SessionEvent } from "../../src/memory/session/types.ts";
+import { allowAll } from "../../src/policy/gate.ts";
 import type { Ids } from "../../src/ports/ids.ts";
 import type { KeyValue } from "../../src/ports/key-value.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";

@@ -1,9 +1,10 @@
 /** A program on our own client, with sockets that come and go. */
-import type { Frame } from "../../src/protocol/frames.ts";
+
 import { pendingCalls } from "../../src/client/results.ts";
 import { isFinalClose } from "../../src/client/resume.ts";
 import { ConversationSession, type Transport } from "../../src/client/session.ts";
 import type { ConversationState as ClientState, PendingResult } from "../../src/client/state.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
 import { ActorLost, type ServerSocket } from "./actor.ts";
 import { Client, type ClientSurroundings, PATIENCE_MS, RETRY_MS } from "./client.ts";
 import type { ConnectionRecord, SentMessage, Submission } from "./history.ts";

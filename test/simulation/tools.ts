@@ -6,7 +6,6 @@ import { writeLines } from "../../src/agents/executor/lines.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
 import { conversationToolState } from "../../src/agents/executor/tool-state.ts";
 import type { ExecutorReport, TaskExecutor } from "../../src/agents/executor/types.ts";
-import type { ToolStateApi } from "../../src/protocol/tool-state.ts";
 import {
   defineLibrary,
   defineModelProfile,
@@ -17,6 +16,7 @@ import {
 import type { CodeRegistry } from "../../src/library/registry.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
+import type { ToolStateApi } from "../../src/protocol/tool-state.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type FaultPlane, InjectedError } from "./faults.ts";
 import type { History, ToolRun } from "./history.ts";

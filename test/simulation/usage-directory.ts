@@ -1,8 +1,9 @@
 /** The directory of a simulation, as far as it is told what conversations used: its own statement, on SQLite. */
-import type { UsageTotals } from "../../src/model/usage.ts";
+
 import type { ConversationUsage } from "../../src/d1/directory.ts";
 import { MIGRATIONS } from "../../src/d1/schema.ts";
 import { PUT_USAGE } from "../../src/d1/statements.ts";
+import type { UsageTotals } from "../../src/model/usage.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type FaultPlane, InjectedError } from "./faults.ts";

@@ -4,12 +4,12 @@
  */
 import type { ConversationRecord, ConversationState } from "../../src/agents/conversation/core/state.ts";
 import { ConversationStore } from "../../src/agents/conversation/store/conversation-store.ts";
-import type { Frame } from "../../src/protocol/frames.ts";
 import { type ConversationState as ClientState, initialState, textOf } from "../../src/client/state.ts";
 import { applyFrame } from "../../src/client/store.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { Page, PageOptions } from "../../src/shared/page.ts";
 import { Actor, TENANT } from "./actor.ts";

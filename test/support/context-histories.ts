@@ -1,7 +1,7 @@
 /** Random valid histories with everything that a message may hold, for the formats of all providers. */
 import fc from "fast-check";
-import type { ModelProfile } from "../../src/model/profile.ts";
 import type { ContextMessage, ContextPart, NativePart, ToolCall } from "../../src/model/messages.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
 import type { Facts } from "../../src/shared/json.ts";
 
 /** What a provider adds to the histories that it is tested with. */

@@ -2,8 +2,8 @@
 import { expect } from "vitest";
 import type { ReplyOutcome } from "../../src/adapters/reply.ts";
 import type { ModelContext } from "../../src/model/context.ts";
-import type { ModelProfile } from "../../src/model/profile.ts";
 import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
 
 export function context(given: Partial<ModelContext> = {}): ModelContext {
   return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };

@@ -5,27 +5,28 @@
  * Nothing here stands in for the runtime: adapters, gateway, executor and client reducer are the real ones. Only the
  * provider's HTTP answers are scripted.
  */
-import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
+
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
-import type { ModelGateway } from "../../src/model/gateway.ts";
-import type { OutputSpec, ToolSpec } from "../../src/model/context.ts";
-import type { TurnView } from "../../src/protocol/conversation-api.ts";
-import { allowAll, type Gate } from "../../src/policy/gate.ts";
+import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
-import type { Frame } from "../../src/protocol/frames.ts";
 import { pendingCalls } from "../../src/client/results.ts";
 import { type ConversationState as ClientState, initialState } from "../../src/client/state.ts";
 import { applyFrame } from "../../src/client/store.ts";
 import type { Library } from "../../src/library/define.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
-import type { Persona, VersionChain } from "../../src/protocol/definitions.ts";
+import type { OutputSpec, ToolSpec } from "../../src/model/context.ts";
+import type { ModelGateway } from "../../src/model/gateway.ts";
+import { allowAll, type Gate } from "../../src/policy/gate.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import type { TurnView } from "../../src/protocol/conversation-api.ts";
+import type { Persona, VersionChain } from "../../src/protocol/definitions.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { type Provider, scriptedFetch } from "./chat-replies.ts";
 import { type Crossings, crossExecutor, crossGateway, crossKeyValue, crossSql, Fault } from "./crossings.ts";

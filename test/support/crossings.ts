@@ -2,8 +2,9 @@
  * Crossings of the ports, counted, and a crash at a chosen one. A crash throws out of the port, and from then on every
  * port of that life is dead: what still runs of it can neither write nor be seen.
  */
-import type { ModelGateway } from "../../src/model/gateway.ts";
+
 import type { TaskExecutor } from "../../src/agents/executor/types.ts";
+import type { ModelGateway } from "../../src/model/gateway.ts";
 import type { KeyValue } from "../../src/ports/key-value.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
 

@@ -1,8 +1,8 @@
 /** What a provider's decoder makes of payloads: texts as they are, other values as JSON. */
 import { expect } from "vitest";
 import { adapterFor, ReplyAccumulator, type ReplyOutcome } from "../../src/adapters/index.ts";
-import type { ModelDelta, ModelReply } from "../../src/model/reply.ts";
 import type { ProviderId } from "../../src/model/profile.ts";
+import type { ModelDelta, ModelReply } from "../../src/model/reply.ts";
 
 export function payloadText(payload: unknown): string {
   return typeof payload === "string" ? payload : JSON.stringify(payload);

@@ -4,8 +4,8 @@ import { workersAIAdapter } from "../../src/adapters/formats/workers-ai/workers-
 import { dehydrateEvent, hydrateEvent } from "../../src/memory/session/event-rows.ts";
 import { eventToMessage, messageToEvent } from "../../src/memory/session/events.ts";
 import { EventAction, type StoredEvent } from "../../src/memory/session/types.ts";
-import { type ContextMessage } from "../../src/model/messages.ts";
 import { buildWorkingContext, WorkingContext } from "../../src/memory/session/working-context.ts";
+import type { ContextMessage } from "../../src/model/messages.ts";
 import { agent, compaction, everyAction, numbered, request, result, user } from "./events.ts";
 
 const row = (fields: Partial<StoredEvent>): StoredEvent => ({

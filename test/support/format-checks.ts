@@ -2,12 +2,11 @@
 import fc from "fast-check";
 import { expect } from "vitest";
 import { ownParts } from "../../src/adapters/formats/common/native.ts";
-import type { FormatAdapter } from "../../src/model/format-adapter.ts";
 import type { ModelContext } from "../../src/model/context.ts";
-import type { ModelProfile } from "../../src/model/profile.ts";
+import type { FormatAdapter } from "../../src/model/format-adapter.ts";
 import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";
-import type { Facts } from "../../src/shared/json.ts";
-import type { JsonObject } from "../../src/shared/json.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
+import type { Facts, JsonObject } from "../../src/shared/json.ts";
 import { contextHistory, FOREIGN, type HistoryKind } from "./context-histories.ts";
 import { readRequest, type SentItem, type SentMessage } from "./request-readers.ts";
 

@@ -1,9 +1,9 @@
 /** Calls of the gateway as tests make them. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { createModelGateway, type GatewayPorts, secretsOf, trustedHosts } from "../../src/adapters/index.ts";
-import type { ModelDelta } from "../../src/model/reply.ts";
 import type { ModelError } from "../../src/model/error.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
+import type { ModelDelta } from "../../src/model/reply.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 
 export const KEY = "test-key-0123456789abcdef";

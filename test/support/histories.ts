@@ -1,7 +1,7 @@
 /** Random valid histories: what a session may hand to a model. */
 import fc from "fast-check";
-import type { ToolSpec } from "../../src/model/context.ts";
 import type { SessionEvent } from "../../src/memory/session/types.ts";
+import type { ToolSpec } from "../../src/model/context.ts";
 import type { ContextMessage, ToolCall } from "../../src/model/messages.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { agent, numbered, request, result, user } from "./events.ts";

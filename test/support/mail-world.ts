@@ -5,9 +5,6 @@
 
 import { encodeTime } from "ulid";
 import { z } from "zod";
-import type { Answer, Attempt } from "../../src/protocol/mailbox-api.ts";
-import type { DeadLetterView } from "../../src/protocol/mailbox-api.ts";
-import type { ActorAddress, Envelope } from "../../src/protocol/envelope.ts";
 import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import type { MailboxPorts } from "../../src/agents/base/mailbox/ports.ts";
@@ -16,6 +13,8 @@ import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
+import type { ActorAddress, Envelope } from "../../src/protocol/envelope.ts";
+import type { Answer, Attempt, DeadLetterView } from "../../src/protocol/mailbox-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { Crossings, crossKeyValue, type Life } from "./crossings.ts";
 

@@ -1,6 +1,7 @@
 /** One reply, as each provider streams it: reasoning, text beyond ASCII, a call in pieces and one without arguments. */
-import type { ModelReply } from "../../src/model/reply.ts";
+
 import type { ProviderId } from "../../src/model/profile.ts";
+import type { ModelReply } from "../../src/model/reply.ts";
 
 export interface ReplyStreamCase {
   provider: ProviderId;

@@ -1,9 +1,9 @@
 /** A provider's stream as bytes on the wire, in every way the format allows, and what comes of it through our parser. */
 import fc from "fast-check";
-import { eventData } from "../../src/adapters/gateway/events.ts";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
-import type { ModelDelta } from "../../src/model/reply.ts";
+import { eventData } from "../../src/adapters/gateway/events.ts";
 import type { ProviderId } from "../../src/model/profile.ts";
+import type { ModelDelta } from "../../src/model/reply.ts";
 import { payloadText } from "./decoding.ts";
 
 export interface WireStyle {

@@ -5,10 +5,10 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { durableActors } from "../../src/agents/base/lookup/durable-actors.ts";
 import { MAX_ACTIVE_TURNS } from "../../src/agents/conversation/core/limits.ts";
 import { pendingCalls } from "../../src/client/results.ts";
 import { systemIds } from "../../src/ports/system.ts";
-import { durableActors } from "../../src/agents/base/lookup/durable-actors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import type { StepScript } from "../support/provider-script.ts";
 import { Play } from "./provider.ts";

@@ -3,8 +3,8 @@ import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { z } from "zod";
 import { errorStatus, pathTemplate } from "../../src/http/openapi/document.ts";
-import { OPERATIONS } from "../../src/http/routes/operations.ts";
 import { openAiErrorDocument } from "../../src/http/openapi/views.ts";
+import { OPERATIONS } from "../../src/http/routes/operations.ts";
 import { FIXED_BODIES, hostileBodies, spoiled } from "../support/hostile-json.ts";
 import {
   ADMIN,

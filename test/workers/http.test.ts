@@ -2,8 +2,8 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, test } from "vitest";
-import { parseFrame } from "../../src/client/wire.ts";
 import { type DramatisEnv, dramatis } from "../../src/dramatis.ts";
+import { parseFrame } from "../../src/protocol/parse-frame.ts";
 import {
   answer,
   call,

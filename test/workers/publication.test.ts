@@ -2,9 +2,9 @@
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { systemIds } from "../../src/ports/system.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
-import { systemIds } from "../../src/ports/system.ts";
 import {
   ADMIN,
   createAgent,

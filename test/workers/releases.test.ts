@@ -7,14 +7,14 @@ import { env } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { ulid } from "ulid";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
-import type { ActorAddress, Envelope } from "../../src/protocol/envelope.ts";
-import type { Frame } from "../../src/protocol/frames.ts";
 import { D1Directory } from "../../src/d1/d1-directory.ts";
 import type { SessionEvent, StoredSession } from "../../src/memory/session/types.ts";
 import { systemIds } from "../../src/ports/system.ts";
 import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
+import type { ActorAddress, Envelope } from "../../src/protocol/envelope.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
+import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
 import { RECORDED_ENDS } from "../support/releases/ends.ts";
 import {
   decodeRecording,

@@ -3,7 +3,10 @@ import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm } fro
 import { env, exports } from "cloudflare:workers";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { expect } from "vitest";
+import { type ConversationState, initialState } from "../../src/client/state.ts";
+import { applyFrame } from "../../src/client/store.ts";
 import type { JournalEntryView, StartTurn, TurnView } from "../../src/protocol/conversation-api.ts";
+import type { Persona } from "../../src/protocol/definitions.ts";
 import type {
   ClientFrame,
   Content,
@@ -12,10 +15,7 @@ import type {
   FrameType,
   MessageView,
 } from "../../src/protocol/frames.ts";
-import { type ConversationState, initialState } from "../../src/client/state.ts";
-import { applyFrame } from "../../src/client/store.ts";
-import { parseFrame } from "../../src/client/wire.ts";
-import type { Persona } from "../../src/protocol/definitions.ts";
+import { parseFrame } from "../../src/protocol/parse-frame.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import type { Script } from "../support/provider-script.ts";
 import { Play } from "./provider.ts";

@@ -1,7 +1,7 @@
 /** A conversation, if there is one with this id. */
 import { useCallback } from "react";
-import type { AgentIdentity } from "../../../src/protocol/agent-api.ts";
 import { DramatisClientError } from "../../../src/client/index.ts";
+import type { AgentIdentity } from "../../../src/protocol/agent-api.ts";
 import { client } from "../client.ts";
 import { useResource } from "../hooks/use-resource.ts";
 import { LiveConversation } from "./live-conversation.tsx";

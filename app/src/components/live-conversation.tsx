@@ -1,7 +1,7 @@
 /** A conversation as it happens: what was said, what is being done, and where to say something. */
 import { useCallback, useEffect, useRef, useState } from "react";
-import type { AgentIdentity } from "../../../src/protocol/agent-api.ts";
 import { useConversation } from "../../../src/client/react/use-conversation.ts";
+import type { AgentIdentity } from "../../../src/protocol/agent-api.ts";
 import { contentOf, type Draft } from "../content.ts";
 import { takeFirstMessage } from "../first-message.ts";
 import { agentName, messageOf, wordsOf } from "../format.ts";

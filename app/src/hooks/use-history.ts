@@ -1,8 +1,8 @@
 /** Older messages, a page at a time, with the turns they belong to. */
 import { useCallback, useRef, useState } from "react";
-import type { TurnView } from "../../../src/protocol/conversation-api.ts";
 import type { MessageView } from "../../../src/client/index.ts";
 import type { Conversation } from "../../../src/client/react/use-conversation.ts";
+import type { TurnView } from "../../../src/protocol/conversation-api.ts";
 import { client } from "../client.ts";
 
 export interface History {

@@ -3,13 +3,13 @@
  * started by RPC and watched by a subscription until its last frame.
  */
 import { getAgentByName } from "agents";
+import { conversationRecord } from "../../../src/agents/conversation/door/create-conversation.ts";
+import { type DramatisEnv, dramatis } from "../../../src/dramatis.ts";
+import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../../src/library/define.ts";
 import type { ModelGateway } from "../../../src/model/gateway.ts";
 import type { AgentApi } from "../../../src/protocol/agent-api.ts";
 import type { ConversationApi } from "../../../src/protocol/conversation-api.ts";
-import { conversationRecord } from "../../../src/agents/conversation/door/create-conversation.ts";
 import type { Frame } from "../../../src/protocol/frames.ts";
-import { type DramatisEnv, dramatis } from "../../../src/dramatis.ts";
-import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../../src/library/define.ts";
 import { unwrap } from "../../../src/shared/errors.ts";
 import type { Principal } from "../../../src/shared/principal.ts";
 import { countsOf, metered } from "../meter.ts";

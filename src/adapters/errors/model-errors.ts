@@ -5,11 +5,11 @@
  * MERR-2  A message taken from a provider is redacted and at most 500 characters long.
  */
 import { z } from "zod";
-import { durationMs } from "./durations.ts";
-import { redactSecrets } from "../../shared/redact.ts";
-import { shorten } from "../../shared/text.ts";
 import type { ErrorCategory, ModelError } from "../../model/error.ts";
 import type { ProviderId } from "../../model/profile.ts";
+import { redactSecrets } from "../../shared/redact.ts";
+import { shorten } from "../../shared/text.ts";
+import { durationMs } from "./durations.ts";
 
 const RETRIABLE: ReadonlySet<ErrorCategory> = new Set(["rate_limit", "timeout", "transient", "network"]);
 

@@ -1,7 +1,8 @@
 /** What the headers of a response say: its id, how long to wait, how much of the limits is left. Pure. */
-import { dateMs, durationMs, secondsMs } from "./durations.ts";
-import { shorten } from "../../shared/text.ts";
+
 import type { RateLimitFeedback, ResponseInfo } from "../../model/reply.ts";
+import { shorten } from "../../shared/text.ts";
+import { dateMs, durationMs, secondsMs } from "./durations.ts";
 
 /** The headers in which providers, and what stands before them, name a request. */
 const REQUEST_ID = ["x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "cf-ray"];

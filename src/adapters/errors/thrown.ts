@@ -1,8 +1,9 @@
 /** What was thrown while a model was called, as the error that is told. */
-import { DramatisError } from "../../shared/errors.ts";
-import { ModelFailure, modelError } from "./model-errors.ts";
+
 import type { ModelError } from "../../model/error.ts";
 import type { ProviderId } from "../../model/profile.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { ModelFailure, modelError } from "./model-errors.ts";
 
 /** `signal` is that of the call: once it has aborted, its reason is why the call failed. */
 export function thrownError(thrown: unknown, provider: ProviderId, signal: AbortSignal): ModelError {

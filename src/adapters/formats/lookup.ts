@@ -1,13 +1,14 @@
 /** Which adapter speaks for which provider, and by which names a provider is known. */
+
+import type { AdapterLookup } from "../../model/format-adapter.ts";
+import { PROVIDERS, type ProviderId } from "../../model/profile.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { aiSdkFormat } from "./ai-sdk/ai-sdk.ts";
 import { anthropicFormat } from "./anthropic/anthropic.ts";
+import { openaiFormat } from "./chat/openai.ts";
 import { geminiFormat } from "./gemini/gemini.ts";
 import { offlineFormat } from "./offline/offline.ts";
-import { openaiFormat } from "./chat/openai.ts";
 import { openaiResponsesFormat } from "./openai-responses/openai-responses.ts";
-import { type AdapterLookup } from "../../model/format-adapter.ts";
-import { PROVIDERS, type ProviderId } from "../../model/profile.ts";
 import { workersAIFormat } from "./workers-ai/workers-ai.ts";
 
 export const adapterFor: AdapterLookup = (provider) => {

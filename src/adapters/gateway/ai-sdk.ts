@@ -3,12 +3,12 @@
  * dates and addresses as text.
  */
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import { abortable } from "./abortable.ts";
-import { toCallOptions } from "../formats/ai-sdk/call-options.ts";
-import { aiSdkFailure, aiSdkResponse } from "../formats/ai-sdk/errors.ts";
+import type { ResponseInfo } from "../../model/reply.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
 import { responseInfo } from "../errors/response-info.ts";
-import type { ResponseInfo } from "../../model/reply.ts";
+import { toCallOptions } from "../formats/ai-sdk/call-options.ts";
+import { aiSdkFailure, aiSdkResponse } from "../formats/ai-sdk/errors.ts";
+import { abortable } from "./abortable.ts";
 import type { AttemptDeadlines } from "./deadlines.ts";
 import { MAX_REPLY_BYTES } from "./events.ts";
 import type { Transport } from "./ports.ts";

@@ -6,9 +6,10 @@
  * DEADLINE-2  The pauses of whoever reads the reply do not count as silence of the server.
  * DEADLINE-3  When an attempt is over, none of its timers is left.
  */
+
+import type { ModelProfile } from "../../model/profile.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
-import type { ModelProfile } from "../../model/profile.ts";
 
 /** Milliseconds, where a profile says nothing. */
 export const TIMEOUTS = { timeoutMs: 120_000, firstByteTimeoutMs: 60_000, idleTimeoutMs: 60_000 } as const;

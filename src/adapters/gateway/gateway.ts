@@ -7,23 +7,24 @@
  * GATE-4  A model profile reaches only secrets that are named like keys, so it cannot send out another one.
  * GATE-5  A key is sent only where the deployer trusts (TRUST-1); otherwise nothing is sent at all.
  */
+
+import type { ModelError } from "../../model/error.ts";
+import type { StreamDecoder } from "../../model/format-adapter.ts";
+import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
+import type { ProviderId } from "../../model/profile.ts";
+import type { ModelDelta, ResponseInfo } from "../../model/reply.ts";
+import { redactSecrets } from "../../shared/redact.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
+import { thrownError } from "../errors/thrown.ts";
+import { adapterFor } from "../formats/lookup.ts";
 import { aiSdkTransport } from "./ai-sdk.ts";
 import { AttemptDeadlines } from "./deadlines.ts";
 import { httpTransport, keyOf } from "./http.ts";
 import { httpProvider } from "./http-providers.ts";
 import { offlineTransport } from "./offline.ts";
 import type { GatewayPorts, Transport } from "./ports.ts";
-import { workersAITransport } from "./workers-ai.ts";
-import { adapterFor } from "../formats/lookup.ts";
-import { redactSecrets } from "../../shared/redact.ts";
-import { thrownError } from "../errors/thrown.ts";
 import { isKeyName } from "./trusted-hosts.ts";
-import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
-import type { StreamDecoder } from "../../model/format-adapter.ts";
-import type { ModelDelta, ResponseInfo } from "../../model/reply.ts";
-import type { ModelError } from "../../model/error.ts";
-import type { ProviderId } from "../../model/profile.ts";
+import { workersAITransport } from "./workers-ai.ts";
 
 /**
  * The gateway over its ports.

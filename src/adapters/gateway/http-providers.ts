@@ -1,8 +1,10 @@
 /** How each provider that is reached over HTTP wants to be called: where, with which headers, under which key. Pure. */
-import type { JsonObject } from "../../shared/json.ts";
-import { ModelFailure } from "../errors/model-errors.ts";
+
 import type { ModelRequest } from "../../model/gateway.ts";
 import type { ModelProfile, ProviderId } from "../../model/profile.ts";
+import type { JsonObject } from "../../shared/json.ts";
+import { isPlainUrl } from "../../shared/url.ts";
+import { ModelFailure } from "../errors/model-errors.ts";
 
 /** One call, as it goes out below a base URL. */
 export interface HttpCall {
@@ -81,15 +83,6 @@ export function baseUrlOf(profile: Pick<ModelProfile, "baseUrl">, provider: Http
     );
   }
   return new URL(baseUrl);
-}
-
-/**
- * Whether it is an HTTP address of host and path alone. An empty query or fragment counts too: what is appended to it would
- * not be a path.
- */
-export function isPlainUrl(address: string): boolean {
-  const url = URL.canParse(address) ? new URL(address) : undefined;
-  return url !== undefined && /^https?:$/.test(url.protocol) && url.href === url.origin + url.pathname;
 }
 
 /** Anthropic's betas are a header: they stand among the parameters as `betas`, a list of names. */

@@ -1,16 +1,17 @@
 /** Posts to a provider over HTTP. What differs between providers is in `http-providers.ts`. */
+
+import type { ErrorCategory } from "../../model/error.ts";
+import type { ModelRequest } from "../../model/gateway.ts";
+import type { ModelProfile } from "../../model/profile.ts";
+import type { ResponseInfo } from "../../model/reply.ts";
 import { categoryOfResponse, ModelFailure, readErrorBody } from "../errors/model-errors.ts";
 import { responseInfo, retryAfterMs } from "../errors/response-info.ts";
-import { keyNameOf, mayReceiveKey } from "./trusted-hosts.ts";
-import type { ModelRequest } from "../../model/gateway.ts";
-import type { ResponseInfo } from "../../model/reply.ts";
-import type { ErrorCategory } from "../../model/error.ts";
-import type { ModelProfile } from "../../model/profile.ts";
 import { beginningOf, reasonOf, textOf } from "./bytes.ts";
 import type { AttemptDeadlines } from "./deadlines.ts";
 import { eventData, MAX_REPLY_BYTES } from "./events.ts";
 import { baseUrlOf, type HttpProvider, httpProvider } from "./http-providers.ts";
 import type { GatewayPorts, Transport } from "./ports.ts";
+import { keyNameOf, mayReceiveKey } from "./trusted-hosts.ts";
 
 const MAX_ERROR_BODY = 16 * 1024;
 

@@ -1,10 +1,10 @@
 /** What the gateway needs from outside, and what each of its transports is. */
 import type { LanguageModelV4 } from "@ai-sdk/provider";
-import type { Clock } from "../../ports/clock.ts";
-import type { TrustedHost } from "./trusted-hosts.ts";
 import type { ModelRequest } from "../../model/gateway.ts";
 import type { ResponseInfo } from "../../model/reply.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { AttemptDeadlines } from "./deadlines.ts";
+import type { TrustedHost } from "./trusted-hosts.ts";
 
 /** The part of a Workers AI binding that is used. */
 export interface AiBinding {

@@ -8,9 +8,10 @@
  * TRUST-3  A key goes nowhere only because a profile names its variable: it is the provider's own, that of a profile in
  *          the deployed code, or one that the deployer named.
  */
+
+import type { ModelProfile, ProviderId } from "../../model/profile.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { HTTP_PROVIDER_IDS, httpProvider } from "./http-providers.ts";
-import type { ModelProfile, ProviderId } from "../../model/profile.ts";
 
 /** A place that may get keys: any key, unless a provider or the name of the key's variable is said. */
 export interface TrustedHost {

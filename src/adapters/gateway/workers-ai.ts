@@ -1,10 +1,11 @@
 /** Runs a model through the AI binding. */
-import { abortable } from "./abortable.ts";
-import { DONE } from "../formats/common/reply-stream.ts";
-import { ModelFailure } from "../errors/model-errors.ts";
+
+import type { ErrorCategory } from "../../model/error.ts";
 import { redactSecrets } from "../../shared/redact.ts";
 import { shorten } from "../../shared/text.ts";
-import type { ErrorCategory } from "../../model/error.ts";
+import { ModelFailure } from "../errors/model-errors.ts";
+import { DONE } from "../formats/common/reply-stream.ts";
+import { abortable } from "./abortable.ts";
 import { eventData } from "./events.ts";
 import type { Transport } from "./ports.ts";
 

@@ -1,11 +1,12 @@
 /** One attempt of a model call, behind everything that guards it. */
-import { abortable } from "../gateway/abortable.ts";
-import { modelError } from "../errors/model-errors.ts";
-import { TIMEOUTS } from "../gateway/deadlines.ts";
-import { thrownError } from "../errors/thrown.ts";
+
+import type { ModelError } from "../../model/error.ts";
 import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
 import type { ModelDelta } from "../../model/reply.ts";
-import type { ModelError } from "../../model/error.ts";
+import { modelError } from "../errors/model-errors.ts";
+import { thrownError } from "../errors/thrown.ts";
+import { abortable } from "../gateway/abortable.ts";
+import { TIMEOUTS } from "../gateway/deadlines.ts";
 import { callEndOf, type HostGuards, type Pass } from "./host-guards.ts";
 import { afterAttempt, beforeSend, type CompletedAttempt, type Interceptor } from "./interceptors.ts";
 import type { RequestInfo } from "./request-info.ts";

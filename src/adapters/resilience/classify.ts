@@ -1,6 +1,7 @@
 /** What a failed attempt means for the next. A classifier of the application's own wins over what the gateway says. Pure. */
-import { isRetriable } from "../errors/model-errors.ts";
+
 import type { ErrorCategory, ModelError } from "../../model/error.ts";
+import { isRetriable } from "../errors/model-errors.ts";
 
 export interface ClassifiedError {
   category: ErrorCategory;

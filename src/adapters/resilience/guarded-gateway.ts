@@ -1,7 +1,8 @@
 /** A gateway behind breakers, limits and interceptors: still one attempt a call, for whoever owns the attempts. */
-import type { Ids } from "../../ports/ids.ts";
+
 import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
 import type { ModelDelta } from "../../model/reply.ts";
+import type { Ids } from "../../ports/ids.ts";
 import { runAttempt } from "./attempt.ts";
 import type { HostGuards } from "./host-guards.ts";
 import type { Interceptor } from "./interceptors.ts";

@@ -7,12 +7,12 @@
  *            close the host to the others.
  */
 import { z } from "zod";
+import type { ModelError } from "../../model/error.ts";
+import type { ModelProfile } from "../../model/profile.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { validate } from "../../shared/validation.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
 import { httpProvider } from "../gateway/http-providers.ts";
-import type { ModelError } from "../../model/error.ts";
-import type { ModelProfile } from "../../model/profile.ts";
 import { admit, type BreakerSettings, type BreakerState, CLOSED, judge, type Verdict } from "./breaker.ts";
 import { type ConcurrencyLimit, ConcurrencyLimiter } from "./limiter.ts";
 

@@ -6,12 +6,13 @@
  * RESIL-5  `afterResponse` and `onError` run in the reverse order, exactly one of them per attempt. What they throw is
  *          logged and changes nothing.
  */
-import { DramatisError } from "../../shared/errors.ts";
-import { modelError } from "../errors/model-errors.ts";
+
+import type { ModelError } from "../../model/error.ts";
 import type { ModelRequest } from "../../model/gateway.ts";
 import type { FinishReason, ResponseInfo } from "../../model/reply.ts";
-import type { ModelError } from "../../model/error.ts";
 import type { TokenUsage } from "../../model/usage.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { modelError } from "../errors/model-errors.ts";
 import type { RequestInfo } from "./request-info.ts";
 
 /** A reply that came to its end. */

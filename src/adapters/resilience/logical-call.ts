@@ -1,21 +1,21 @@
 /** One logical request on its way: its attempts, one after the other, and what is known of them. */
 import type { RequestOutcome } from "../../model/call-record.ts";
-import { DramatisError } from "../../shared/errors.ts";
 import { costOf } from "../../model/cost.ts";
+import type { ModelError } from "../../model/error.ts";
+import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
+import type { ModelProfile } from "../../model/profile.ts";
+import type { ModelDelta, RateLimitFeedback } from "../../model/reply.ts";
+import type { TokenUsage } from "../../model/usage.ts";
+import { DramatisError } from "../../shared/errors.ts";
 import { modelError } from "../errors/model-errors.ts";
 import { thrownError } from "../errors/thrown.ts";
-import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
-import type { ModelDelta, RateLimitFeedback } from "../../model/reply.ts";
-import type { ModelError } from "../../model/error.ts";
-import type { TokenUsage } from "../../model/usage.ts";
-import type { ModelProfile } from "../../model/profile.ts";
 import { type AttemptEnd, runAttempt } from "./attempt.ts";
 import { nextStep } from "./backoff.ts";
 import { classified } from "./classify.ts";
 import { reportMetrics } from "./metrics.ts";
 import { completeResilience, DEFAULT_CLIENT, deadlineOf, type ResilienceProfile } from "./profile.ts";
 import { requestInfo } from "./request-info.ts";
-import type { ResilientDelta, ResilientGatewayOptions, ResilientRequest } from "./resilient-gateway.ts";
+import type { ResilientDelta, ResilientGatewayOptions, ResilientRequest } from "./resilient-request.ts";
 import { startTimeLimit } from "./time-limit.ts";
 
 /** How one attempt ended. */

@@ -1,6 +1,7 @@
 /** What interceptors and telemetry are told of a request (it reaches no provider). Pure. */
-import { agentContextOf, extensionsOf, type RequestExtensions, runIdOf } from "../../model/correlation.ts";
+
 import type { AgentContext } from "../../model/correlation.ts";
+import { agentContextOf, extensionsOf, type RequestExtensions, runIdOf } from "../../model/correlation.ts";
 import type { ModelRequest } from "../../model/gateway.ts";
 
 export interface RequestInfo {

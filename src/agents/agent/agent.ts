@@ -5,17 +5,18 @@
  * IDENT-2  A persona that does not resolve is refused when it is given, not when it is used.
  */
 import { z } from "zod";
-import type { ModelProfile } from "../../model/profile.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
 import { parseReference } from "../../library/reference.ts";
 import type { Registry } from "../../library/registry.ts";
 import { parsePersonaSource, resolveChain } from "../../library/resolve.ts";
-import type { Persona } from "../../protocol/definitions.ts";
-import type { DefinitionReference } from "../../shared/definition-reference.ts";
+import type { ModelProfile } from "../../model/profile.ts";
 import { systemClock } from "../../ports/system.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
+import type { AgentApi, AgentIdentity, CreateAgent } from "../../protocol/agent-api.ts";
+import type { Persona } from "../../protocol/definitions.ts";
+import type { DefinitionReference } from "../../shared/definition-reference.ts";
 import { asResult, DramatisError } from "../../shared/errors.ts";
 import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../shared/identifiers.ts";
 import type { PageOptions } from "../../shared/page.ts";
@@ -24,7 +25,6 @@ import { validate } from "../../shared/validation.ts";
 import { Publication } from "../base/mirror/publication.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
-import type { AgentApi, AgentIdentity, CreateAgent } from "../../protocol/agent-api.ts";
 import { CONVERSATION_OPENED, conversationOpenedSchema, openedConversation } from "./envelopes.ts";
 import { AgentStore } from "./store.ts";
 

@@ -1,8 +1,8 @@
 /** The envelopes that an agent takes. */
 import { z } from "zod";
+import type { Envelope } from "../../protocol/envelope.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
-import type { Envelope } from "../../protocol/envelope.ts";
 
 /** From a conversation that was created with this agent: it joins the agent's index. */
 export const CONVERSATION_OPENED = "conversation.opened";

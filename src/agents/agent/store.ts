@@ -1,11 +1,11 @@
 /** What an agent keeps in its actor's database: its identity, and one row for each of its conversations. */
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
-import { type ActorSchema, VersionedRecord } from "../base/storage/schema-upgrade.ts";
+import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import type { Page, PageOptions } from "../../shared/page.ts";
-import type { AgentIdentity } from "../../protocol/agent-api.ts";
+import { type ActorSchema, VersionedRecord } from "../base/storage/schema-upgrade.ts";
 
 export const AGENT_SCHEMA: ActorSchema = { of: "agent", first: 1, steps: [] };
 

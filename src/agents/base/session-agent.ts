@@ -7,32 +7,41 @@
  * AGENT-3  The SDK's own doors stay shut: no sub-agents, and no connection may write the SDK's state.
  */
 import { Agent } from "agents";
+import type { DeadLetterPublication } from "../../d1/dead-letters.ts";
 import { type Compaction, type CompactOptions, compactSession } from "../../memory/session/compaction.ts";
 import { messageToEvent } from "../../memory/session/events.ts";
 import { schemas } from "../../memory/session/schemas.ts";
-import { openSessionTables } from "./storage/session-tables.ts";
 import { type SessionStorage, SessionStore } from "../../memory/session/session-store.ts";
 import { checkTokenBudget } from "../../memory/session/tokens.ts";
-import type { ContextBuilderOptions, LoadEventsOptions, SessionEvent, StoredSession } from "../../memory/session/types.ts";
-import type { Facts } from "../../shared/json.ts";
+import type {
+  ContextBuilderOptions,
+  LoadEventsOptions,
+  SessionEvent,
+  StoredSession,
+} from "../../memory/session/types.ts";
 import { buildWorkingContext, type WorkingContext } from "../../memory/session/working-context.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
-import { kindOf } from "./lookup/durable-actors.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
-import { openOrRefuse } from "./storage/schema-upgrade.ts";
+import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";
+import type {
+  Answer,
+  Attempt,
+  DeadLetterApi,
+  DeadLetterView,
+  MailboxPeer,
+} from "../../protocol/mailbox-api.ts";
 import { asResult, type Result } from "../../shared/errors.ts";
+import type { Facts } from "../../shared/json.ts";
 import type { Page, PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
+import { kindOf } from "./lookup/durable-actors.ts";
 import { actorMailbox } from "./mailbox/actor-mailbox.ts";
-import type { Answer, Attempt, MailboxPeer } from "../../protocol/mailbox-api.ts";
 import { checkOperator } from "./mailbox/api.ts";
-import { type DeadLetterApi } from "../../protocol/mailbox-api.ts";
-import type { DeadLetterView } from "../../protocol/mailbox-api.ts";
-import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";
 import type { Mailbox } from "./mailbox/mailbox.ts";
-import type { DeadLetterPublication } from "../../d1/dead-letters.ts";
+import { openOrRefuse } from "./storage/schema-upgrade.ts";
+import { openSessionTables } from "./storage/session-tables.ts";
 
 /** A message takes at least four tokens, so this many events fill any context of the budget. */
 function eventsWithin(tokenBudget: number | undefined): number | undefined {

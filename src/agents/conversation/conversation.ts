@@ -3,25 +3,11 @@
  * in `runtime.ts`; here every entrance is checked and answered.
  */
 import type { Connection, ConnectionContext, WSMessage } from "agents";
-import type { ToolSubmission } from "../../protocol/client-tools.ts";
-import { type ConversationView, type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
-import { readEntrance } from "../../http/routes/sockets.ts";
 import type { LoadEventsOptions, SessionEvent } from "../../memory/session/types.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
-import { isRefusal } from "../base/storage/schema-upgrade.ts";
-import { asResult, type DramatisError, type Result, unwrap } from "../../shared/errors.ts";
-import type { Json } from "../../shared/json.ts";
-import type { PageOptions } from "../../shared/page.ts";
-import type { Principal } from "../../shared/principal.ts";
-import { validate } from "../../shared/validation.ts";
-import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
-import type { ToolStateApi, ToolStateEntry } from "../../protocol/tool-state.ts";
-import type { SessionAgent } from "../base/session-agent.ts";
-import { Wakeups } from "../base/timers/wakeups.ts";
-import { checkReader, checkSpeaker } from "./door/access.ts";
-import { Announcement } from "./mirror/announcement.ts";
+import type { ToolSubmission } from "../../protocol/client-tools.ts";
 import type {
   ConversationApi,
   CreateConversation,
@@ -30,7 +16,21 @@ import type {
   SubmittedResult,
   SubscribeOptions,
 } from "../../protocol/conversation-api.ts";
-import { usageView } from "./reads/call-views.ts";
+import { type ConversationView, type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
+import type { ToolStateApi, ToolStateEntry } from "../../protocol/tool-state.ts";
+import { asResult, type DramatisError, type Result, unwrap } from "../../shared/errors.ts";
+import type { Json } from "../../shared/json.ts";
+import type { PageOptions } from "../../shared/page.ts";
+import type { Principal } from "../../shared/principal.ts";
+import { validate } from "../../shared/validation.ts";
+import type { SessionAgent } from "../base/session-agent.ts";
+import { isRefusal } from "../base/storage/schema-upgrade.ts";
+import { Wakeups } from "../base/timers/wakeups.ts";
+import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
+import { endsTurn } from "./core/frames.ts";
+import { MAX_WATCHERS } from "./core/limits.ts";
+import { messageOf, normaliseSignal } from "./core/signals.ts";
+import { checkReader, checkSpeaker } from "./door/access.ts";
 import { ConnectionGuard } from "./door/connection-guard.ts";
 import {
   admit,
@@ -43,21 +43,25 @@ import {
   receiveFrame,
   tooManyWatchers,
 } from "./door/connections.ts";
-import { checkSameRequest, conversationRecord, createConversationSchema } from "./door/create-conversation.ts";
-import { endsTurn } from "./core/frames.ts";
-import { MAX_WATCHERS } from "./core/limits.ts";
-import { conversationMedia } from "./effects/media.ts";
+import {
+  checkSameRequest,
+  conversationRecord,
+  createConversationSchema,
+} from "./door/create-conversation.ts";
+import { readEntrance } from "./door/entrance.ts";
 import { openingSlices } from "./door/opening.ts";
-import { ConversationQueries } from "./reads/queries.ts";
-import { ConversationRuntime } from "./runtime.ts";
 import { parseSubmissions, startTurnSchema, subscribeSchema } from "./door/schemas.ts";
 import { checkHistory, seedEvents } from "./door/seed-history.ts";
-import type { ConversationServices } from "./ports.ts";
-import { GuardedSessionAgent } from "./session-guard.ts";
-import { messageOf, normaliseSignal } from "./core/signals.ts";
 import { frameStream, type Listener, type OpeningSlice, Subscribers } from "./door/subscribers.ts";
+import { conversationMedia } from "./effects/media.ts";
+import { Announcement } from "./mirror/announcement.ts";
 import { UsagePublication } from "./mirror/usage-publication.ts";
+import type { ConversationServices } from "./ports.ts";
+import { usageView } from "./reads/call-views.ts";
+import { ConversationQueries } from "./reads/queries.ts";
 import { conversationView } from "./reads/views.ts";
+import { ConversationRuntime } from "./runtime.ts";
+import { GuardedSessionAgent } from "./session-guard.ts";
 
 /** The class `Conversation` of an application. */
 export function createConversationClass<Env extends Cloudflare.Env>(

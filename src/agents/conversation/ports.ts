@@ -1,14 +1,14 @@
 /** What the classes of conversations are made from. */
 import type { MetricsSink } from "../../adapters/resilience/metrics.ts";
-import type { ModelGateway } from "../../model/gateway.ts";
-import type { AdapterLookup } from "../../model/format-adapter.ts";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
+import type { AdapterLookup } from "../../model/format-adapter.ts";
+import type { ModelGateway } from "../../model/gateway.ts";
+import type { Gate } from "../../policy/gate.ts";
 import type { ActorDirectory } from "../../protocol/actor-lookup.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
 import type { TaskExecutor } from "../executor/types.ts";
-import type { Gate } from "../../policy/gate.ts";
 
 /** What an application gives its conversations, each made from the environment. */
 export interface ConversationServices<Env> {

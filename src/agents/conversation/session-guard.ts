@@ -6,8 +6,8 @@ import { systemClock, systemIds } from "../../ports/system.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
 import { SessionAgent } from "../base/session-agent.ts";
-import { ConversationSessions, refused } from "./store/sessions.ts";
 import { ConversationStore } from "./store/conversation-store.ts";
+import { ConversationSessions, refused } from "./store/sessions.ts";
 
 export class GuardedSessionAgent<Env extends Cloudflare.Env> extends SessionAgent<Env> {
   protected override createSessionStorage(): SessionStorage {

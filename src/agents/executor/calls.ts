@@ -1,9 +1,9 @@
 /** What an executor accepts. One call that is not valid is answered by its result and stops no other. */
 import { z } from "zod";
-import type { ExecutionContext } from "../../shared/execution-context.ts";
 import { idSchema } from "../../library/reference.ts";
 import { MAX_TIMEOUT_MS } from "../../library/schemas.ts";
 import { ToolError } from "../../library/tool-error.ts";
+import type { CallContext } from "../../shared/call-context.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { inputIssues, issuesText, validate } from "../../shared/validation.ts";
 import { failedResult } from "./run-tool.ts";
@@ -16,7 +16,7 @@ const addressedSchema = z
   .array(z.looseObject({ operationId: identifier, toolCallId: z.string() }))
   .max(1_000);
 
-const contextSchema: z.ZodType<ExecutionContext> = z.object({
+const contextSchema: z.ZodType<CallContext> = z.object({
   tenant: identifier,
   projectId: identifier,
   agentId: identifier,

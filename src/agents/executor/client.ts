@@ -1,14 +1,14 @@
 /** The two ways a conversation reaches an executor: over a service binding, or in its own process. */
 
-import type { ExecutionContext } from "../../shared/execution-context.ts";
 import type { ToolCodes } from "../../library/registry.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { ToolState } from "../../protocol/tool-state.ts";
+import type { CallContext } from "../../shared/call-context.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { readLines } from "./lines.ts";
 import { runCalls } from "./run-calls.ts";
 import { memoryToolState } from "./tool-state.ts";
 import type { TaskExecutor, ToolInvocation } from "./types.ts";
-import type { ToolState } from "../../protocol/tool-state.ts";
 
 /** The executor's RPC face, as a service binding offers it. */
 export interface ExecutorService {
@@ -48,7 +48,7 @@ export function serviceExecutor(service: ExecutorService): TaskExecutor {
 export function localExecutor(
   tools: ToolCodes,
   clock: Clock,
-  state: (context: ExecutionContext) => ToolState = statePerConversation(),
+  state: (context: CallContext) => ToolState = statePerConversation(),
 ): TaskExecutor {
   return { run: (calls, signal) => runCalls({ tools, clock, state }, calls, signal) };
 }
@@ -58,7 +58,7 @@ function lost(waiting: ReadonlySet<string>, cause?: unknown): DramatisError {
   return new DramatisError("UNAVAILABLE", message, { retriable: true, cause });
 }
 
-function statePerConversation(): (context: ExecutionContext) => ToolState {
+function statePerConversation(): (context: CallContext) => ToolState {
   const states = new Map<string, ToolState>();
   return ({ tenant, conversationId }) => {
     const name = `${tenant}:${conversationId}`;

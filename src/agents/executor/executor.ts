@@ -4,15 +4,15 @@
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { getAgentByName } from "agents";
-import type { ExecutionContext } from "../../shared/execution-context.ts";
 import type { ToolCodes } from "../../library/registry.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { ToolStateApi } from "../../protocol/tool-state.ts";
+import type { CallContext } from "../../shared/call-context.ts";
 import { readCalls } from "./calls.ts";
 import { writeLines } from "./lines.ts";
 import { runCalls } from "./run-calls.ts";
 import { conversationToolState } from "./tool-state.ts";
 import type { ExecutorReport } from "./types.ts";
-import type { ToolStateApi } from "../../protocol/tool-state.ts";
 
 /** The bindings an `Executor` uses. */
 export interface ExecutorEnv {
@@ -37,8 +37,7 @@ export function createExecutorClass(
   return class Executor extends WorkerEntrypoint<ExecutorEnv> implements ExecutorApi {
     async run(calls: unknown, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
       const batch = readCalls(calls);
-      const state = (context: ExecutionContext) =>
-        conversationToolState(() => conversation(this.env, context));
+      const state = (context: CallContext) => conversationToolState(() => conversation(this.env, context));
       return writeLines(async function* (cancelled): AsyncGenerator<ExecutorReport, void> {
         yield* batch.refused;
         yield* runCalls({ tools, clock, state }, batch.calls, AbortSignal.any([signal, cancelled]));
@@ -49,7 +48,7 @@ export function createExecutorClass(
 
 async function conversation(
   env: ExecutorEnv,
-  { tenant, conversationId }: ExecutionContext,
+  { tenant, conversationId }: CallContext,
 ): Promise<ToolStateApi> {
   const stub: unknown = await getAgentByName(env.Conversation, `${tenant}:${conversationId}`);
   // SAFETY: the binding's class is `Conversation`, which implements `ToolStateApi`; results are checked where they are used.

@@ -7,24 +7,24 @@
  * TASK-3  An error carries the tool's message and code, never a stack.
  */
 
-import type { ExecutionContext } from "../../shared/execution-context.ts";
 import type { Tool } from "../../library/define.ts";
 import type { ToolCodes } from "../../library/registry.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { ToolErrorCode, ToolResult } from "../../protocol/tool-result.ts";
+import type { ToolState } from "../../protocol/tool-state.ts";
+import type { CallContext } from "../../shared/call-context.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import { MAX_OUTPUT_BYTES, MAX_PROGRESS_BYTES, toJson } from "./output.ts";
 import type { ToolInvocation } from "./types.ts";
-import type { ToolState } from "../../protocol/tool-state.ts";
-import type { ToolErrorCode, ToolResult } from "../../protocol/tool-result.ts";
 
 /** What a runner needs from outside. */
 export interface ToolHost {
   tools: ToolCodes;
   clock: Clock;
   /** The facts that tools keep in the conversation of this context. */
-  state(context: ExecutionContext): ToolState;
+  state(context: CallContext): ToolState;
 }
 
 const MAX_MESSAGE_LENGTH = 4_000;

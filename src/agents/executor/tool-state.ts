@@ -1,7 +1,8 @@
 /** Where tools keep facts: in the conversation by RPC, or in memory where there are no actors. */
+
+import type { ToolState, ToolStateApi, ToolStateEntry } from "../../protocol/tool-state.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
-import type { ToolState, ToolStateApi, ToolStateEntry } from "../../protocol/tool-state.ts";
 
 const MAX_KEY_LENGTH = 200;
 const MAX_VALUE_BYTES = 65_536;

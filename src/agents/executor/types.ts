@@ -1,7 +1,6 @@
 /** What passes between a conversation and the executor of its tools. */
 import type { ToolResult } from "../../protocol/tool-result.ts";
-import type { ExecutionContext } from "../../shared/execution-context.ts";
-import type { Result } from "../../shared/errors.ts";
+import type { CallContext } from "../../shared/call-context.ts";
 import type { Json, JsonObject } from "../../shared/json.ts";
 
 /** One tool call to run. `operationId` is its identity across retries: the tool's idempotency key. */
@@ -12,7 +11,7 @@ export interface ToolInvocation {
   tool: { library: string; id: string; version: number };
   input: JsonObject;
   timeoutMs: number;
-  context: ExecutionContext;
+  context: CallContext;
 }
 
 /** One line of an executor's answer. */
@@ -29,4 +28,3 @@ export type ExecutorReport =
 export interface TaskExecutor {
   run(calls: ToolInvocation[], signal: AbortSignal): AsyncIterable<ExecutorReport>;
 }
-

@@ -5,10 +5,10 @@
 import { useAgent } from "agents/react";
 import { PartySocket } from "partysocket";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
-import { Admission, type Token } from "../admission.ts";
 import type { ToolOutcome } from "../../protocol/client-tools.ts";
-import type { HistoryPage } from "../history.ts";
 import type { Content } from "../../protocol/frames.ts";
+import { Admission, type Token } from "../admission.ts";
+import type { HistoryPage } from "../history.ts";
 import { isFinalClose, parseHost, reconnection, resumingWebSocket, type WebSocketClass } from "../resume.ts";
 import { ConversationSession, type SendOptions } from "../session.ts";
 import {

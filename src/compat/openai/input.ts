@@ -4,8 +4,9 @@
  * OAI-7  The last message of the user is the turn, and everything before it history. A request that ends with results of
  *        calls that are ours goes on with the turn that made them; ids from elsewhere are history.
  */
-import type { Content } from "../../protocol/frames.ts";
+
 import type { ContextMessage, ToolCall } from "../../model/messages.ts";
+import type { Content } from "../../protocol/frames.ts";
 import { isBlank } from "../../shared/content.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";

@@ -9,8 +9,8 @@
  * AUTH-3  As soon as anything of `AUTH_*` is set, right or wrong, there is no local principal any more.
  */
 import type { Principal } from "../../shared/principal.ts";
-import { isJwtConfigured, type JwtEnv, jwtAuthorize } from "./jwt.ts";
 import { problem } from "../base/problem.ts";
+import { isJwtConfigured, type JwtEnv, jwtAuthorize } from "./jwt.ts";
 
 /** Decides who is asking: a principal, or the response that refuses. */
 export type Authorize<Env = unknown> = (request: Request, env: Env) => Promise<Principal | Response>;

@@ -11,9 +11,9 @@ import { z } from "zod";
 import { DramatisError } from "../../shared/errors.ts";
 import { isChosenId } from "../../shared/identifiers.ts";
 import { type Principal, ROLES } from "../../shared/principal.ts";
+import { problem } from "../base/problem.ts";
 import { bearerToken } from "./bearer.ts";
 import { issuerKeys } from "./issuer-keys.ts";
-import { problem } from "../base/problem.ts";
 
 /** What is read of the environment. All are strings as they come; a wrong one throws `UNAVAILABLE`. */
 export interface JwtEnv {

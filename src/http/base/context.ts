@@ -1,12 +1,14 @@
 /** What handlers are given: the ports of one request, and who is asking. */
+
 import type { Hono } from "hono";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
-import type { ActorDirectory } from "../../protocol/actor-lookup.ts";
+import type { AuthoringPorts } from "../../library/authoring.ts";
+import type { Catalogue } from "../../library/catalogue.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { ActorDirectory } from "../../protocol/actor-lookup.ts";
 import type { Principal } from "../../shared/principal.ts";
-import type { LibraryServices } from "../routes/libraries.ts";
 
 /** The ports of one request. */
 export interface Services {
@@ -30,3 +32,10 @@ export interface Services {
 export type HttpEnv = { Variables: Services & { principal: Principal } };
 
 export type HttpRoutes = Hono<HttpEnv>;
+
+/** What the routes need of libraries. */
+export interface LibraryServices {
+  catalogue: Catalogue;
+  /** What checks the definitions of this tenant's authors. */
+  authoring(tenant: string): AuthoringPorts;
+}

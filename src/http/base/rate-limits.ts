@@ -5,9 +5,9 @@
  * LIMIT-3  Who is refused gets `RATE_LIMITED` and, in `Retry-After`, the seconds to wait.
  */
 import { DramatisError } from "../../shared/errors.ts";
-import type { Limits } from "./limits.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { RateLimiter } from "../../shared/rate-limiter.ts";
+import type { Limits } from "./limits.ts";
 
 /** The platform's rate limiter, as it is bound: one count for all isolates of a location. */
 export interface PlatformLimiter {

@@ -1,9 +1,9 @@
 /** What the answers of `/api/libraries` look like (API-1), and what is posted there. */
 import { z } from "zod";
-import { PROVIDERS } from "../../model/profile.ts";
 import { idSchema } from "../../library/reference.ts";
 import { modelProfileSchema, personaSchema, toolDefinitionSchema } from "../../library/schemas.ts";
 import type { DefinitionView, LibraryView } from "../../library/views.ts";
+import { PROVIDERS } from "../../model/profile.ts";
 import { persona } from "./views.ts";
 
 const time = z.iso.datetime().meta({ description: "ISO 8601, UTC.", example: "2026-03-01T10:00:00.000Z" });

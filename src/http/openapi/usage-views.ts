@@ -1,11 +1,11 @@
 /** What model calls used and took, as answers show it. */
 import { z } from "zod";
-import type { RateLimitFeedback } from "../../model/reply.ts";
+import type { ProviderCallRecord } from "../../model/call-record.ts";
 import type { ErrorCategory } from "../../model/error.ts";
+import type { RateLimitFeedback } from "../../model/reply.ts";
 import type { TokenUsage } from "../../model/usage.ts";
 import type { TurnUsage } from "../../protocol/conversation-api.ts";
 import type { AgentUsage, UsageView } from "../../protocol/frames.ts";
-import type { ProviderCallRecord } from "../../model/call-record.ts";
 import { agentId, conversationId, count, json, time, turnId } from "./scalars.ts";
 
 /** Every category, and `none`: the type says so when one is missing. */

@@ -4,10 +4,12 @@
  * API-1  Every answer fits its schema strictly: no field is missing, and none is there that the schema does not name.
  */
 import { z } from "zod";
+import { ENTRY_TYPES } from "../../agents/conversation/core/journal-entry.ts";
+import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../compat/openai/errors.ts";
+import { idSchema, referenceSchema } from "../../library/reference.ts";
+import { personaSchema } from "../../library/schemas.ts";
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import type { JournalEntryView, SubmittedResult, TurnView } from "../../protocol/conversation-api.ts";
-import { ENTRY_TYPES } from "../../agents/conversation/core/journal-entry.ts";
-import type { DeadLetterView } from "../../protocol/mailbox-api.ts";
 import {
   type AttachmentView,
   type ConversationSummary,
@@ -16,9 +18,7 @@ import {
   type MessageView,
   type TurnSummary,
 } from "../../protocol/frames.ts";
-import { idSchema, referenceSchema } from "../../library/reference.ts";
-import { personaSchema } from "../../library/schemas.ts";
-import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../compat/openai/errors.ts";
+import type { DeadLetterView } from "../../protocol/mailbox-api.ts";
 import { contentSchema } from "../../shared/content-schema.ts";
 import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
 import { agentId, conversationId, count, json, messageId, operationId, time, turnId } from "./scalars.ts";

@@ -1,19 +1,19 @@
 /** `/api/agents`: who can be talked to. Reading is open to the tenant, writing to authors. */
 import { z } from "zod";
-import type { CreateAgent } from "../../protocol/agent-api.ts";
 import { idSchema } from "../../library/reference.ts";
 import { parsePersonaSource } from "../../library/resolve.ts";
+import type { CreateAgent } from "../../protocol/agent-api.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { isChosenId } from "../../shared/identifiers.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import { readJson } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
+import { pageOptions, pageSchema } from "../base/query.ts";
+import { json, notFound, page, refuseOtherMethods } from "../base/respond.ts";
 import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
 import { agentUsage } from "../openapi/usage-views.ts";
 import { agent, agentId, listOf, personaSource } from "../openapi/views.ts";
-import { pageOptions, pageSchema } from "../base/query.ts";
-import { json, notFound, page, refuseOtherMethods } from "../base/respond.ts";
 import { seeded } from "./seeding.ts";
 
 /** An agent is one row of its actor and one of the directory, and a row holds less than 2 MB. */

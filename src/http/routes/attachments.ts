@@ -11,10 +11,10 @@ import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { validate } from "../../shared/validation.ts";
 import { readBytes } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
-import { findConversation } from "./conversations.ts";
+import { json, notFound, refuseOtherMethods } from "../base/respond.ts";
 import type { Operation } from "../openapi/operation.ts";
 import { attachment, conversationId } from "../openapi/views.ts";
-import { json, notFound, refuseOtherMethods } from "../base/respond.ts";
+import { findConversation } from "./conversations.ts";
 
 const PATH = "/api/conversations/:id/attachments";
 

@@ -1,17 +1,17 @@
 /** `/api/conversations/:id/chat`: a conversation as the AI SDK's `useChat` speaks with one. */
 import type { Context } from "hono";
 import { z } from "zod";
-import type { Frame } from "../../protocol/frames.ts";
 import { type UiChunk, UiMessageEncoder } from "../../compat/ui-message/chunks.ts";
 import { chatSchema, chatTurn } from "../../compat/ui-message/request.ts";
+import type { Frame } from "../../protocol/frames.ts";
 import { DramatisError, toErrorData, unwrap } from "../../shared/errors.ts";
 import { validate } from "../../shared/validation.ts";
 import { readJson } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
-import { findConversation } from "./conversations.ts";
+import { empty, refuseOtherMethods, sse } from "../base/respond.ts";
 import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
 import { conversationId } from "../openapi/views.ts";
-import { empty, refuseOtherMethods, sse } from "../base/respond.ts";
+import { findConversation } from "./conversations.ts";
 import { type ReadOptions, type TurnSource, turnFrames } from "./turn-frames.ts";
 
 const PATH = "/api/conversations/:id/chat";

@@ -1,16 +1,18 @@
 /** `/api/conversations`: creating and reading conversations, their messages and their journal. */
 import { ulid } from "ulid";
 import { z } from "zod";
-import type { CreateConversation } from "../../protocol/conversation-api.ts";
 import { historySchema } from "../../agents/conversation/door/seed-history.ts";
 import { idSchema } from "../../library/reference.ts";
 import type { ActorDirectory, ConversationActor } from "../../protocol/actor-lookup.ts";
+import type { CreateConversation } from "../../protocol/conversation-api.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import { readJson } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
+import { pageOptions, pageSchema } from "../base/query.ts";
+import { json, page, refuseOtherMethods } from "../base/respond.ts";
 import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
 import {
   conversation,
@@ -20,8 +22,6 @@ import {
   listOf,
   message,
 } from "../openapi/views.ts";
-import { pageOptions, pageSchema } from "../base/query.ts";
-import { json, page, refuseOtherMethods } from "../base/respond.ts";
 import { seeded } from "./seeding.ts";
 
 const MAX_PARTICIPANTS = 100;

@@ -4,10 +4,10 @@ import { requireOperator } from "../../agents/base/mailbox/api.ts";
 import { isOperationId } from "../../protocol/envelope.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { HttpRoutes } from "../base/context.ts";
-import type { Operation } from "../openapi/operation.ts";
-import { deadLetter, letterId, listOf } from "../openapi/views.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
 import { json, page, refuseOtherMethods } from "../base/respond.ts";
+import type { Operation } from "../openapi/operation.ts";
+import { deadLetter, letterId, listOf } from "../openapi/views.ts";
 
 const PATH = "/api/dead-letters";
 const REDELIVER_PATH = `${PATH}/:id/redeliver` as const;

@@ -2,11 +2,11 @@
 import { z } from "zod";
 import { unwrap } from "../../shared/errors.ts";
 import type { HttpRoutes } from "../base/context.ts";
-import { findConversation } from "./conversations.ts";
-import type { Operation } from "../openapi/operation.ts";
-import { conversationId, frame } from "../openapi/views.ts";
 import { positionSchema, streamPosition } from "../base/query.ts";
 import { events, refuseOtherMethods } from "../base/respond.ts";
+import type { Operation } from "../openapi/operation.ts";
+import { conversationId, frame } from "../openapi/views.ts";
+import { findConversation } from "./conversations.ts";
 
 const PATH = "/api/conversations/:id/events";
 

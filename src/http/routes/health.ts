@@ -3,9 +3,9 @@ import { z } from "zod";
 import { DramatisError } from "../../shared/errors.ts";
 import { VERSION } from "../../shared/version.ts";
 import type { HttpRoutes } from "../base/context.ts";
-import type { Operation } from "../openapi/operation.ts";
 import { problem } from "../base/problem.ts";
 import { json } from "../base/respond.ts";
+import type { Operation } from "../openapi/operation.ts";
 
 export const healthOperations: readonly Operation[] = [
   {

@@ -6,7 +6,6 @@ import {
   checkedPersona,
   checkedTool,
 } from "../../library/authoring.ts";
-import type { Catalogue } from "../../library/catalogue.ts";
 import type { DefinitionKind, DefinitionTypes } from "../../library/kinds.ts";
 import { MAX_DEFINITION_BYTES } from "../../library/kinds.ts";
 import type { DefinitionView } from "../../library/views.ts";
@@ -15,17 +14,10 @@ import { isChosenId } from "../../shared/identifiers.ts";
 import { validate } from "../../shared/validation.ts";
 import { readJson } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
-import { LIBRARIES, LIBRARY } from "./library-operations.ts";
-import { modelProfileBody, personaBody, toolBody, version } from "../openapi/library-views.ts";
 import { pageOptions } from "../base/query.ts";
 import { json, page, refuseOtherMethods } from "../base/respond.ts";
-
-/** What the routes need of libraries. */
-export interface LibraryServices {
-  catalogue: Catalogue;
-  /** What checks the definitions of this tenant's authors. */
-  authoring(tenant: string): AuthoringPorts;
-}
+import { modelProfileBody, personaBody, toolBody, version } from "../openapi/library-views.ts";
+import { LIBRARIES, LIBRARY } from "./library-operations.ts";
 
 const MAX_PERSONA_BYTES = MAX_DEFINITION_BYTES;
 /** Tools and model profiles are small. */

@@ -1,5 +1,6 @@
 /** The routes of `/api/libraries`, described. */
 import { z } from "zod";
+import { pageSchema } from "../base/query.ts";
 import {
   definitionId,
   library,
@@ -14,7 +15,6 @@ import {
 } from "../openapi/library-views.ts";
 import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
 import { listOf } from "../openapi/views.ts";
-import { pageSchema } from "../base/query.ts";
 
 export const LIBRARIES = "/api/libraries";
 export const LIBRARY = `${LIBRARIES}/:library` as const;

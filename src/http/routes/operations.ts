@@ -1,4 +1,6 @@
 /** All operations, in the order in which they are shown. */
+
+import type { Operation } from "../openapi/operation.ts";
 import { agentOperations } from "./agents.ts";
 import { attachmentOperations } from "./attachments.ts";
 import { chatOperations } from "./chat.ts";
@@ -10,10 +12,9 @@ import { libraryOperations } from "./library-operations.ts";
 import { chatOperations as completionOperations } from "./openai/chat-completions.ts";
 import { modelOperations } from "./openai/models.ts";
 import { responseOperations } from "./openai/responses.ts";
+import { descriptionOperations } from "./openapi.ts";
 import { socketOperations } from "./sockets.ts";
 import { turnOperations } from "./turns.ts";
-import type { Operation } from "../openapi/operation.ts";
-import { descriptionOperations } from "./openapi.ts";
 
 export const OPERATIONS: readonly Operation[] = [
   ...agentOperations,

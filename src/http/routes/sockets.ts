@@ -8,24 +8,19 @@
  * DOOR-2  Only these two paths lead to an actor, and only as WebSocket upgrades.
  * DOOR-3  Who may not read a conversation gets the refusal and nothing else, at both doors, whether it exists or not.
  */
+
 import type { Context } from "hono";
 import { z } from "zod";
+import type { Entrance } from "../../agents/conversation/door/entrance.ts";
+import { entranceRequest } from "../../agents/conversation/door/entrance.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
-import type { Principal } from "../../shared/principal.ts";
 import { isUpgrade, legibleRefusal, withProtocol } from "../auth/bearer.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
-import type { Operation } from "../openapi/operation.ts";
-import { conversationId } from "../openapi/views.ts";
 import { problem } from "../base/problem.ts";
 import { positionSchema, streamPosition } from "../base/query.ts";
 import { notFound, refuseOtherMethods } from "../base/respond.ts";
-
-/** `plain` connections get our frames only; on `sdk` ones the SDK's own messages may come first. */
-export type Entrance = "plain" | "sdk";
-
-const PRINCIPAL_HEADER = "x-dramatis-principal";
-const ENTRANCE_HEADER = "x-dramatis-entrance";
-const HANDSHAKE_HEADERS = ["sec-websocket-key", "sec-websocket-version", "sec-websocket-extensions"];
+import type { Operation } from "../openapi/operation.ts";
+import { conversationId } from "../openapi/views.ts";
 
 const PATHS = [
   ["/conversations/:id", "plain"],
@@ -66,35 +61,6 @@ async function connect(context: Context<HttpEnv>, id: string, entrance: Entrance
   }
   const from = streamPosition(req.query("from"));
   const conversation = await services.actors.conversation(services.principal.tenant, id);
-  const response = await conversation.fetch(forwarded(req.raw, services.principal, id, entrance, from));
+  const response = await conversation.fetch(entranceRequest(req.raw, services.principal, id, entrance, from));
   return withProtocol(req.raw, response);
-}
-
-function forwarded(
-  request: Request,
-  principal: Principal,
-  id: string,
-  entrance: Entrance,
-  from: number | undefined,
-): Request {
-  const headers = new Headers({
-    upgrade: "websocket",
-    [PRINCIPAL_HEADER]: encodeURIComponent(JSON.stringify(principal)),
-    [ENTRANCE_HEADER]: entrance,
-  });
-  for (const name of HANDSHAKE_HEADERS) {
-    const value = request.headers.get(name);
-    if (value !== null) headers.set(name, value);
-  }
-  const query = from === undefined ? "" : `?from=${from}`;
-  return new Request(`http://actor/conversations/${id}${query}`, { headers });
-}
-
-/** What the actor reads of a request that came through these doors; `null` for any other. */
-export function readEntrance(request: Request): { principal: Principal; entrance: Entrance } | null {
-  const principal = request.headers.get(PRINCIPAL_HEADER);
-  const entrance = request.headers.get(ENTRANCE_HEADER);
-  if (principal === null || (entrance !== "plain" && entrance !== "sdk")) return null;
-  // SAFETY: only `forwarded` sets this header; a client's own never reaches an actor (DOOR-1).
-  return { principal: JSON.parse(decodeURIComponent(principal)) as Principal, entrance };
 }

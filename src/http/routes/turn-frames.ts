@@ -4,9 +4,10 @@
  * FOLLOW-1  A stream that breaks off before the turn's end, because the actor went away, is taken up after the last number
  *           that was seen: its reader notices nothing but what the frames say.
  */
-import type { Frame } from "../../protocol/frames.ts";
-import { parseFrame } from "../../client/wire.ts";
+
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
+import type { Frame } from "../../protocol/frames.ts";
+import { parseFrame } from "../../protocol/parse-frame.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 

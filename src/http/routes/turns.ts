@@ -16,7 +16,8 @@ import { isOperationId, isTurnId } from "../../shared/identifiers.ts";
 import { validate } from "../../shared/validation.ts";
 import { readJson } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
-import { findConversation } from "./conversations.ts";
+import { pageOptions, pageSchema } from "../base/query.ts";
+import { events, json, page, refuseOtherMethods } from "../base/respond.ts";
 import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
 import {
   content,
@@ -30,8 +31,7 @@ import {
   turnId,
   turnSummary,
 } from "../openapi/views.ts";
-import { pageOptions, pageSchema } from "../base/query.ts";
-import { events, json, page, refuseOtherMethods } from "../base/respond.ts";
+import { findConversation } from "./conversations.ts";
 
 const identifier = z.string().min(1).max(200);
 const startSchema = z.strictObject({

@@ -9,6 +9,7 @@
  * COMPACT-5  A summariser that fails, or gives nothing or too much, changes nothing.
  */
 
+import type { ContextMessage } from "../../model/messages.ts";
 import { isBlank } from "../../shared/content.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { compacted, isCompaction } from "./compacted.ts";
@@ -17,7 +18,6 @@ import { pairsOf } from "./pairs.ts";
 import type { SessionStore } from "./session-store.ts";
 import { checkTokenBudget, estimateTokens, messageTokens, type TokenCounter } from "./tokens.ts";
 import { EventAction, type SessionEvent } from "./types.ts";
-import { type ContextMessage } from "../../model/messages.ts";
 import { type Measure, type Measured, measuring, pairedParts } from "./window.ts";
 
 export interface SummariserInput {

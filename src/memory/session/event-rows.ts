@@ -5,10 +5,11 @@
  * EVENT-2  A row whose action is unknown here stays inert: it hydrates to `unknown`, keeps its stored action and
  *          metadata, and has no message.
  */
+
+import type { ToolCall } from "../../model/messages.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { isCount } from "./events.ts";
 import { EventAction, type SessionEvent, type StoredEvent } from "./types.ts";
-import { type ToolCall } from "../../model/messages.ts";
 
 /** The typed event of a row. Missing facts take their defaults: no calls, a successful result, nothing compacted. */
 export function hydrateEvent(row: StoredEvent): SessionEvent {

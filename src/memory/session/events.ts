@@ -6,11 +6,12 @@
  *          tool, the model and a compaction's count travel in the message's metadata; a message's name of who speaks
  *          and its native form travel in the event's.
  */
+
+import type { ContextMessage, ContextPart } from "../../model/messages.ts";
 import { contentSchema } from "../../shared/content-schema.ts";
+import type { Facts } from "../../shared/json.ts";
 import { isNativeReply } from "./native-reply.ts";
 import { EventAction, type SessionEvent } from "./types.ts";
-import { type ContextMessage, type ContextPart } from "../../model/messages.ts";
-import { type Facts } from "../../shared/json.ts";
 
 /** The message a model gets for an event; `null` for what no model should see. */
 export function eventToMessage(event: SessionEvent): ContextMessage | null {

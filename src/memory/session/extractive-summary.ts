@@ -5,9 +5,10 @@
  * EXTRACT-1  The text keeps within the target by the same counter; where lines must go, the oldest go first.
  * EXTRACT-2  What was said stands in quotes, as JSON: no line of it can pass for a line of ours.
  */
+
+import type { ContextMessage } from "../../model/messages.ts";
 import type { Summariser } from "./compaction.ts";
 import { estimateTokens, type TokenCounter } from "./tokens.ts";
-import type { ContextMessage } from "../../model/messages.ts";
 
 /** Characters of one message that are quoted. */
 const MAX_QUOTE_LENGTH = 240;

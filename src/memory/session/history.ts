@@ -6,13 +6,14 @@
  *            the limit, and a budget of tokens keeps the user's message of the newest turn too.
  * HISTORY-2  `truncated` is true if and only if something that a model could be told was left out or shortened.
  */
+
+import type { ContextMessage } from "../../model/messages.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isCompaction } from "./compacted.ts";
 import type { EventWindow } from "./event-store.ts";
 import { eventToMessage } from "./events.ts";
 import { checkTokenBudget, type TokenCounter } from "./tokens.ts";
 import { EventAction, type SessionEvent } from "./types.ts";
-import { type ContextMessage } from "../../model/messages.ts";
 import { type KnownEvents, type Measure, measuring } from "./window.ts";
 import { windowMessages } from "./working-context.ts";
 

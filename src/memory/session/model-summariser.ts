@@ -6,20 +6,21 @@
  * SUMMARY-2  One attempt. Only a reply that came to its end is a summary; every other outcome is `MODEL_FAILED`, marked
  *            retriable as the provider's error is.
  */
-import type { Summariser, SummariserInput } from "./compaction.ts";
-import { DramatisError } from "../../shared/errors.ts";
+
 import { collectReply } from "../../adapters/reply.ts";
-import type { ModelGateway } from "../../model/gateway.ts";
-import type { ExecutionContext } from "../../shared/execution-context.ts";
 import type { FormatAdapter } from "../../model/format-adapter.ts";
+import type { ModelGateway } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
+import type { CallContext } from "../../shared/call-context.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import type { Summariser, SummariserInput } from "./compaction.ts";
 
 export interface ModelSummariserOptions {
   gateway: ModelGateway;
   adapter: FormatAdapter;
   profile: ModelProfile;
   /** Who asks, for correlation. */
-  context: ExecutionContext;
+  context: CallContext;
 }
 
 /** @example modelSummariser({ gateway, adapter: adapterFor(profile.provider), profile, context }) */

@@ -1,8 +1,7 @@
 /** What the session methods accept from outside: each input is checked here before it is used. */
 import { z } from "zod";
-import { isJsonObject } from "../../shared/json.ts";
+import { type Facts, isJsonObject } from "../../shared/json.ts";
 import { EventAction } from "./types.ts";
-import { type Facts } from "../../shared/json.ts";
 
 /** Nesting beyond this is refused: nobody means it, and recursive readers would run out of stack. */
 const MAX_JSON_DEPTH = 200;

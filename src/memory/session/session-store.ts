@@ -9,11 +9,11 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { DramatisError } from "../../shared/errors.ts";
+import type { Facts } from "../../shared/json.ts";
 import { compacted } from "./compacted.ts";
 import type { EventStore, EventWindow, LoadWindowOptions } from "./event-store.ts";
 import type { SessionTable } from "./session-table.ts";
 import { EventAction, type LoadEventsOptions, type SessionEvent, type StoredSession } from "./types.ts";
-import { type Facts } from "../../shared/json.ts";
 
 /** How many sessions a list gives at most. */
 const MAX_LISTED_SESSIONS = 1000;

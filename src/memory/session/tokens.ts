@@ -11,8 +11,8 @@
  * the tokenizer of your model as a `TokenCounter`.
  */
 import { estimateTokenCount, type TokenEstimationOptions } from "tokenx";
-import { DramatisError } from "../../shared/errors.ts";
 import type { ContextMessage, NativeReply } from "../../model/messages.ts";
+import { DramatisError } from "../../shared/errors.ts";
 
 /** Counts the tokens of a text. An exact tokenizer fits here as well as an estimate. */
 export type TokenCounter = (text: string) => number;

@@ -1,9 +1,9 @@
 /**
  * The session log and what is built from it: events (one row each), messages for a model, and the rows themselves.
  */
+
+import type { ContextMessage, ToolCall } from "../../model/messages.ts";
 import type { Facts } from "../../shared/json.ts";
-import type { ToolCall } from "../../model/messages.ts";
-import type { ContextMessage } from "../../model/messages.ts";
 import type { CountedTool, TokenCounter } from "./tokens.ts";
 
 /** What a session event records. Values are stored; they never change. */

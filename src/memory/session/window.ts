@@ -11,12 +11,13 @@
  * A step needs no memory. Among the starts that fit and leave at least half of the budget, the window takes the one at
  * which the session's numbering passes the multiple of the highest power of two: that one stays the best for long.
  */
+
+import type { ContextMessage } from "../../model/messages.ts";
 import { eventToMessage } from "./events.ts";
 import { pairedOrder } from "./pairs.ts";
 import { shortenedContent } from "./shorten.ts";
 import { estimateTokens, messageTokens, type TokenCounter } from "./tokens.ts";
 import { EventAction, type SessionEvent } from "./types.ts";
-import { type ContextMessage } from "../../model/messages.ts";
 
 /** A message as it is sent, and its tokens. */
 export interface Measured {

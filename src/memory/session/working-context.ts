@@ -7,12 +7,13 @@
  * CTX-2  Events that a compaction covers are left out, and its summary stands in their place.
  * CTX-3  Nothing given in is changed or kept by reference.
  */
+
+import type { ContextMessage } from "../../model/messages.ts";
 import { compacted } from "./compacted.ts";
 import { eventToMessage } from "./events.ts";
 import { pairedMessages } from "./pairs.ts";
 import { checkTokenBudget, frameTokens } from "./tokens.ts";
 import type { ContextBuilderOptions, LoadEventsOptions, SessionEvent } from "./types.ts";
-import type { ContextMessage } from "../../model/messages.ts";
 import { budgetedWindow, type Measure, measuring, type WindowOptions } from "./window.ts";
 
 /** The messages of one request, and what was added to them since. Made for one request, then thrown away. */

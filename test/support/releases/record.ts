@@ -3,13 +3,13 @@
  * What is recorded is what today's code writes; the same code gives the same recordings.
  */
 import { AgentStore } from "../../../src/agents/agent/store.ts";
-import type { Content } from "../../../src/protocol/frames.ts";
+import { openSessionTables } from "../../../src/agents/base/storage/session-tables.ts";
 import { D1Definitions } from "../../../src/d1/d1-definitions.ts";
 import { D1Directory } from "../../../src/d1/d1-directory.ts";
 import { contentHash } from "../../../src/library/hash.ts";
 import { resolveChain } from "../../../src/library/resolve.ts";
-import { openSessionTables } from "../../../src/agents/base/storage/session-tables.ts";
 import { SessionStore } from "../../../src/memory/session/session-store.ts";
+import type { Content } from "../../../src/protocol/frames.ts";
 import { VERSION } from "../../../src/shared/version.ts";
 import { compaction, everyAction, numbered, agent as spoken, user } from "../events.ts";
 import type { ReplyScript, Script, StepScript } from "../provider-script.ts";

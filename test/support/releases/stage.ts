@@ -3,21 +3,22 @@
  * it, time that stands still, ids that repeat. Models and tools answer by the script in the user's message, as those of
  * `scripted-provider.ts` do, and what comes to a gate waits as long as the gates are shut.
  */
-import { createModelGateway } from "../../../src/adapters/gateway/gateway.ts";
+
 import { adapterFor } from "../../../src/adapters/formats/lookup.ts";
-import { allowAll } from "../../../src/policy/gate.ts";
+import { createModelGateway } from "../../../src/adapters/gateway/gateway.ts";
 import { ConversationQueries } from "../../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../../src/agents/executor/client.ts";
-import type { ToolState } from "../../../src/protocol/tool-state.ts";
-import type { Frame } from "../../../src/protocol/frames.ts";
 import { CodeRegistry } from "../../../src/library/registry.ts";
+import { allowAll } from "../../../src/policy/gate.ts";
 import type { KeyValue } from "../../../src/ports/key-value.ts";
 import { NodeKeyValue } from "../../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../../src/ports/node/virtual-clock.ts";
 import type { SqlDatabase } from "../../../src/ports/sql-database.ts";
+import type { Frame } from "../../../src/protocol/frames.ts";
+import type { ToolState } from "../../../src/protocol/tool-state.ts";
 import type { RunRecord, Script, StepScript } from "../provider-script.ts";
 import { releaseLibrary } from "./library.ts";
 

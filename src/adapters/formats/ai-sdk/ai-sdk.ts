@@ -7,17 +7,18 @@
  * AISDK-2  What a part carries for its provider (signatures, ids) goes back with it, to the model that gave it.
  * AISDK-3  Names and ids are letters, digits, `_` and `-` wherever they occur, which every provider behind takes.
  */
+
+import type { ModelContext, ToolSpec } from "../../../model/context.ts";
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { toPrompt } from "./prompt.ts";
-import { AiSdkReader } from "./reader.ts";
 import { systemMessages } from "../chat/messages.ts";
 import { NAME_LENGTH } from "../common/names.ts";
 import { ReplyStream } from "../common/reply-stream.ts";
 import { continued, listOf, settings } from "../common/request.ts";
 import { checkChoice, checkNames } from "../common/tools.ts";
-import type { FormatAdapter } from "../../../model/format-adapter.ts";
-import type { ModelContext, ToolSpec } from "../../../model/context.ts";
-import type { ModelProfile } from "../../../model/profile.ts";
+import { toPrompt } from "./prompt.ts";
+import { AiSdkReader } from "./reader.ts";
 
 export const aiSdkFormat: FormatAdapter = {
   provider: "ai-sdk",

@@ -3,10 +3,10 @@
  * the class twice. Pure.
  */
 import { z } from "zod";
+import type { ErrorCategory } from "../../../model/error.ts";
+import type { ResponseInfo } from "../../../model/reply.ts";
 import { categoryOfResponse, clean, ModelFailure, readErrorBody } from "../../errors/model-errors.ts";
 import { responseInfo, retryAfterMs } from "../../errors/response-info.ts";
-import type { ResponseInfo } from "../../../model/reply.ts";
-import type { ErrorCategory } from "../../../model/error.ts";
 
 const errorSchema = z.object({
   name: z.string().catch(""),

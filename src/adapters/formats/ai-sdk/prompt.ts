@@ -1,5 +1,6 @@
 /** A conversation as the prompt of an AI SDK language model. Pure. */
 import type { ContextMessage, ContextPart, ToolCall } from "../../../model/messages.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { CallIds } from "../common/call-ids.ts";
 import { hasMedia, resolveMedia } from "../common/media-source.ts";
@@ -8,7 +9,6 @@ import { ownParts, unsupported } from "../common/native.ts";
 import { jsonOf } from "../common/request.ts";
 import { attributed, attributedParts } from "../common/speaker.ts";
 import { spokenParts } from "../common/turns.ts";
-import type { ModelProfile } from "../../../model/profile.ts";
 
 const PROVIDER = "ai-sdk";
 /** With a number behind it, an id is still as long as the strictest provider takes. */

@@ -4,11 +4,11 @@
  * sources and warnings, raw chunks, pings.
  */
 import { z } from "zod";
+import type { ModelError } from "../../../model/error.ts";
+import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { inBandError, modelError } from "../../errors/model-errors.ts";
 import type { ReplyReader } from "../common/reply-stream.ts";
-import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
-import type { ModelError } from "../../../model/error.ts";
 import { AiSdkReply } from "./reply.ts";
 import { readUsage } from "./usage.ts";
 

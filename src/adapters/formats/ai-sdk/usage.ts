@@ -1,6 +1,7 @@
 /** Token counts of the AI SDK. Pure. */
-import { isJsonObject, type Json } from "../../../shared/json.ts";
+
 import type { TokenUsage } from "../../../model/usage.ts";
+import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { sum, tokenUsage } from "../common/usage.ts";
 
 /** The provider's own counts are the finer ones. */

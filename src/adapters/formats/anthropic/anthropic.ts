@@ -9,18 +9,19 @@
  * ANTHROPIC-4  Cache breakpoints stand behind the tools, the instructions and the last stable message, and never move
  *              while a request is extended.
  */
+
+import type { ModelContext, ToolSpec } from "../../../model/context.ts";
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import { NAME_LENGTH, toTurns } from "./messages.ts";
-import { AnthropicReader } from "./reader.ts";
-import { enforceable } from "./schema.ts";
 import { unsupported } from "../common/native.ts";
 import { ReplyStream } from "../common/reply-stream.ts";
 import { continued, listOf, settings } from "../common/request.ts";
 import { checkChoice, checkNames, ownTools } from "../common/tools.ts";
 import { alternating, answerable, instructed, NO_MESSAGE, type Turn } from "../common/turns.ts";
-import type { FormatAdapter } from "../../../model/format-adapter.ts";
-import type { ModelContext, ToolSpec } from "../../../model/context.ts";
-import type { ModelProfile } from "../../../model/profile.ts";
+import { NAME_LENGTH, toTurns } from "./messages.ts";
+import { AnthropicReader } from "./reader.ts";
+import { enforceable } from "./schema.ts";
 
 /** What the request says itself, or joins with what the profile says. */
 const RESERVED = ["model", "messages", "system", "tools", "tool_choice", "output_config"];

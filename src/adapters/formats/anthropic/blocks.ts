@@ -4,9 +4,9 @@
  * yet) is kept as it came.
  */
 import type { NativePart } from "../../../model/messages.ts";
+import type { ModelDelta } from "../../../model/reply.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { needsNative } from "../common/native.ts";
-import type { ModelDelta } from "../../../model/reply.ts";
 
 interface Block {
   type: string;

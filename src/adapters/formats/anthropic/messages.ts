@@ -1,12 +1,12 @@
 /** Context messages as turns of the Messages API. Pure. */
 import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { CallIds } from "../common/call-ids.ts";
 import { plainName } from "../common/names.ts";
 import { type OwnPart, ownParts, unsupported } from "../common/native.ts";
 import { jsonOf } from "../common/request.ts";
 import { spokenParts, type Turn } from "../common/turns.ts";
-import type { ModelProfile } from "../../../model/profile.ts";
 import { toBlock } from "./media.ts";
 
 /** Characters of a name. */

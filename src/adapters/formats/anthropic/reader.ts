@@ -7,11 +7,11 @@
  * ANTHROPIC-7  Events of an unknown type are ignored; a known event of another shape is an error.
  */
 import { z } from "zod";
+import type { ModelError } from "../../../model/error.ts";
+import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { inBandError, modelError } from "../../errors/model-errors.ts";
 import type { ReplyReader } from "../common/reply-stream.ts";
-import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
-import type { ModelError } from "../../../model/error.ts";
 import { RunningCounts } from "../common/usage.ts";
 import { ReplyBlocks } from "./blocks.ts";
 import { readUsage } from "./usage.ts";

@@ -1,6 +1,7 @@
 /** Token counts of the Messages API. Pure. */
-import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
+
 import type { TokenUsage } from "../../../model/usage.ts";
+import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { finerCounts, sum, tokenUsage } from "../common/usage.ts";
 
 /** The API counts what came from the cache and what went into it beside the other input. */

@@ -1,12 +1,12 @@
 /** Reads the chunks and the whole replies of the Chat Completions protocol. */
 import { z } from "zod";
+import type { TokenUsage } from "../../../model/usage.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { isJson, isJsonObject } from "../../../shared/json.ts";
+import type { ToolCallFragment } from "../common/tool-call-slots.ts";
+import { finerCounts, tokenUsage } from "../common/usage.ts";
 import type { ChatReasoning } from "./native.ts";
 import type { ChatPiece } from "./reader.ts";
-import type { ToolCallFragment } from "../common/tool-call-slots.ts";
-import type { TokenUsage } from "../../../model/usage.ts";
-import { finerCounts, tokenUsage } from "../common/usage.ts";
 
 const text = z.string().nullish();
 

@@ -1,9 +1,9 @@
 /** What a user sent, as the content of a Chat Completions message. Pure. */
 import type { ContextMessage } from "../../../model/messages.ts";
+import type { ProviderId } from "../../../model/profile.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { fileName, hasMedia, type MediaPart, mediaUrl, resolveMedia } from "../common/media-source.ts";
 import { unsupported } from "../common/native.ts";
-import type { ProviderId } from "../../../model/profile.ts";
 
 /** How a provider takes media in a chat message. */
 export interface ChatMedia {

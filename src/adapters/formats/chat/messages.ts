@@ -1,7 +1,8 @@
 /** The chat message shape that Workers AI and OpenAI's Chat Completions share. Optional keys are absent, never undefined. */
+
+import type { ToolSpec } from "../../../model/context.ts";
 import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import type { ToolSpec } from "../../../model/context.ts";
 
 export type ChatToolCall = {
   id: string;

@@ -4,9 +4,9 @@
  * A reply without calls is not kept: it ends its loop, and some servers refuse old reasoning. Pure.
  */
 import type { ContextMessage, NativePart } from "../../../model/messages.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 import { isJson, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { ownParts } from "../common/native.ts";
-import type { ModelProfile } from "../../../model/profile.ts";
 
 /** The reasoning of one chunk, by the server's own keys. The first that a reply has is what is given back. */
 export interface ChatReasoning {

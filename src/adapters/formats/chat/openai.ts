@@ -8,21 +8,22 @@
  * OPENAI-3  Reasoning and what stood beside a call go back with the reply that called tools, to the model that gave
  *           them, under the keys under which they came.
  */
+
+import type { ModelContext, ToolSpec } from "../../../model/context.ts";
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { readChatChunk } from "./chunk.ts";
-import { type ChatMessage, systemMessages, toChatMessage, toChatTool } from "./messages.ts";
-import { chatNative } from "./native.ts";
-import { ChatReader } from "./reader.ts";
 import { fitLength, NAME_LENGTH, plainName } from "../common/names.ts";
-import { chatContent, openaiMedia } from "./content.ts";
-import { fitsStrict, withoutLookaround } from "./strict-schema.ts";
 import { ReplyStream } from "../common/reply-stream.ts";
 import { continued, settings } from "../common/request.ts";
 import { checkChoice, checkNames } from "../common/tools.ts";
-import type { FormatAdapter } from "../../../model/format-adapter.ts";
-import type { ModelContext, ToolSpec } from "../../../model/context.ts";
-import type { ModelProfile } from "../../../model/profile.ts";
+import { readChatChunk } from "./chunk.ts";
+import { chatContent, openaiMedia } from "./content.ts";
+import { type ChatMessage, systemMessages, toChatMessage, toChatTool } from "./messages.ts";
+import { chatNative } from "./native.ts";
+import { ChatReader } from "./reader.ts";
+import { fitsStrict, withoutLookaround } from "./strict-schema.ts";
 
 const MAX_CALL_ID = 40;
 /** Characters of a `prompt_cache_key`. */

@@ -2,15 +2,16 @@
  * Reads one chat reply, for every provider whose payloads are chat-shaped: what they differ in, a function turns into
  * `ChatPiece`s.
  */
+
+import type { ModelError } from "../../../model/error.ts";
+import type { ProviderId } from "../../../model/profile.ts";
+import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
+import type { TokenUsage } from "../../../model/usage.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { ChatNative, type ChatReasoning } from "./native.ts";
 import { inBandError, modelError } from "../../errors/model-errors.ts";
 import type { ReplyReader } from "../common/reply-stream.ts";
 import { type ToolCallFragment, ToolCallSlots } from "../common/tool-call-slots.ts";
-import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
-import type { ModelError } from "../../../model/error.ts";
-import type { TokenUsage } from "../../../model/usage.ts";
-import type { ProviderId } from "../../../model/profile.ts";
+import { ChatNative, type ChatReasoning } from "./native.ts";
 
 /** What one payload adds to the reply. */
 export interface ChatPiece {

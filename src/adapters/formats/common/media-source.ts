@@ -1,7 +1,7 @@
 /** Where the media of a message come from, in the two ways that providers take them: by address or by value. Pure. */
 import type { ContextMessage, ContextPart } from "../../../model/messages.ts";
-import { unsupported } from "./native.ts";
 import type { ProviderId } from "../../../model/profile.ts";
+import { unsupported } from "./native.ts";
 
 export type MediaPart = Exclude<ContextPart, { type: "text" }>;
 

@@ -1,9 +1,9 @@
 /** What an earlier reply must be sent back with (NATIVE-1), and what a provider cannot express. Pure. */
 import type { ContextMessage, NativePart, ToolCall } from "../../../model/messages.ts";
+import type { ModelProfile, ProviderId } from "../../../model/profile.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { jsonOf } from "./request.ts";
-import type { ModelProfile, ProviderId } from "../../../model/profile.ts";
 
 /** A part of a reply with the text or the call that it points to. `extra` is empty where there is none. */
 export type OwnPart =

@@ -7,12 +7,13 @@
  * STREAM-3  Once a finish reason is known, nothing that follows can turn the reply into a failure.
  * STREAM-4  After an error delta nothing more is reported.
  */
+
+import type { ModelError } from "../../../model/error.ts";
+import type { StreamDecoder } from "../../../model/format-adapter.ts";
+import type { ProviderId } from "../../../model/profile.ts";
+import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { modelError } from "../../errors/model-errors.ts";
-import type { StreamDecoder } from "../../../model/format-adapter.ts";
-import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
-import type { ModelError } from "../../../model/error.ts";
-import type { ProviderId } from "../../../model/profile.ts";
 
 /** Reads the payloads of one reply, in order. */
 export interface ReplyReader {

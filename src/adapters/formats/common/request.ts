@@ -1,7 +1,7 @@
 /** What the requests of all formats are made with. Pure. */
-import type { Facts } from "../../../shared/json.ts";
+
 import { DramatisError } from "../../../shared/errors.ts";
-import type { Json, JsonObject } from "../../../shared/json.ts";
+import type { Facts, Json, JsonObject } from "../../../shared/json.ts";
 
 /** A profile's parameters without the keys that the request itself sets; a parameter of `null` is left out. */
 export function settings(parameters: JsonObject | undefined, reserved: readonly string[]): JsonObject {

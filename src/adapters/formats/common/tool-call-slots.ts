@@ -5,8 +5,9 @@
  * SLOT-1  Calls are numbered 0, 1, 2 … in the order in which they begin, whatever the server's own indices are.
  * SLOT-2  The id and the name of a call are reported once each, when they are first known.
  */
-import type { JsonObject } from "../../../shared/json.ts";
+
 import type { ModelDelta } from "../../../model/reply.ts";
+import type { JsonObject } from "../../../shared/json.ts";
 
 /** One element of a chunk's `tool_calls`. */
 export interface ToolCallFragment {

@@ -1,9 +1,10 @@
 /** Which tools a request offers, and which of them it orders the model to call. Pure. */
+
+import type { ModelContext } from "../../../model/context.ts";
+import type { ModelProfile, ProviderId } from "../../../model/profile.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { plainName } from "./names.ts";
 import { unsupported } from "./native.ts";
-import type { ModelContext } from "../../../model/context.ts";
-import type { ModelProfile, ProviderId } from "../../../model/profile.ts";
 
 /** Tools that the provider runs itself, from the profile's parameter `tools`; throws `UNSUPPORTED` if that is no list. */
 export function ownTools({ provider, parameters }: ModelProfile): readonly Json[] {

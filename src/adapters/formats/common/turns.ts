@@ -2,12 +2,13 @@
  * Conversations as turns of a user and a model, for providers that know no other speakers: which messages are
  * instructions, how speakers are named, and how turns come to alternate. Pure.
  */
+
+import type { ModelContext } from "../../../model/context.ts";
 import type { ContextMessage, ContextPart } from "../../../model/messages.ts";
+import type { ProviderId } from "../../../model/profile.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { unsupported } from "./native.ts";
 import { attributed } from "./speaker.ts";
-import type { ModelContext } from "../../../model/context.ts";
-import type { ProviderId } from "../../../model/profile.ts";
 
 export interface Turn {
   role: "user" | "assistant";

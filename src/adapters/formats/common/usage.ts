@@ -1,7 +1,8 @@
 /** Token counts, whatever a provider calls them. Pure. */
-import type { Json, JsonObject } from "../../../shared/json.ts";
+
 import type { ModelDelta } from "../../../model/reply.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
 
 type Counted = Exclude<keyof TokenUsage, "breakdown">;
 

@@ -1,11 +1,11 @@
 /** Context messages as contents of the Gemini API. Pure. */
 import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { CallIds } from "../common/call-ids.ts";
 import { type OwnPart, ownParts } from "../common/native.ts";
 import { jsonOf } from "../common/request.ts";
 import { spokenParts, type Turn } from "../common/turns.ts";
-import type { ModelProfile } from "../../../model/profile.ts";
 import { toParts } from "./media.ts";
 
 const MAX_NAME = 128;

@@ -7,17 +7,18 @@
  *           under their names, and ids of calls are unique over the request, whatever ids the calls came with.
  * GEMINI-3  A reply of the same model goes back in its own parts, each with its own signature.
  */
+
+import type { ModelContext, ToolSpec } from "../../../model/context.ts";
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import { generationOf, toName, toTurns } from "./contents.ts";
-import { GeminiReader } from "./reader.ts";
 import { unsupported } from "../common/native.ts";
 import { ReplyStream } from "../common/reply-stream.ts";
 import { continued, listOf, settings } from "../common/request.ts";
 import { checkChoice, ownTools } from "../common/tools.ts";
 import { alternating, answerable, instructed, NO_MESSAGE, type Turn } from "../common/turns.ts";
-import type { FormatAdapter } from "../../../model/format-adapter.ts";
-import type { ModelContext, ToolSpec } from "../../../model/context.ts";
-import type { ModelProfile } from "../../../model/profile.ts";
+import { generationOf, toName, toTurns } from "./contents.ts";
+import { GeminiReader } from "./reader.ts";
 
 /** What the request says itself, or joins with what the profile says. */
 const RESERVED = ["model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"];

@@ -6,11 +6,11 @@
  *           is an error that is tried again.
  */
 import { z } from "zod";
+import type { ErrorCategory, ModelError } from "../../../model/error.ts";
+import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { inBandError, modelError, readErrorBody } from "../../errors/model-errors.ts";
 import type { ReplyReader } from "../common/reply-stream.ts";
-import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
-import type { ErrorCategory, ModelError } from "../../../model/error.ts";
 import { RunningCounts } from "../common/usage.ts";
 import { ReplyParts } from "./reply-parts.ts";
 import { readUsage } from "./usage.ts";

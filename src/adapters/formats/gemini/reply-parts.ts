@@ -4,9 +4,9 @@
  */
 import { z } from "zod";
 import type { NativePart } from "../../../model/messages.ts";
+import type { ModelDelta } from "../../../model/reply.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { needsNative } from "../common/native.ts";
-import type { ModelDelta } from "../../../model/reply.ts";
 import { putPartialArgs } from "./partial-args.ts";
 
 const functionCall = z.object({

@@ -1,6 +1,7 @@
 /** Token counts of the Gemini API. Pure. */
-import type { JsonObject } from "../../../shared/json.ts";
+
 import type { TokenUsage } from "../../../model/usage.ts";
+import type { JsonObject } from "../../../shared/json.ts";
 import { finerCounts, sum, tokenUsage } from "../common/usage.ts";
 
 /** The API counts what its tools brought in beside the other input, and thoughts beside the other output. */

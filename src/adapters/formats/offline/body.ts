@@ -1,10 +1,10 @@
 /** The offline model's own request and stream formats: what a provider's wire format is to every other adapter. */
 import { z } from "zod";
+import type { ModelContext } from "../../../model/context.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { jsonOf } from "../common/request.ts";
-import type { ModelContext } from "../../../model/context.ts";
-import type { ModelProfile } from "../../../model/profile.ts";
 
 const callSchema = z.object({ id: z.string(), name: z.string(), input: z.record(z.string(), z.unknown()) });
 

@@ -2,14 +2,15 @@
  * The offline model's adapter: a deterministic, rule-driven model that needs no network and says that it is one. It is
  * reached like every other model, so a first run and the tests go the real way. Its rules: `docs/offline-model.md`.
  */
-import type { JsonObject } from "../../../shared/json.ts";
-import { modelError } from "../../errors/model-errors.ts";
-import { buildBody, chunkSchema, toOfflineMessage } from "./body.ts";
-import { type ReplyReader, ReplyStream } from "../common/reply-stream.ts";
-import { continued } from "../common/request.ts";
+
+import type { ModelError } from "../../../model/error.ts";
 import type { FormatAdapter } from "../../../model/format-adapter.ts";
 import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
-import type { ModelError } from "../../../model/error.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+import { modelError } from "../../errors/model-errors.ts";
+import { type ReplyReader, ReplyStream } from "../common/reply-stream.ts";
+import { continued } from "../common/request.ts";
+import { buildBody, chunkSchema, toOfflineMessage } from "./body.ts";
 
 export const offlineFormat: FormatAdapter = {
   provider: "offline",

@@ -1,7 +1,8 @@
 /** Errors that the Responses API reports inside a reply. Pure. */
+
+import type { ErrorCategory, ModelError } from "../../../model/error.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { inBandError, modelError } from "../../errors/model-errors.ts";
-import type { ErrorCategory, ModelError } from "../../../model/error.ts";
 
 /** Codes that other providers do not have. */
 const CATEGORY_BY_CODE: ReadonlyMap<string, ErrorCategory> = new Map([

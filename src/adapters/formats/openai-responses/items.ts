@@ -1,5 +1,6 @@
 /** A conversation as the input items of the Responses API. Pure. */
 import type { ContextMessage, ContextPart, ToolCall } from "../../../model/messages.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { CallIds } from "../common/call-ids.ts";
 import { fileName, hasMedia, mediaUrl, resolveMedia } from "../common/media-source.ts";
@@ -7,7 +8,6 @@ import { NAME_LENGTH, plainName } from "../common/names.ts";
 import { unsupported } from "../common/native.ts";
 import { attributed } from "../common/speaker.ts";
 import { spokenParts } from "../common/turns.ts";
-import type { ModelProfile } from "../../../model/profile.ts";
 import { nativeItems } from "./native.ts";
 
 const PROVIDER = "openai-responses";

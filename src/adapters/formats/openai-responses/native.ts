@@ -1,9 +1,9 @@
 /** Replies as items, on their way back to the model that gave them (RESPONSES-2). Pure. */
 import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { type OwnPart, ownParts } from "../common/native.ts";
 import { attributedParts } from "../common/speaker.ts";
-import type { ModelProfile } from "../../../model/profile.ts";
 
 /** The items of a reply; `undefined` where it has none that say more than its text and calls. */
 export function nativeItems(

@@ -8,18 +8,19 @@
  *              tool's call that nobody answered) goes back as texts and calls alone.
  * RESPONSES-3  Who speaks stands before the text, as in `Ann: Hello`, because messages have no names.
  */
+
+import type { ModelContext, ToolSpec } from "../../../model/context.ts";
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import { NAME_LENGTH } from "../common/names.ts";
-import { fitsStrict, withoutLookaround } from "../chat/strict-schema.ts";
 import { cacheKey } from "../chat/openai.ts";
-import { toItems } from "./items.ts";
-import { ResponsesReader } from "./reader.ts";
+import { fitsStrict, withoutLookaround } from "../chat/strict-schema.ts";
+import { NAME_LENGTH } from "../common/names.ts";
 import { ReplyStream } from "../common/reply-stream.ts";
 import { continued, listOf, settings } from "../common/request.ts";
 import { checkChoice, checkNames, ownTools } from "../common/tools.ts";
-import type { FormatAdapter } from "../../../model/format-adapter.ts";
-import type { ModelContext, ToolSpec } from "../../../model/context.ts";
-import type { ModelProfile } from "../../../model/profile.ts";
+import { toItems } from "./items.ts";
+import { ResponsesReader } from "./reader.ts";
 
 const TOOL_PARAMETERS = ["tool_choice", "parallel_tool_calls"];
 const ENCRYPTED_REASONING = "reasoning.encrypted_content";

@@ -4,8 +4,8 @@
  * beyond them is reported then, so that a server which sends no pieces loses nothing. Pure state.
  */
 import type { NativePart } from "../../../model/messages.ts";
-import { isJson, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import type { ModelDelta } from "../../../model/reply.ts";
+import { isJson, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { isWaiting } from "./native.ts";
 
 interface Segment {

@@ -3,11 +3,11 @@
  * types are passed over.
  */
 import { z } from "zod";
+import type { ModelError } from "../../../model/error.ts";
+import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { modelError } from "../../errors/model-errors.ts";
 import type { ReplyReader } from "../common/reply-stream.ts";
-import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
-import type { ModelError } from "../../../model/error.ts";
 import { responsesError } from "./errors.ts";
 import { ResponsesOutput } from "./output.ts";
 import { readUsage } from "./usage.ts";

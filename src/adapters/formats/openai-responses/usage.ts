@@ -1,6 +1,7 @@
 /** Token counts of the Responses API. Pure. */
-import { isJsonObject, type Json } from "../../../shared/json.ts";
+
 import type { TokenUsage } from "../../../model/usage.ts";
+import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { finerCounts, tokenUsage } from "../common/usage.ts";
 
 export function readUsage(value: Json | undefined): TokenUsage | undefined {

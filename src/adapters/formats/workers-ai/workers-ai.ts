@@ -6,21 +6,21 @@
  *              request for it that offers tools is refused.
  */
 import { z } from "zod";
+import type { ModelContext } from "../../../model/context.ts";
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { readChatChunk, readUsage, toFragment, toolCallSchema } from "../chat/chunk.ts";
+import { chatContent } from "../chat/content.ts";
 import { type ChatMessage, systemMessages, toChatMessage, toChatTool } from "../chat/messages.ts";
 import { chatNative } from "../chat/native.ts";
 import { type ChatPiece, ChatReader } from "../chat/reader.ts";
 import { type MediaPart, mediaUrl, resolveMedia } from "../common/media-source.ts";
 import { unsupported } from "../common/native.ts";
-import { chatContent } from "../chat/content.ts";
 import { ReplyStream } from "../common/reply-stream.ts";
 import { continued, settings } from "../common/request.ts";
 import { checkChoice } from "../common/tools.ts";
-import type { FormatAdapter } from "../../../model/format-adapter.ts";
-import type { ModelContext } from "../../../model/context.ts";
-import type { ModelProfile } from "../../../model/profile.ts";
 
 /** Turns a working context into the input of a model, without any state. */
 export interface ModelFormatAdapter<Input = unknown> {

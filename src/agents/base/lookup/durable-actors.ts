@@ -1,9 +1,9 @@
 /** Actors as Durable Objects, found by name over their bindings. */
 import { getAgentByName } from "agents";
+import type { ActorDirectory, ConversationActor, MailboxActor } from "../../../protocol/actor-lookup.ts";
 import type { AgentApi } from "../../../protocol/agent-api.ts";
 import type { ActorAddress } from "../../../protocol/envelope.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import type { ActorDirectory, ConversationActor, MailboxActor } from "../../../protocol/actor-lookup.ts";
 
 /** The bindings of the actors. */
 export interface ActorBindings {

@@ -1,12 +1,12 @@
 /** The mailbox of a Durable Object: its storage, its job queue, and the other actors by name. */
 import type { LifecycleCapability } from "agents/lifecycle";
 import { systemClock } from "../../../ports/system.ts";
-import { durableMailboxes } from "../lookup/durable-actors.ts";
 import { DurableKeyValue } from "../../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../../ports/workers/durable-sql-database.ts";
-import { DramatisError } from "../../../shared/errors.ts";
-import { Wakeups } from "../timers/wakeups.ts";
 import type { Answer } from "../../../protocol/mailbox-api.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { durableMailboxes } from "../lookup/durable-actors.ts";
+import { Wakeups } from "../timers/wakeups.ts";
 import { Mailbox } from "./mailbox.ts";
 import type { MailboxPorts } from "./ports.ts";
 

@@ -1,9 +1,9 @@
 /** What crosses between two mailboxes beside the envelope: which attempt this is, and how the receiver answers it. */
-import type { Answer } from "../../../protocol/mailbox-api.ts";
+
 import { z } from "zod";
+import type { Answer } from "../../../protocol/mailbox-api.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import { isJson, type Json } from "../../../shared/json.ts";
-import type { Envelope } from "../../../protocol/envelope.ts";
 import { MAX_ERROR_CHARACTERS, MAX_ERROR_ISSUES, MAX_ISSUE_CHARACTERS } from "./limits.ts";
 
 /** As a receiver reads it: members that it does not know, a newer release's, are left out. */
@@ -45,4 +45,3 @@ export const answerSchema: z.ZodType<Answer> = z.discriminatedUnion("type", [
     retryAfterMs: z.exactOptional(z.number().min(0)),
   }),
 ]);
-

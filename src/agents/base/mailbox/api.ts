@@ -1,9 +1,8 @@
 /** What every actor offers to operators about its dead letters, and who they are. */
-import { DramatisError, type Result } from "../../../shared/errors.ts";
-import type { Page, PageOptions } from "../../../shared/page.ts";
-import { mayReadAll, type Principal } from "../../../shared/principal.ts";
-import type { DeadLetterView } from "../../../protocol/mailbox-api.ts";
+
 import type { ActorAddress } from "../../../protocol/envelope.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { mayReadAll, type Principal } from "../../../shared/principal.ts";
 
 /** Throws unless the principal may see and redeliver the dead letters of an actor at this address. */
 export function checkOperator(principal: Principal, address: ActorAddress | null): void {

@@ -3,12 +3,13 @@
  *
  * DEAD-1  What is shown carries no secret: values under names of secrets and texts that look like keys are taken out.
  */
+
+import type { Envelope } from "../../../protocol/envelope.ts";
 import type { DeadLetterView } from "../../../protocol/mailbox-api.ts";
-import { redactSecrets } from "../../../shared/redact.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
+import { redactSecrets } from "../../../shared/redact.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
-import type { ActorAddress, Envelope } from "../../../protocol/envelope.ts";
 import { MAX_SHOWN_BODY_BYTES } from "./limits.ts";
 
 /** An envelope whose last attempt is over, as its sender keeps it. */

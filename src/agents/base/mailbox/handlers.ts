@@ -1,9 +1,9 @@
 /** What an actor does with envelopes, by their type: registered once, when the actor is constructed. */
 import type { z } from "zod";
+import type { Envelope } from "../../../protocol/envelope.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { inputIssues } from "../../../shared/validation.ts";
-import type { Envelope } from "../../../protocol/envelope.ts";
 import type { Outcome } from "./outbox-entry.ts";
 
 /** What waits for a commit. */

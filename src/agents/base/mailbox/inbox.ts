@@ -8,13 +8,14 @@
  * MAIL-18  What a newer release may have sent is not lost to an older one: an unknown type is "not now" until the last
  *          attempt, and unknown members of envelope and attempt are left out.
  */
+
+import { type Envelope, envelopeSchema, firstOperationId, sameAddress } from "../../../protocol/envelope.ts";
+import type { Answer, Attempt } from "../../../protocol/mailbox-api.ts";
 import { DramatisError, type ErrorData, toErrorData } from "../../../shared/errors.ts";
 import { isJson, type Json } from "../../../shared/json.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
 import { inputIssues } from "../../../shared/validation.ts";
 import { attemptSchema, boundedError } from "./answer.ts";
-import { type Answer, type Attempt } from "../../../protocol/mailbox-api.ts";
-import { type Envelope, envelopeSchema, firstOperationId, sameAddress } from "../../../protocol/envelope.ts";
 import { type Delivery, type Effect, type Handlers, NotNow, runEffects } from "./handlers.ts";
 import { MAX_ENVELOPE_BYTES, MAX_RESULT_BYTES, RECEIPT_KEPT_MS, TRIM_EVERY } from "./limits.ts";
 import type { Outbox } from "./outbox.ts";

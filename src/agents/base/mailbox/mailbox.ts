@@ -7,14 +7,13 @@
  *          arrives is told "not now", what is under way waits, and everything else is `UNAVAILABLE`.
  */
 import type { z } from "zod";
-import { type ActorSchema, isRefusal, upgrade } from "../storage/schema-upgrade.ts";
+import { ageOf, isOperationId, type NewEnvelope } from "../../../protocol/envelope.ts";
+import type { Answer, DeadLetterView } from "../../../protocol/mailbox-api.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Page, PageOptions } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
-import type { Answer } from "../../../protocol/mailbox-api.ts";
+import { type ActorSchema, isRefusal, upgrade } from "../storage/schema-upgrade.ts";
 import { deadLetterView } from "./dead-letter.ts";
-import { type DeadLetterView } from "../../../protocol/mailbox-api.ts";
-import { ageOf, isOperationId, type NewEnvelope } from "../../../protocol/envelope.ts";
 import { Handlers, type OutcomeHandler, type ReceiveHandler } from "./handlers.ts";
 import { Inbox } from "./inbox.ts";
 import { REDELIVER_WITHIN_MS, REFUSED_RETRY_MS } from "./limits.ts";

@@ -1,8 +1,5 @@
 /** What may be sent, checked before it is written. */
-import { DramatisError } from "../../../shared/errors.ts";
-import { canonicalJson, type Json } from "../../../shared/json.ts";
-import { utf8Length } from "../../../shared/utf8.ts";
-import { validate } from "../../../shared/validation.ts";
+
 import {
   type ActorAddress,
   addressKey,
@@ -12,6 +9,10 @@ import {
   sameAddress,
   sentEnvelopeSchema,
 } from "../../../protocol/envelope.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { canonicalJson, type Json } from "../../../shared/json.ts";
+import { utf8Length } from "../../../shared/utf8.ts";
+import { validate } from "../../../shared/validation.ts";
 import { MAX_CLOCK_AHEAD_MS, MAX_ENVELOPE_BYTES, SEND_WITHIN_MS } from "./limits.ts";
 
 /** The envelope, a copy of its own as it is stored, and its size in bytes. Throws `INVALID_INPUT` or `TOO_LARGE`. */

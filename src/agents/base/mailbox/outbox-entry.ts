@@ -9,10 +9,11 @@
  * MAIL-5  Attempts are numbered, and a number is used once: an attempt that a crash may have interrupted counts as made
  *         and as unanswered.
  */
+
+import type { Envelope } from "../../../protocol/envelope.ts";
+import type { Answer } from "../../../protocol/mailbox-api.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
-import type { Answer } from "../../../protocol/mailbox-api.ts";
-import type { Envelope } from "../../../protocol/envelope.ts";
 import { delayAfter, MAX_ATTEMPTS, MAX_DELAY_MS } from "./limits.ts";
 
 export interface OutboxEntry {

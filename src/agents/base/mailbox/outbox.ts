@@ -10,13 +10,14 @@
  * MAIL-17  The operation id of a dead letter is sent again by redelivering it only: the same envelope under it is left to
  *          that, another one is `IDEMPOTENCY_CONFLICT`. The numbers of its attempts therefore go on.
  */
-import { redactSecrets } from "../../../shared/redact.ts";
+
+import { type ActorAddress, addressKey, type NewEnvelope } from "../../../protocol/envelope.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
+import { redactSecrets } from "../../../shared/redact.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import { validate } from "../../../shared/validation.ts";
 import { answerSchema } from "./answer.ts";
 import type { DeadLetter } from "./dead-letter.ts";
-import { type ActorAddress, addressKey, type NewEnvelope } from "../../../protocol/envelope.ts";
 import { runEffects } from "./handlers.ts";
 import {
   ATTEMPT_TIMEOUT_MS,

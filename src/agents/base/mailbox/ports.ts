@@ -3,9 +3,8 @@ import type { DeadLetterPublication } from "../../../d1/dead-letters.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
-import type { Attempt } from "../../../protocol/mailbox-api.ts";
-import type { DeadLetterView } from "../../../protocol/mailbox-api.ts";
 import type { ActorAddress, Envelope } from "../../../protocol/envelope.ts";
+import type { Attempt } from "../../../protocol/mailbox-api.ts";
 
 export interface MailboxPorts {
   database: SqlDatabase;
@@ -25,4 +24,3 @@ export interface MailboxPorts {
   /** Where dead letters are published for their tenant; `null` where they are not. */
   directory(): DeadLetterPublication | null;
 }
-

@@ -6,10 +6,11 @@
  * DEAD-3  Without a directory nobody is woken; one that fails is tried again after 15 s, and then twice as long each time,
  *         up to 15 minutes. What it does not take keeps nothing else from it.
  */
+
+import type { DeadLetterPublication } from "../../../d1/dead-letters.ts";
 import { deadLetterView } from "./dead-letter.ts";
 import { MAX_PUBLISH_RETRY_MS, PUBLISH_RETRY_MS } from "./limits.ts";
 import type { MailboxPorts } from "./ports.ts";
-import type { DeadLetterPublication } from "../../../d1/dead-letters.ts";
 import type { MailboxStore } from "./store.ts";
 
 /** Operations that the directory is told of in one go. */

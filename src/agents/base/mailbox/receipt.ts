@@ -7,10 +7,11 @@
  * MAIL-8  An operation is forgotten only at an age at which it is refused anyway: 35 days, refused from 32 days on,
  *         redelivered until 30, sent until 14.
  */
+
+import { ageOf } from "../../../protocol/envelope.ts";
+import type { Answer } from "../../../protocol/mailbox-api.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
-import type { Answer } from "../../../protocol/mailbox-api.ts";
-import { ageOf } from "../../../protocol/envelope.ts";
 import { ACT_WITHIN_MS, MAX_CLOCK_AHEAD_MS } from "./limits.ts";
 
 /** What a receiver remembers of an operation. */

@@ -4,12 +4,13 @@
  * MAIL-11  An outcome is told in the transaction that takes the envelope out of the outbox (and makes it a dead letter
  *          unless it was delivered), so it is told once for each time the envelope was put there.
  */
+
+import { firstOperationId } from "../../../protocol/envelope.ts";
+import { LETTER_KEPT_MS } from "../../../protocol/mailbox-api.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { DeadLetter } from "./dead-letter.ts";
-import { firstOperationId } from "../../../protocol/envelope.ts";
 import type { Effect, Handlers } from "./handlers.ts";
 import { MAX_ATTEMPTS } from "./limits.ts";
-import { LETTER_KEPT_MS } from "../../../protocol/mailbox-api.ts";
 import type { OutboxEntry, Outcome } from "./outbox-entry.ts";
 import type { MailboxPorts } from "./ports.ts";
 import type { Publisher } from "./publisher.ts";

@@ -7,10 +7,10 @@
  */
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import type { Envelope } from "../../../protocol/envelope.ts";
 import type { PageOptions } from "../../../shared/page.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import type { DeadLetter } from "./dead-letter.ts";
-import type { Envelope } from "../../../protocol/envelope.ts";
 import {
   MAX_DEAD_LETTER_BYTES,
   MAX_DEAD_LETTERS,

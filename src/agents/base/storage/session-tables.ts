@@ -2,11 +2,12 @@
  * The tables of an actor with sessions of its own, and their version. Release 0.1.0 recorded none: tables that are there
  * without one are of version 1.
  */
-import { type ActorSchema, type ActorStores, newestVersion, upgrade } from "./schema-upgrade.ts";
+
 import { EventStore } from "../../../memory/session/event-store.ts";
 import { LongText } from "../../../memory/session/long-text.ts";
 import type { SessionStorage } from "../../../memory/session/session-store.ts";
 import { SqlSessionTable } from "../../../memory/session/session-table.ts";
+import { type ActorSchema, type ActorStores, newestVersion, upgrade } from "./schema-upgrade.ts";
 
 export const SESSIONS_SCHEMA: ActorSchema = { of: "actor's sessions", first: 1, steps: [] };
 

@@ -6,17 +6,16 @@
  * CALLS-2  What was used counts when the provider counted it, also in an attempt that failed afterwards.
  * CALLS-3  The totals of turns and conversations are the sums of their calls, to the billionth of a dollar.
  */
-import { addUsage } from "../../../model/usage.ts";
-import { costOf } from "../../../model/cost.ts";
-import type { ErrorCategory } from "../../../model/error.ts";
-import type { TokenUsage } from "../../../model/usage.ts";
-import type { ModelProfile } from "../../../model/profile.ts";
+
 import { profileAt } from "../../../library/version-chain.ts";
 import type { RequestOutcome } from "../../../model/call-record.ts";
+import { nanoDollarsOf } from "../../../model/cost.ts";
+import type { ErrorCategory } from "../../../model/error.ts";
+import type { UsageTotals } from "../../../model/usage.ts";
+import { addUsage } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { AttemptFacts } from "./signals.ts";
 import type { CallRecord, Turn } from "./state.ts";
-import type { UsageTotals } from "../../../model/usage.ts";
 
 /** What became of an attempt. */
 export interface AttemptOutcome {

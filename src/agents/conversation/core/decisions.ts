@@ -1,10 +1,11 @@
 /** What planning decides and the reducer applies: every change of a conversation's state is one of these. */
-import type { ModelReply } from "../../../model/reply.ts";
+
 import type { ModelContext, OutputSpec, ToolSpec } from "../../../model/context.ts";
-import type { Content } from "../../../protocol/frames.ts";
-import type { ErrorData } from "../../../shared/errors.ts";
-import type { ToolResult } from "../../../protocol/tool-result.ts";
+import type { ModelReply } from "../../../model/reply.ts";
 import type { Caller } from "../../../protocol/conversation-api.ts";
+import type { Content } from "../../../protocol/frames.ts";
+import type { ToolResult } from "../../../protocol/tool-result.ts";
+import type { ErrorData } from "../../../shared/errors.ts";
 import type { AttemptOutcome } from "./calls.ts";
 import type { Operation } from "./state.ts";
 

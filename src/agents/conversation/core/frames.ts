@@ -8,8 +8,8 @@ import type { Json } from "../../../shared/json.ts";
 import { isJsonObject } from "../../../shared/json.ts";
 import { messageId, operationId, turnId } from "./ids.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
-import { outputOf } from "./turn-events.ts";
 import type { Turn } from "./state.ts";
+import { outputOf } from "./turn-events.ts";
 
 /** Finds a turn with its content; `undefined` if its content was erased. */
 export type TurnLookup = (n: number) => Turn | undefined;

@@ -1,8 +1,9 @@
 /** The pieces of a transition that concern one turn. */
-import type { ModelReply } from "../../../model/reply.ts";
+
 import { profileAt } from "../../../library/version-chain.ts";
-import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { NativeReply } from "../../../model/messages.ts";
+import type { ModelReply } from "../../../model/reply.ts";
+import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { type ConversationState, nextEvent, type Operation, type Reply, type Turn } from "./state.ts";
 import { sessionEventCount } from "./turn-events.ts";

@@ -5,16 +5,16 @@
  * SIGNAL-1  Only external types are accepted from outside, in an envelope whose payload is `data`.
  */
 import { z } from "zod";
-import type { ModelReply, RateLimitFeedback } from "../../../model/reply.ts";
 import type { ModelError } from "../../../model/error.ts";
+import type { ModelReply, RateLimitFeedback } from "../../../model/reply.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
 import type { ToolOutcome } from "../../../protocol/client-tools.ts";
+import type { Caller, StartTurn } from "../../../protocol/conversation-api.ts";
 import { outputSchema } from "../../../protocol/frames.ts";
+import type { ToolResult } from "../../../protocol/tool-result.ts";
 import { contentSchema } from "../../../shared/content-schema.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
-import type { ToolResult } from "../../../protocol/tool-result.ts";
-import type { Caller, StartTurn } from "../../../protocol/conversation-api.ts";
 
 /** A user's message, ready to start a turn. */
 export interface UserMessage {

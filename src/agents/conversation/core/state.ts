@@ -4,18 +4,18 @@
  *
  * BOUND-1  Nothing here grows with history: finished turns live in the store only.
  */
-import type { UsageTotals } from "../../../model/usage.ts";
-import type { FinishReason, RateLimitFeedback } from "../../../model/reply.ts";
-import type { ErrorCategory } from "../../../model/error.ts";
-import type { TokenUsage } from "../../../model/usage.ts";
+
 import type { ModelContext, OutputSpec, ToolSpec } from "../../../model/context.ts";
-import type { Content, TurnIssues } from "../../../protocol/frames.ts";
-import type { ToolEffect, VersionChain } from "../../../protocol/definitions.ts";
+import type { ErrorCategory } from "../../../model/error.ts";
 import type { NativeReply } from "../../../model/messages.ts";
+import type { FinishReason, RateLimitFeedback } from "../../../model/reply.ts";
+import type { TokenUsage, UsageTotals } from "../../../model/usage.ts";
+import type { Caller } from "../../../protocol/conversation-api.ts";
+import type { ToolEffect, VersionChain } from "../../../protocol/definitions.ts";
+import type { Content, TurnIssues } from "../../../protocol/frames.ts";
+import type { ToolResult } from "../../../protocol/tool-result.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import type { ToolResult } from "../../../protocol/tool-result.ts";
-import type { Caller } from "../../../protocol/conversation-api.ts";
 
 /** What was decided when the conversation was created. */
 export interface ConversationRecord {

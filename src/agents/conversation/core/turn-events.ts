@@ -5,18 +5,18 @@
  * RECORD-2  A turn gives one user event, then per reply either one call request followed by one result per call, or one
  *          agent message.
  */
-import type { Json } from "../../../shared/json.ts";
-import { finalReply } from "./state.ts";
+
+import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
+import type { NativeReply } from "../../../model/messages.ts";
 import type { FinishReason } from "../../../model/reply.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
 import type { Content } from "../../../protocol/frames.ts";
-import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
-import { type NativeReply } from "../../../model/messages.ts";
-import { plainText } from "../../../shared/content.ts";
-import type { JsonObject } from "../../../shared/json.ts";
 import type { ToolResult } from "../../../protocol/tool-result.ts";
+import { plainText } from "../../../shared/content.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
 import { messageId, operationId, parseItemId } from "./ids.ts";
 import type { Operation, Reply, Turn } from "./state.ts";
+import { finalReply } from "./state.ts";
 
 /** What a completed turn's row keeps beside its events. */
 export type TurnSummary = Omit<Turn, "input" | "replies" | "operations" | "call" | "repairs" | "status">;

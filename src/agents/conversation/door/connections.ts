@@ -11,6 +11,7 @@
  *         never be opened is turned away for good, with 4404.
  */
 import type { Connection, WSMessage } from "agents";
+import type { StartedTurn, StartTurn } from "../../../protocol/conversation-api.ts";
 import {
   type ClientFrame,
   FLOOD_CLOSE,
@@ -20,11 +21,10 @@ import {
 } from "../../../protocol/frames.ts";
 import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
-import type { StartedTurn, StartTurn } from "../../../protocol/conversation-api.ts";
-import { lengthOf, parseClientFrame, parseMessage, refOf } from "./client-frames.ts";
-import { type Allowance, spend } from "./flood.ts";
 import { ephemeralFrame } from "../core/frames.ts";
 import { MAX_WATCHERS } from "../core/limits.ts";
+import { lengthOf, parseClientFrame, parseMessage, refOf } from "./client-frames.ts";
+import { type Allowance, spend } from "./flood.ts";
 import type { OpeningSlice } from "./subscribers.ts";
 
 /** Characters that a connection is given at once when it opens: they wait in the actor's memory. */

@@ -5,8 +5,8 @@ import { isBlank } from "../../../shared/content.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../../shared/identifiers.ts";
 import type { Principal } from "../../../shared/principal.ts";
-import { historySchema } from "./seed-history.ts";
 import type { ConversationRecord } from "../core/state.ts";
+import { historySchema } from "./seed-history.ts";
 
 const chosenId = z.string().refine(isChosenId, CHOSEN_ID_RULE);
 

@@ -1,16 +1,25 @@
 /** What a watcher of a conversation begins with. */
-import { PROTOCOL_VERSION } from "../../../protocol/frames.ts";
+
 import type { Clock } from "../../../ports/clock.ts";
+import type { Frame, Snapshot } from "../../../protocol/frames.ts";
+import { PROTOCOL_VERSION } from "../../../protocol/frames.ts";
+import type { ConversationState } from "../core/state.ts";
 import type { ConversationQueries } from "../reads/queries.ts";
-import type { ConversationRuntime } from "../runtime.ts";
 import type { OpeningSlice } from "./subscribers.ts";
+
+/** The live side of a conversation: its state, and the texts in progress. */
+export interface LiveConversation {
+  readonly state: ConversationState;
+  readonly deltas: { flush(): void; partials(): Snapshot["partials"] };
+  partialFrames(): Frame[];
+}
 
 /**
  * A snapshot, or, with `from`, the frames after that number and the partial texts. Each slice is up to date when it is
  * taken.
  */
 export function* openingSlices(
-  { runtime, queries, clock }: { runtime: ConversationRuntime; queries: ConversationQueries; clock: Clock },
+  { runtime, queries, clock }: { runtime: LiveConversation; queries: ConversationQueries; clock: Clock },
   from: number | undefined,
 ): Generator<OpeningSlice, void> {
   if (from === undefined) {

@@ -5,10 +5,11 @@
  * SUB-2  A reader that falls behind by more than `MAX_QUEUED_BYTES` is cut off; it resumes from its last `seq`.
  * SUB-3  The stream of a principal ends when that expires, with an `error` that says so.
  */
-import type { Frame } from "../../../protocol/frames.ts";
+
 import type { Clock } from "../../../ports/clock.ts";
-import { hasExpired, type Principal } from "../../../shared/principal.ts";
 import type { SubscribeOptions } from "../../../protocol/conversation-api.ts";
+import type { Frame } from "../../../protocol/frames.ts";
+import { hasExpired, type Principal } from "../../../shared/principal.ts";
 import { endsTurn, ephemeralFrame } from "../core/frames.ts";
 
 export type Listener = (frames: readonly Frame[]) => void;

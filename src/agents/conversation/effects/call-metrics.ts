@@ -4,10 +4,11 @@
  * METRIC-1  A call is reported once, when the record of it that is kept with its turn is closed and committed: with all
  *           of its attempts, as the turn shows it. A crash right behind the commit may lose the report.
  */
-import { costOf } from "../../../model/cost.ts";
+
 import type { RequestMetrics } from "../../../adapters/resilience/metrics.ts";
 import { requestInfo } from "../../../adapters/resilience/request-info.ts";
 import { profileAt } from "../../../library/version-chain.ts";
+import { costOf } from "../../../model/cost.ts";
 import { outcomeOf } from "../core/calls.ts";
 import { callId, turnId } from "../core/ids.ts";
 import type { CallRecord, ConversationRecord, Turn } from "../core/state.ts";

@@ -5,8 +5,9 @@
  * DELTA-1  The pieces sent for a message, joined, are a prefix of its text; offsets count UTF-16 units.
  * DELTA-2  A surrogate pair is never split between two pieces.
  */
-import type { Frame } from "../../../protocol/frames.ts";
+
 import type { Clock } from "../../../ports/clock.ts";
+import type { Frame } from "../../../protocol/frames.ts";
 import { ephemeralFrame } from "../core/frames.ts";
 
 /** Milliseconds of text in one delta frame. */

@@ -5,8 +5,9 @@
  * EFFECT-3  A reply that calls only `pure` tools may be reported together with their results, at most `PURE_WINDOW_MS`
  *           later; a crash in between repeats the model call.
  */
-import type { ExecutionContext } from "../../../shared/execution-context.ts";
+
 import type { ContextMessage } from "../../../model/messages.ts";
+import type { CallContext } from "../../../shared/call-context.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { TaskExecutor } from "../../executor/types.ts";
 import { operationId, turnId } from "../core/ids.ts";
@@ -143,7 +144,7 @@ export class EffectRunner {
     });
   }
 
-  #contextOf(turn: Turn): ExecutionContext {
+  #contextOf(turn: Turn): CallContext {
     const { tenant, projectId, id } = this.host.record;
     const { agentId } = turn;
     return { tenant, projectId, agentId, conversationId: id, turnId: turnId(turn.stem, turn.n) };

@@ -3,22 +3,22 @@
  * with what is known of the attempt. Never throws; a timeout is a failure like any other.
  */
 import { ReplyAccumulator } from "../../../adapters/reply.ts";
-import type { ModelGateway } from "../../../model/gateway.ts";
-import type { ExecutionContext } from "../../../shared/execution-context.ts";
-import type { AdapterLookup } from "../../../model/format-adapter.ts";
-import type { ResponseInfo } from "../../../model/reply.ts";
-import type { ModelError } from "../../../model/error.ts";
-import type { ModelProfile } from "../../../model/profile.ts";
 import { profileAt } from "../../../library/version-chain.ts";
+import type { ModelError } from "../../../model/error.ts";
+import type { AdapterLookup } from "../../../model/format-adapter.ts";
+import type { ModelGateway } from "../../../model/gateway.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
+import type { ResponseInfo } from "../../../model/reply.ts";
 import type { Clock } from "../../../ports/clock.ts";
+import type { CallContext } from "../../../shared/call-context.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { MODEL_TIMEOUT_MS } from "../core/limits.ts";
-import { type ConversationMedia, withMedia } from "./media.ts";
 import { baseContext, moveMessages } from "../core/planning/context.ts";
 import type { AttemptFacts, EffectSignal } from "../core/signals.ts";
 import type { ConversationRecord, ModelCall, Turn } from "../core/state.ts";
+import { type ConversationMedia, withMedia } from "./media.ts";
 
 export interface ModelCallPorts {
   clock: Clock;
@@ -34,7 +34,7 @@ export interface ModelCallInput {
   call: ModelCall;
   /** The window of the session, read when the call really begins. */
   history: () => ContextMessage[];
-  context: ExecutionContext;
+  context: CallContext;
   onText: (text: string) => void;
 }
 

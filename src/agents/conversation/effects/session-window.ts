@@ -6,12 +6,12 @@
  * WINDOW-2  Only small windows are kept; a large one is read when it is needed.
  */
 import { recentTurnsLimit } from "../../../library/persona.ts";
-import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { EventStore, EventWindow } from "../../../memory/session/event-store.ts";
 import { lastTurns } from "../../../memory/session/history.ts";
 import type { SessionEvent } from "../../../memory/session/types.ts";
-import type { ContextMessage } from "../../../model/messages.ts";
 import type { KnownEvents } from "../../../memory/session/window.ts";
+import type { ContextMessage } from "../../../model/messages.ts";
+import type { VersionChain } from "../../../protocol/definitions.ts";
 import { historyBudget, historyMessages } from "../core/planning/context.ts";
 import type { Turn } from "../core/state.ts";
 import { turnEvents } from "../core/turn-events.ts";

@@ -2,11 +2,12 @@
  * Runs the pending tool calls of one reply in the Executor and reports each result as a signal. Never throws: a call the
  * Executor gave no result for is `INTERNAL_ERROR`, or, if it is declared `once`, of unknown outcome.
  */
-import type { ExecutionContext } from "../../../shared/execution-context.ts";
+
 import type { VersionChain } from "../../../protocol/definitions.ts";
+import type { ToolResult } from "../../../protocol/tool-result.ts";
+import type { CallContext } from "../../../shared/call-context.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { TaskExecutor } from "../../executor/types.ts";
-import type { ToolResult } from "../../../protocol/tool-result.ts";
 import { operationId } from "../core/ids.ts";
 import { failure } from "../core/planning/tool-call.ts";
 import { invokedTool } from "../core/planning/tool-target.ts";
@@ -17,7 +18,7 @@ export interface ToolBatchInput {
   chain: VersionChain;
   turn: Turn;
   operations: Operation[];
-  context: ExecutionContext;
+  context: CallContext;
   onResult: (signal: EffectSignal) => void;
   onProgress: (operationId: string, progress: Json) => void;
 }

@@ -1,7 +1,7 @@
 /** Tells a conversation's agent and the directory that it exists. */
 import type { Directory } from "../../../d1/directory.ts";
-import { CONVERSATION_OPENED } from "../../agent/envelopes.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
+import { CONVERSATION_OPENED } from "../../agent/envelopes.ts";
 import { newOperationId } from "../../base/mailbox/operation-id.ts";
 import { Publication } from "../../base/mirror/publication.ts";
 import type { ConversationRecord } from "../core/state.ts";

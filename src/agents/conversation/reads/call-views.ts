@@ -1,18 +1,18 @@
 /** What the model calls of a turn took, as readers see it. Pure. */
-import type { TokenUsage } from "../../../model/usage.ts";
-import type { UsageView } from "../../../protocol/frames.ts";
-import { closeCallRecord, openCallRecord, toIso } from "../../../model/call-record.ts";
-import { runIdOf } from "../../../model/correlation.ts";
+
 import { profileAt } from "../../../library/version-chain.ts";
 import type { ProviderCallRecord } from "../../../model/call-record.ts";
-import type { VersionChain } from "../../../protocol/definitions.ts";
-import type { TurnUsage } from "../../../protocol/conversation-api.ts";
-import { openRecord, outcomeOf, totalsOf } from "../core/calls.ts";
+import { closeCallRecord, openCallRecord, toIso } from "../../../model/call-record.ts";
+import { runIdOf } from "../../../model/correlation.ts";
 import { dollarsOf, toDollars } from "../../../model/cost.ts";
+import type { TokenUsage, UsageTotals } from "../../../model/usage.ts";
 import { addUsage } from "../../../model/usage.ts";
+import type { TurnUsage } from "../../../protocol/conversation-api.ts";
+import type { VersionChain } from "../../../protocol/definitions.ts";
+import type { UsageView } from "../../../protocol/frames.ts";
+import { openRecord, outcomeOf, totalsOf } from "../core/calls.ts";
 import { callId, turnId } from "../core/ids.ts";
 import type { CallRecord, ConversationRecord, Turn } from "../core/state.ts";
-import type { UsageTotals } from "../../../model/usage.ts";
 
 /** The records of a turn's calls, the one in progress included. `previous` is the id of the turn before. */
 export function callViews(

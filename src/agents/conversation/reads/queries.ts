@@ -4,6 +4,8 @@
  * QUERY-1  Every read is bounded by rows and by content, whatever the history.
  * QUERY-2  Messages come in the order of the journal.
  */
+
+import type { JournalEntryView, TurnView } from "../../../protocol/conversation-api.ts";
 import type {
   Frame,
   MessageView,
@@ -13,7 +15,6 @@ import type {
 } from "../../../protocol/frames.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Page, PageOptions } from "../../../shared/page.ts";
-import type { JournalEntryView, TurnView } from "../../../protocol/conversation-api.ts";
 import { framesOf } from "../core/frames.ts";
 import { MAX_TURN_NUMBER, parseItemId, turnId } from "../core/ids.ts";
 import type { JournalEntry, JournalRow } from "../core/journal-entry.ts";

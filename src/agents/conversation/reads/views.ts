@@ -1,4 +1,6 @@
 /** A conversation's records as its clients see them. Pure. */
+
+import type { JournalEntryView, MoveView, TurnView } from "../../../protocol/conversation-api.ts";
 import type {
   ConversationView,
   MessageView,
@@ -6,14 +8,13 @@ import type {
   TurnSummary as TurnSummaryView,
 } from "../../../protocol/frames.ts";
 import type { Json } from "../../../shared/json.ts";
-import type { JournalEntryView, MoveView, TurnView } from "../../../protocol/conversation-api.ts";
-import { callViews, turnCost, turnUsage } from "./call-views.ts";
 import { wireError } from "../core/frames.ts";
 import { messageId, operationId, turnId } from "../core/ids.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
-import { outputOf } from "../core/turn-events.ts";
 import { type ConversationRecord, finalReply, type Operation, type Reply, type Turn } from "../core/state.ts";
 import type { TurnSummary } from "../core/turn-events.ts";
+import { outputOf } from "../core/turn-events.ts";
+import { callViews, turnCost, turnUsage } from "./call-views.ts";
 
 const iso = (milliseconds: number) => new Date(milliseconds).toISOString();
 

@@ -3,8 +3,9 @@
  *
  * CALLROW-1  `unpackCall(packCall(call, base), base)` equals the call, but for a breakdown of its usage, which is not kept.
  */
-import type { RateLimitFeedback } from "../../../model/reply.ts";
+
 import type { ErrorCategory } from "../../../model/error.ts";
+import type { RateLimitFeedback } from "../../../model/reply.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
 import type { CallRecord } from "../core/state.ts";
 

@@ -8,11 +8,11 @@
 import { EventStore } from "../../../memory/session/event-store.ts";
 import { LongText } from "../../../memory/session/long-text.ts";
 import type { SessionEvent } from "../../../memory/session/types.ts";
+import { NO_USAGE } from "../../../model/usage.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
-import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import { NO_USAGE } from "../../../model/usage.ts";
+import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
 import type { JournalRow } from "../core/journal-entry.ts";
 import type { Transition } from "../core/reduce-turn.ts";
 import type { ConversationRecord, ConversationState, Turn } from "../core/state.ts";

@@ -3,11 +3,12 @@
  *
  * JOURNAL-1  Entry numbers are gapless: a row's first number is one more than the last of the row before it.
  */
+
+import type { UsageTotals } from "../../../model/usage.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { EntryType, JournalEntry, JournalRow } from "../core/journal-entry.ts";
 import type { Head } from "../core/state.ts";
-import type { UsageTotals } from "../../../model/usage.ts";
 
 export const CREATE_JOURNAL =
   "CREATE TABLE IF NOT EXISTS journal (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, body TEXT NOT NULL)";

@@ -1,6 +1,5 @@
 /** Answers of turns, whole and streamed, for the routes of both OpenAI protocols. */
 
-import type { TurnView } from "../../../protocol/conversation-api.ts";
 import {
   type AnswerEvent,
   type AnswerPart,
@@ -8,6 +7,7 @@ import {
   partOf,
   REPLY_RESTARTED,
 } from "../../../compat/answer.ts";
+import type { TurnView } from "../../../protocol/conversation-api.ts";
 import { DramatisError, type ErrorData, toErrorData } from "../../../shared/errors.ts";
 import type { Asked } from "./turns.ts";
 

@@ -4,9 +4,9 @@ import type { AgentIdentity } from "../../../protocol/agent-api.ts";
 import { unwrap } from "../../../shared/errors.ts";
 import { isChosenId } from "../../../shared/identifiers.ts";
 import type { HttpRoutes } from "../../base/context.ts";
+import { json, refuseOtherMethods } from "../../base/respond.ts";
 import type { Operation } from "../../openapi/operation.ts";
 import { agentId } from "../../openapi/views.ts";
-import { json, refuseOtherMethods } from "../../base/respond.ts";
 import { seeded } from "../seeding.ts";
 import { noSuchModel } from "./errors.ts";
 

@@ -8,13 +8,13 @@
  */
 import { ulid } from "ulid";
 import { z } from "zod";
-import type { StartTurn, TurnView } from "../../../protocol/conversation-api.ts";
 import { parseItemId, turnId as turnIdOf } from "../../../agents/conversation/core/ids.ts";
-import type { Frame } from "../../../protocol/frames.ts";
-import type { ActorDirectory, ConversationActor } from "../../../protocol/actor-lookup.ts";
 import { callsBeside, partAfter } from "../../../compat/answer.ts";
 import { type AnswerAddress, callId, conversationOfKey } from "../../../compat/openai/ids.ts";
 import { type GivenResult, invalidInput, type TurnInput } from "../../../compat/openai/input.ts";
+import type { ActorDirectory, ConversationActor } from "../../../protocol/actor-lookup.ts";
+import type { StartTurn, TurnView } from "../../../protocol/conversation-api.ts";
+import type { Frame } from "../../../protocol/frames.ts";
 import { parseContent } from "../../../shared/content.ts";
 import { DramatisError, unwrap } from "../../../shared/errors.ts";
 import { isChosenId } from "../../../shared/identifiers.ts";

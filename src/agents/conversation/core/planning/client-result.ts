@@ -6,9 +6,9 @@
  * CLIENTTOOL-2  A client's result is kept as it was given, or refused.
  */
 import type { ToolOutcome } from "../../../../protocol/client-tools.ts";
+import type { ToolResult } from "../../../../protocol/tool-result.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../../shared/json.ts";
-import type { ToolResult } from "../../../../protocol/tool-result.ts";
 import type { AgentDecision } from "../decisions.ts";
 import type { ClientResult } from "../signals.ts";
 import {
@@ -19,7 +19,7 @@ import {
   type Turn,
 } from "../state.ts";
 import { planNext } from "./next.ts";
-import type { PlanInput } from "./plan.ts";
+import type { PlanInput } from "./plan-input.ts";
 import { failure } from "./tool-call.ts";
 import { hasRoom } from "./tool-result.ts";
 

@@ -7,15 +7,16 @@
  * CONTEXT-2  A later call of a cycle has the earlier call's messages unchanged in front: with an answer that was
  *            withdrawn comes what was wrong with it, and both stay.
  */
-import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
-import type { VersionChain } from "../../../../protocol/definitions.ts";
+
 import type { EventWindow } from "../../../../memory/session/event-store.ts";
 import { eventToMessage } from "../../../../memory/session/events.ts";
 import { selectHistory } from "../../../../memory/session/history.ts";
 import { frameTokens } from "../../../../memory/session/tokens.ts";
 import { EventAction, type SessionEvent } from "../../../../memory/session/types.ts";
-import { type ContextMessage } from "../../../../model/messages.ts";
 import type { KnownEvents } from "../../../../memory/session/window.ts";
+import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
+import type { ContextMessage } from "../../../../model/messages.ts";
+import type { VersionChain } from "../../../../protocol/definitions.ts";
 import type { ConversationRecord, Turn } from "../state.ts";
 import { turnEvents } from "../turn-events.ts";
 

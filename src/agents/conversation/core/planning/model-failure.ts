@@ -6,8 +6,9 @@
  * FALLBACK-2  Each model has all attempts of its own, and each cycle begins with the first.
  * FALLBACK-3  A turn that no model answered fails with the last failure, and names the ones before.
  */
-import type { ErrorCategory, ModelError } from "../../../../model/error.ts";
+
 import { profileAt } from "../../../../library/version-chain.ts";
+import type { ErrorCategory, ModelError } from "../../../../model/error.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision } from "../decisions.ts";
@@ -15,7 +16,7 @@ import { MAX_BACKOFF_MS, MODEL_ATTEMPTS, MODEL_BACKOFF_MS } from "../limits.ts";
 import type { EffectSignal } from "../signals.ts";
 import type { ConversationState, ModelCall, Turn } from "../state.ts";
 import { callingTurn } from "./calling-turn.ts";
-import type { PlanInput } from "./plan.ts";
+import type { PlanInput } from "./plan-input.ts";
 
 type Failed = Extract<EffectSignal, { type: "conversation.llm.failed" }>;
 

@@ -12,7 +12,7 @@ import type { ConversationState, Operation } from "../state.ts";
 import { callingTurn } from "./calling-turn.ts";
 import { planNext } from "./next.ts";
 import { planOutput } from "./output.ts";
-import type { PlanInput } from "./plan.ts";
+import type { PlanInput } from "./plan-input.ts";
 import { checkToolCall } from "./tool-call.ts";
 
 type Completed = Extract<EffectSignal, { type: "conversation.llm.completed" }>;

@@ -12,7 +12,7 @@ import type { Json } from "../../../../shared/json.ts";
 import { jsonDepth } from "../../../../shared/json.ts";
 import type { AgentDecision } from "../decisions.ts";
 import { MAX_OUTPUT_REPAIRS, MAX_WITHDRAWN_LENGTH } from "../limits.ts";
-import { finalReply, type Turn } from "../state.ts";
+import type { Turn } from "../state.ts";
 import { violations } from "./schema-check.ts";
 
 /** Levels of nesting that an answer may have. */

@@ -11,23 +11,12 @@ import type { Signal } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
 import { planAbandon } from "./abandon.ts";
 import { planClientResult, planExpiry } from "./client-result.ts";
-import type { Gate } from "../../../../policy/gate.ts";
 import { planModelFailure } from "./model-failure.ts";
 import { planModelReply } from "./model-reply.ts";
+import type { PlanInput } from "./plan-input.ts";
 import { planRecovery } from "./recovery.ts";
 import { planToolResult } from "./tool-result.ts";
 import { planUserMessage } from "./user-message.ts";
-
-/** What comes in beside the signal: time and a fresh id, drawn by the shell. */
-export interface PlanInput {
-  /** Milliseconds since the epoch. */
-  now: number;
-  /** The stem for the ids of a turn that starts. */
-  stem: string;
-  gate: Gate;
-  /** How long a client has to run a tool, in milliseconds; ten minutes when absent. */
-  clientToolTimeoutMs?: number;
-}
 
 export function plan(state: ConversationState, signal: Signal, input: PlanInput): AgentDecision[] {
   switch (signal.type) {

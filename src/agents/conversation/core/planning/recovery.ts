@@ -8,7 +8,7 @@ import type { AgentDecision } from "../decisions.ts";
 import { MAX_RECOVERIES } from "../limits.ts";
 import { type ConversationState, pendingOperations, type Turn, waitsForClient } from "../state.ts";
 import { planNext } from "./next.ts";
-import type { PlanInput } from "./plan.ts";
+import type { PlanInput } from "./plan-input.ts";
 import { failure } from "./tool-call.ts";
 
 export function planRecovery(state: ConversationState, { now }: PlanInput): AgentDecision[] {

@@ -3,13 +3,13 @@
  * that fails a check gets its result at once, and its target is never invoked.
  */
 import type { RequestedToolCall } from "../../../../model/reply.ts";
-import { isJsonObject } from "../../../../shared/json.ts";
+import type { Gate } from "../../../../policy/gate.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/tool-result.ts";
+import { isJsonObject } from "../../../../shared/json.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
 import type { ConversationRecord, Operation, Turn } from "../state.ts";
 import { clientToolDefinition } from "./client-tools.ts";
-import type { Gate } from "../../../../policy/gate.ts";
-import type { PlanInput } from "./plan.ts";
+import type { PlanInput } from "./plan-input.ts";
 import { violations } from "./schema-check.ts";
 
 export function checkToolCall(

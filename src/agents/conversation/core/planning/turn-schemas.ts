@@ -4,8 +4,9 @@
  * OUTPUT-4  A schema is taken only if it is one of an object, small, and made of parts that can be checked in bounded time
  *           (INSCHEMA-1): a defect is told to whoever sent it, not to the model.
  */
-import type { OutputSpec, ToolSpec } from "../../../../model/context.ts";
+
 import { inputSchemaIssues } from "../../../../library/input-schema.ts";
+import type { OutputSpec, ToolSpec } from "../../../../model/context.ts";
 import { DramatisError, type InputIssue } from "../../../../shared/errors.ts";
 import { isJson } from "../../../../shared/json.ts";
 import { issuesText } from "../../../../shared/validation.ts";

@@ -7,7 +7,7 @@ import type { UserMessage } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
 import { checkClientTools } from "./client-tools.ts";
 import { activeContent, inputLength, toolsLength } from "./content-size.ts";
-import type { PlanInput } from "./plan.ts";
+import type { PlanInput } from "./plan-input.ts";
 
 export function planUserMessage(
   state: ConversationState,

@@ -1,5 +1,5 @@
 /** Frames from text. The server's frames are trusted in their content; only what is no frame at all is kept out. */
-import { type Frame, PROTOCOL_VERSION } from "../protocol/frames.ts";
+import { type Frame, PROTOCOL_VERSION } from "./frames.ts";
 
 /** The frame in a message's text, or `null` for anything else, such as the SDK's own messages. */
 export function parseFrame(data: unknown): Frame | null {

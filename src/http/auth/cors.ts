@@ -11,8 +11,8 @@
 import type { MiddlewareHandler } from "hono";
 import { cors } from "hono/cors";
 import { DramatisError } from "../../shared/errors.ts";
-import { isUpgrade } from "../auth/bearer.ts";
-import { problem } from "./problem.ts";
+import { problem } from "../base/problem.ts";
+import { isUpgrade } from "./bearer.ts";
 
 export interface CorsOptions {
   /** Origins such as `https://app.example.com`, whose pages may use the API. `*` is refused. */

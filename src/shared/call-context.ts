@@ -1,5 +1,5 @@
 /** Where an effect comes from. On every signal, operation and call. */
-export interface ExecutionContext {
+export interface CallContext {
   tenant: string;
   projectId: string;
   agentId: string;

@@ -1,0 +1,39 @@
+/** The internal request by which the Worker hands a WebSocket upgrade to a conversation. */
+import type { Principal } from "../../../shared/principal.ts";
+
+/** `plain` connections get our frames only; on `sdk` ones the SDK's own messages may come first. */
+export type Entrance = "plain" | "sdk";
+
+const PRINCIPAL_HEADER = "x-dramatis-principal";
+const ENTRANCE_HEADER = "x-dramatis-entrance";
+const HANDSHAKE_HEADERS = ["sec-websocket-key", "sec-websocket-version", "sec-websocket-extensions"];
+
+/** The request that the actor gets: the handshake's own headers, the principal, and a checked `from` (DOOR-1). */
+export function entranceRequest(
+  request: Request,
+  principal: Principal,
+  id: string,
+  entrance: Entrance,
+  from: number | undefined,
+): Request {
+  const headers = new Headers({
+    upgrade: "websocket",
+    [PRINCIPAL_HEADER]: encodeURIComponent(JSON.stringify(principal)),
+    [ENTRANCE_HEADER]: entrance,
+  });
+  for (const name of HANDSHAKE_HEADERS) {
+    const value = request.headers.get(name);
+    if (value !== null) headers.set(name, value);
+  }
+  const query = from === undefined ? "" : `?from=${from}`;
+  return new Request(`http://actor/conversations/${id}${query}`, { headers });
+}
+
+/** What the actor reads of a request that came through these doors; `null` for any other. */
+export function readEntrance(request: Request): { principal: Principal; entrance: Entrance } | null {
+  const principal = request.headers.get(PRINCIPAL_HEADER);
+  const entrance = request.headers.get(ENTRANCE_HEADER);
+  if (principal === null || (entrance !== "plain" && entrance !== "sdk")) return null;
+  // SAFETY: only `entranceRequest` sets this header; a client's own never reaches an actor (DOOR-1).
+  return { principal: JSON.parse(decodeURIComponent(principal)) as Principal, entrance };
+}
