@@ -5,7 +5,7 @@
  * CALL-1  A record that is closed has the time of its end and an outcome.
  */
 
-import { type CallSite, runIdOf } from "./correlation.ts";
+import { type CallOperation, type CallSite, runIdOf } from "./correlation.ts";
 import type { ErrorCategory } from "./error.ts";
 import type { RateLimitFeedback } from "./reply.ts";
 import type { TokenUsage } from "./usage.ts";
@@ -15,7 +15,7 @@ export interface OpenCall extends CallSite {
   /** The record's own id. */
   id: string;
   /** `chat` when absent. */
-  operation?: ProviderCallRecord["operation"];
+  operation?: CallOperation;
   /** The run id of the turn before, or of whoever delegated the call. */
   parentCorrelationId?: string;
   requestMetadata?: Record<string, unknown>;
@@ -94,7 +94,7 @@ export interface ProviderCallRecord {
   turnId: string;
   provider: string;
   model: string;
-  operation: "chat" | "embedding" | "other";
+  operation: CallOperation;
   /** The provider's own id of the request. */
   requestId?: string;
   /** `{conversationId}:{turnId}`. */

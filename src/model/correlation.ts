@@ -2,7 +2,6 @@
  * How a provider call is tied to its conversation and turn: ids, labels and extensions that telemetry and policies
  * read. They describe a request and reach no provider. Pure.
  */
-import type { ProviderCallRecord } from "./call-record.ts";
 
 /** What one provider call is made for. */
 export interface CallSite {
@@ -17,11 +16,14 @@ export interface CallSite {
 /** How urgent a request is, for policies. */
 export type RequestClass = "interactive" | "background" | "batch";
 
+/** The kind of a provider call. */
+export type CallOperation = "chat" | "embedding" | "other";
+
 /** What policies and telemetry know of a request. */
 export interface RequestExtensions {
   "ai.provider": string;
   "ai.model": string;
-  "ai.request_type": ProviderCallRecord["operation"];
+  "ai.request_type": CallOperation;
   "ai.streaming": boolean;
   "request.class": RequestClass;
 }
@@ -47,7 +49,7 @@ export function agentContextOf(
 /** The extensions of a call: a chat that a person waits for, unless it is said otherwise. */
 export function extensionsOf(
   { provider, model }: Pick<CallSite, "provider" | "model">,
-  call: { streaming: boolean; operation?: ProviderCallRecord["operation"]; requestClass?: RequestClass },
+  call: { streaming: boolean; operation?: CallOperation; requestClass?: RequestClass },
 ): RequestExtensions {
   return {
     "ai.provider": provider,

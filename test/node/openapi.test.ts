@@ -7,7 +7,7 @@ import { type ApiDocument, apiDocument, errorStatus, pathTemplate } from "../../
 import { exampleOf, type Schema } from "../../src/http/openapi/example.ts";
 import { TAGS } from "../../src/http/openapi/operation.ts";
 import { docsPage } from "../../src/http/openapi/page.ts";
-import { OPERATIONS } from "../../src/http/routes/operations.ts";
+import { OPERATIONS } from "../../src/http/operations.ts";
 
 const document = apiDocument(OPERATIONS);
 

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type { z } from "zod";
 import { errorStatus, pathTemplate } from "../../src/http/openapi/document.ts";
 import { openAiErrorDocument } from "../../src/http/openapi/views.ts";
-import { OPERATIONS } from "../../src/http/routes/operations.ts";
+import { OPERATIONS } from "../../src/http/operations.ts";
 import { FIXED_BODIES, hostileBodies, spoiled } from "../support/hostile-json.ts";
 import {
   ADMIN,

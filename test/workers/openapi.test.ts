@@ -5,7 +5,7 @@ import { type Schema, Validator } from "@cfworker/json-schema";
 import { getAgentByName } from "agents";
 import { ulid } from "ulid";
 import { beforeAll, describe, expect, test } from "vitest";
-import { OPERATIONS } from "../../src/http/routes/operations.ts";
+import { OPERATIONS } from "../../src/http/operations.ts";
 import { ADMIN, get, MEMBER, send } from "./http-client.ts";
 import { Play } from "./provider.ts";
 import type { Courier } from "./worker.ts";

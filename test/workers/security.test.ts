@@ -7,7 +7,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { D1DeadLetters } from "../../src/d1/dead-letters.ts";
-import { OPERATIONS } from "../../src/http/routes/operations.ts";
+import { OPERATIONS } from "../../src/http/operations.ts";
 import { type Answer, answer, expectProblem, persona } from "./http-client.ts";
 import { Play } from "./provider.ts";
 import { actorOf, sign, TokenServer } from "./token-server.ts";

@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, test } from "vitest";
 import { D1Directory } from "../../src/d1/d1-directory.ts";
-import { OPERATIONS } from "../../src/http/routes/operations.ts";
+import { OPERATIONS } from "../../src/http/operations.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { call, createAgent, createConversation, expectProblem, get, pages, post } from "./http-client.ts";
 

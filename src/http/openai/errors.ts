@@ -1,9 +1,9 @@
 /** Problems of `/v1` in the shape that OpenAI's clients read (OAI-2, OAI-10). */
 import type { MiddlewareHandler } from "hono";
-import { mayBeRepeated, openAiError, openAiStatus } from "../../../compat/openai/errors.ts";
-import { DramatisError } from "../../../shared/errors.ts";
-import type { HttpEnv } from "../../base/context.ts";
-import type { Problem } from "../../base/problem.ts";
+import { mayBeRepeated, openAiError, openAiStatus } from "../../compat/openai/errors.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import type { HttpEnv } from "../base/context.ts";
+import type { Problem } from "../base/problem.ts";
 
 /** Names the conversation of an answer, and of an error that a turn which had begun came to. */
 export const CONVERSATION_HEADER = "x-dramatis-conversation";

@@ -1,26 +1,26 @@
 /** `/v1/responses`: answers that can be continued and read again. A response is one answer of a turn. */
 import { z } from "zod";
-import { type AnswerEvent, type AnswerPart, partCount, partOf } from "../../../compat/answer.ts";
-import { type AnswerAddress, callId, parseResponseId } from "../../../compat/openai/ids.ts";
-import { invalidInput } from "../../../compat/openai/input.ts";
-import { type ResponseEvent, ResponseEventEncoder } from "../../../compat/openai/response-events.ts";
-import { responseObject } from "../../../compat/openai/response-object.ts";
+import { type AnswerEvent, type AnswerPart, partCount, partOf } from "../../compat/answer.ts";
+import { type AnswerAddress, callId, parseResponseId } from "../../compat/openai/ids.ts";
+import { invalidInput } from "../../compat/openai/input.ts";
+import { type ResponseEvent, ResponseEventEncoder } from "../../compat/openai/response-events.ts";
+import { responseObject } from "../../compat/openai/response-object.ts";
 import {
   type ResponseRequest,
   responseInput,
   responseOptions,
   responseSchema,
-} from "../../../compat/openai/response-request.ts";
-import type { TurnView } from "../../../protocol/conversation-api.ts";
-import { DramatisError, unwrap } from "../../../shared/errors.ts";
-import type { Json } from "../../../shared/json.ts";
-import { validate } from "../../../shared/validation.ts";
-import { readJson } from "../../base/body.ts";
-import type { HttpRoutes } from "../../base/context.ts";
-import { json, refuseOtherMethods, sse } from "../../base/respond.ts";
-import { BODY_ERRORS, type Operation } from "../../openapi/operation.ts";
-import { findConversation } from "../conversations.ts";
-import { seeded } from "../seeding.ts";
+} from "../../compat/openai/response-request.ts";
+import type { TurnView } from "../../protocol/conversation-api.ts";
+import { DramatisError, unwrap } from "../../shared/errors.ts";
+import type { Json } from "../../shared/json.ts";
+import { validate } from "../../shared/validation.ts";
+import { readJson } from "../base/body.ts";
+import type { HttpRoutes } from "../base/context.ts";
+import { json, refuseOtherMethods, sse } from "../base/respond.ts";
+import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
+import { findConversation } from "../routes/conversations.ts";
+import { seeded } from "../routes/seeding.ts";
 import { type StreamEncoder, streamedAnswer, wholeAnswer } from "./answers.ts";
 import { CONVERSATION_HEADER, inFieldsOf } from "./errors.ts";
 import {

@@ -8,20 +8,20 @@
  */
 import { ulid } from "ulid";
 import { z } from "zod";
-import { parseItemId, turnId as turnIdOf } from "../../../agents/conversation/core/ids.ts";
-import { callsBeside, partAfter } from "../../../compat/answer.ts";
-import { type AnswerAddress, callId, conversationOfKey } from "../../../compat/openai/ids.ts";
-import { type GivenResult, invalidInput, type TurnInput } from "../../../compat/openai/input.ts";
-import type { ActorDirectory, ConversationActor } from "../../../protocol/actor-lookup.ts";
-import type { StartTurn, TurnView } from "../../../protocol/conversation-api.ts";
-import type { Frame } from "../../../protocol/frames.ts";
-import { parseContent } from "../../../shared/content.ts";
-import { DramatisError, unwrap } from "../../../shared/errors.ts";
-import { isChosenId } from "../../../shared/identifiers.ts";
-import { canonicalJson, type Json } from "../../../shared/json.ts";
-import type { Principal } from "../../../shared/principal.ts";
-import { findConversation } from "../conversations.ts";
-import { type ReadOptions, turnFrames } from "../turn-frames.ts";
+import { parseItemId, turnId as turnIdOf } from "../../agents/conversation/core/ids.ts";
+import { callsBeside, partAfter } from "../../compat/answer.ts";
+import { type AnswerAddress, callId, conversationOfKey } from "../../compat/openai/ids.ts";
+import { type GivenResult, invalidInput, type TurnInput } from "../../compat/openai/input.ts";
+import type { ActorDirectory, ConversationActor } from "../../protocol/actor-lookup.ts";
+import type { StartTurn, TurnView } from "../../protocol/conversation-api.ts";
+import type { Frame } from "../../protocol/frames.ts";
+import { parseContent } from "../../shared/content.ts";
+import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { isChosenId } from "../../shared/identifiers.ts";
+import { canonicalJson, type Json } from "../../shared/json.ts";
+import type { Principal } from "../../shared/principal.ts";
+import { findConversation } from "../routes/conversations.ts";
+import { type ReadOptions, turnFrames } from "../routes/turn-frames.ts";
 import { noSuchModel } from "./errors.ts";
 
 const MAX_KEY_LENGTH = 200;

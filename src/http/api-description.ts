@@ -1,10 +1,10 @@
 /** `/openapi.json` and `/docs`: what the API says about itself, made at the first request that asks. */
 import { z } from "zod";
-import type { HttpRoutes } from "../base/context.ts";
-import { html, json, refuseOtherMethods } from "../base/respond.ts";
-import { type ApiDocument, apiDocument } from "../openapi/document.ts";
-import type { Operation } from "../openapi/operation.ts";
-import { type DocsPage, docsPage } from "../openapi/page.ts";
+import type { HttpRoutes } from "./base/context.ts";
+import { html, json, refuseOtherMethods } from "./base/respond.ts";
+import { type ApiDocument, apiDocument } from "./openapi/document.ts";
+import type { Operation } from "./openapi/operation.ts";
+import { type DocsPage, docsPage } from "./openapi/page.ts";
 
 export const descriptionOperations: readonly Operation[] = [
   {

@@ -1,18 +1,18 @@
 /** `POST /v1/chat/completions`: a question with all that was said before it, answered in a conversation of its own. */
 import type { Context } from "hono";
 import { z } from "zod";
-import type { AnswerEvent, AnswerPart } from "../../../compat/answer.ts";
-import { ChatChunkEncoder, chatCompletion } from "../../../compat/openai/chat-chunks.ts";
-import { type ChatRequest, chatInput, chatOptions, chatSchema } from "../../../compat/openai/chat-request.ts";
-import { streamError } from "../../../compat/openai/errors.ts";
-import { unwrap } from "../../../shared/errors.ts";
-import type { Json } from "../../../shared/json.ts";
-import { validate } from "../../../shared/validation.ts";
-import { readJson } from "../../base/body.ts";
-import type { HttpEnv, HttpRoutes } from "../../base/context.ts";
-import { json, refuseOtherMethods, sse } from "../../base/respond.ts";
-import { BODY_ERRORS, type Operation } from "../../openapi/operation.ts";
-import { seeded } from "../seeding.ts";
+import type { AnswerEvent, AnswerPart } from "../../compat/answer.ts";
+import { ChatChunkEncoder, chatCompletion } from "../../compat/openai/chat-chunks.ts";
+import { type ChatRequest, chatInput, chatOptions, chatSchema } from "../../compat/openai/chat-request.ts";
+import { streamError } from "../../compat/openai/errors.ts";
+import { unwrap } from "../../shared/errors.ts";
+import type { Json } from "../../shared/json.ts";
+import { validate } from "../../shared/validation.ts";
+import { readJson } from "../base/body.ts";
+import type { HttpEnv, HttpRoutes } from "../base/context.ts";
+import { json, refuseOtherMethods, sse } from "../base/respond.ts";
+import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
+import { seeded } from "../routes/seeding.ts";
 import { type StreamEncoder, streamedAnswer, wholeAnswer } from "./answers.ts";
 import { CONVERSATION_HEADER, inFieldsOf } from "./errors.ts";
 import {

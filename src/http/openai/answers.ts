@@ -6,9 +6,9 @@ import {
   AnswerReader,
   partOf,
   REPLY_RESTARTED,
-} from "../../../compat/answer.ts";
-import type { TurnView } from "../../../protocol/conversation-api.ts";
-import { DramatisError, type ErrorData, toErrorData } from "../../../shared/errors.ts";
+} from "../../compat/answer.ts";
+import type { TurnView } from "../../protocol/conversation-api.ts";
+import { DramatisError, type ErrorData, toErrorData } from "../../shared/errors.ts";
 import type { Asked } from "./turns.ts";
 
 /** What a protocol says at each point of a streamed answer: payloads of server-sent events. */

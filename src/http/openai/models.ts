@@ -1,13 +1,13 @@
 /** `/v1/models`: the tenant's agents, as models. */
 import { z } from "zod";
-import type { AgentIdentity } from "../../../protocol/agent-api.ts";
-import { unwrap } from "../../../shared/errors.ts";
-import { isChosenId } from "../../../shared/identifiers.ts";
-import type { HttpRoutes } from "../../base/context.ts";
-import { json, refuseOtherMethods } from "../../base/respond.ts";
-import type { Operation } from "../../openapi/operation.ts";
-import { agentId } from "../../openapi/views.ts";
-import { seeded } from "../seeding.ts";
+import type { AgentIdentity } from "../../protocol/agent-api.ts";
+import { unwrap } from "../../shared/errors.ts";
+import { isChosenId } from "../../shared/identifiers.ts";
+import type { HttpRoutes } from "../base/context.ts";
+import { json, refuseOtherMethods } from "../base/respond.ts";
+import type { Operation } from "../openapi/operation.ts";
+import { agentId } from "../openapi/views.ts";
+import { seeded } from "../routes/seeding.ts";
 import { noSuchModel } from "./errors.ts";
 
 const PATH = "/v1/models";
