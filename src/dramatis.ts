@@ -2,6 +2,7 @@
  * The composition root: an application's libraries and policies in, its Worker out. The only place that knows every
  * part; everything else gets what it needs as a port.
  */
+
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { atBaseUrl, defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
 import { adapterFor } from "./adapters/formats/lookup.ts";
@@ -37,6 +38,7 @@ import { allowAll, type Gate } from "./policy/gate.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
 import type { CreateAgent } from "./protocol/agent-api.ts";
+import { defined } from "./shared/defined.ts";
 import { DramatisError, type Result } from "./shared/errors.ts";
 import type { Principal } from "./shared/principal.ts";
 
@@ -146,7 +148,7 @@ export function dramatis(options: DramatisOptions) {
     },
     limits,
     rateLimiter: (env) => env.RATE_LIMITER,
-    ...(options.cors === undefined ? {} : { cors: options.cors }),
+    ...defined({ cors: options.cors }),
   });
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
@@ -158,7 +160,7 @@ export function dramatis(options: DramatisOptions) {
       attachments,
       adapters: adapterFor,
       gate: options.gate ?? allowAll,
-      ...(metrics === undefined ? {} : { metrics }),
+      ...defined({ metrics }),
       clientToolTimeoutMs: limits.clientToolMs,
       ...(limits.turns === false ? {} : { turnLimit: limits.turns }),
     }),
@@ -183,8 +185,7 @@ function hostsOf({ libraries, models = {} }: DramatisOptions, env: DramatisEnv):
   return trustedHosts({
     env,
     profiles: fallback === undefined ? profiles : [...profiles, fallback],
-    ...(allowedHosts === undefined ? {} : { allowedHosts }),
-    ...(allowedSecrets === undefined ? {} : { allowedSecrets }),
+    ...defined({ allowedHosts, allowedSecrets }),
   });
 }
 
@@ -198,7 +199,7 @@ function builtInGateway(
     secret: secretsOf(env),
     fetch: (input: string, init: RequestInit) => fetch(input, init),
     clock: systemClock,
-    ...(env.AI === undefined ? {} : { ai: env.AI }),
+    ...defined({ ai: env.AI }),
     ...(languageModels === undefined
       ? {}
       : { languageModel: (modelId: string) => languageModels(modelId, env) }),

@@ -9,10 +9,12 @@
  * SEND-2  A connection continues after the last durable frame that was applied.
  * SEND-3  A message that stays unrecorded on an open connection means the connection is dead: it is replaced.
  */
+
 import type { OutputSpec, ToolSpec } from "../model/context.ts";
 import type { ToolChoice, ToolOutcome, ToolSubmission } from "../protocol/client-tools.ts";
 import { type ClientFrame, type Content, PROTOCOL_VERSION, UNAUTHORIZED_CLOSE } from "../protocol/frames.ts";
 import { isOfOtherVersion, parseFrame } from "../protocol/parse-frame.ts";
+import { defined } from "../shared/defined.ts";
 import { addHistory, type HistoryPage } from "./history.ts";
 import { addPending, dropPending } from "./pending.ts";
 import { addResult } from "./results.ts";
@@ -225,9 +227,6 @@ function optionsOf({
   toolChoice,
 }: Omit<PendingMessage, "status">): SendOptions {
   return {
-    ...(replyToMessageId === undefined ? {} : { replyToMessageId }),
-    ...(output === undefined ? {} : { output }),
-    ...(tools === undefined ? {} : { tools }),
-    ...(toolChoice === undefined ? {} : { toolChoice }),
+    ...defined({ replyToMessageId, output, tools, toolChoice }),
   };
 }

@@ -4,6 +4,7 @@
  * VIEW-1  What a frame did not touch keeps its identity, so a rendered item changes only when its object does.
  * VIEW-2  A turn's items stand in the order in which they first appeared; a finished message takes its partial's place.
  */
+
 import type { OutputSpec, ToolSpec } from "../model/context.ts";
 import type { ToolChoice, ToolSubmission } from "../protocol/client-tools.ts";
 import type {
@@ -14,6 +15,7 @@ import type {
   TurnIssues,
   WireError,
 } from "../protocol/frames.ts";
+import { defined } from "../shared/defined.ts";
 
 /**
  * `reconnecting`: lost, and being restored. `closed`: it will not be restored by itself. `unauthorized`: neither will
@@ -154,7 +156,7 @@ function recordedMessage(message: MessageView): ConversationMessage {
     createdAt,
     id,
     turnId,
-    ...(agentId === undefined ? {} : { agentId }),
+    ...defined({ agentId }),
   };
 }
 
@@ -190,6 +192,6 @@ function pendingMessage({
     status,
     content,
     createdAt,
-    ...(error === undefined ? {} : { error }),
+    ...defined({ error }),
   };
 }

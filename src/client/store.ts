@@ -10,6 +10,7 @@
  */
 
 import type { Frame, MessageView } from "../protocol/frames.ts";
+import { defined } from "../shared/defined.ts";
 import { rejectPending } from "./pending.ts";
 import { rejectResult, settleResults } from "./results.ts";
 import { fromSnapshot } from "./snapshot.ts";
@@ -215,7 +216,7 @@ function requestTool(turn: TurnState, frame: FrameOf<"tool.requested">): TurnSta
     turnId: turn.id,
     name: data.name,
     input: data.input,
-    ...(data.client === undefined ? {} : { client: data.client }),
+    ...defined({ client: data.client }),
     state: "running",
   };
   return putItem(turn, { type: "tool", id, operation });

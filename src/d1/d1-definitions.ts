@@ -7,6 +7,7 @@
  * DEFS-3  Every statement names one tenant.
  * DEFS-4  A database that fails, or does not answer for ten seconds, is `UNAVAILABLE`, retriable.
  */
+
 import type {
   DefinitionKey,
   DefinitionStore,
@@ -20,6 +21,7 @@ import type { CodeDefinition } from "../library/registry.ts";
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
 import { decodeCursor, encodeCursor, type ListKey } from "../shared/cursor.ts";
+import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import {
@@ -163,7 +165,7 @@ export class D1Definitions implements DefinitionStore {
       last?.more === 1 ? encodeCursor({ createdAt: last.position_at, id: last.position_id }) : undefined;
     return {
       items: rows.map((row) => toDefinition<Kind>(row)),
-      ...(nextCursor === undefined ? {} : { nextCursor }),
+      ...defined({ nextCursor }),
     };
   }
 

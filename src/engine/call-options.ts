@@ -1,5 +1,7 @@
 /** What an adapter is told of a call beside the request: whose it is, for whom, and how it is ended. Pure. */
+
 import { agentContextOf, extensionsOf, type RequestClass, runIdOf } from "../model/correlation.ts";
+import { defined } from "../shared/defined.ts";
 import type { PlannedTurn } from "./planner.ts";
 import type { ProviderCallOptions } from "./provider-adapter.ts";
 import type { ConversationTurn } from "./types.ts";
@@ -24,8 +26,8 @@ export function callOptions(
     buildAgentContext: () => agentContextOf(site, metadata),
     extensions: extensionsOf(site, {
       streaming,
-      ...(requestClass === undefined ? {} : { requestClass }),
+      ...defined({ requestClass }),
     }),
-    ...(metadata === undefined ? {} : { metadata }),
+    ...defined({ metadata }),
   };
 }

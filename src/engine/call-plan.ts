@@ -1,5 +1,7 @@
 /** What is to be called for a turn: the history, the plan and the adapter, each checked where it comes from outside. */
+
 import { z } from "zod";
+import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { validate } from "../shared/validation.ts";
 import type { HistoryBuilder, HistoryBuildResult } from "./history.ts";
@@ -40,7 +42,7 @@ export async function builtHistory(
   const result: Partial<HistoryBuildResult> = Array.isArray(built) ? { messages: built } : built;
   const { messages: chosen = [], truncated } = result;
   validate(history, chosen, "", "The history builder's answer");
-  return { messages: chosen, ...(truncated === undefined ? {} : { truncated }) };
+  return { messages: chosen, ...defined({ truncated }) };
 }
 
 /** Provider, model and parameters. Throws what the planner throws, or `INVALID_INPUT` for an answer that is no plan. */
@@ -50,10 +52,10 @@ export async function plannedCall(
 ): Promise<PlannedTurn> {
   const plan = await planner.planTurn({
     ...{ conversation, messages, agent },
-    ...(hints === undefined ? {} : { hints }),
+    ...defined({ hints }),
   });
   const { provider, model, parameters } = validate(plannedTurn, plan, "", "The planner's answer");
-  return { provider, model, ...(parameters === undefined ? {} : { parameters }) };
+  return { provider, model, ...defined({ parameters }) };
 }
 
 /** The adapter of a plan. Throws `UNSUPPORTED` for a provider that is not configured. */
@@ -75,5 +77,5 @@ export function adapterOf({ providers }: CallPlanPorts, { provider, model }: Pla
 /** The request of a plan. */
 export function requestOf(plan: PlannedTurn, messages: ChatInputMessage[]): ProviderChatRequest {
   const { model, parameters } = plan;
-  return { messages, model, ...(parameters === undefined ? {} : { parameters }) };
+  return { messages, model, ...defined({ parameters }) };
 }

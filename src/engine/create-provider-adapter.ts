@@ -19,6 +19,7 @@ import type { ModelGateway } from "../model/gateway.ts";
 import type { ModelProfile } from "../model/profile.ts";
 import type { ModelReply } from "../model/reply.ts";
 import { systemClock, systemIds } from "../ports/system.ts";
+import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { ProviderCallError } from "./failures.ts";
 import { fromContextMessage } from "./messages.ts";
@@ -109,10 +110,10 @@ async function* streamReply(
   yield {
     isMessageComplete: true,
     message: messageOf(ended.reply, answeredBy),
-    ...(usage === undefined ? {} : { usage }),
+    ...defined({ usage }),
     call: {
       ...facts,
-      ...(cost === undefined ? {} : { cost }),
+      ...defined({ cost }),
       responseMetadata: {
         finishReason,
         ...(isFallback ? { answeredBy: { provider: answered, model: modelId } } : {}),
@@ -143,8 +144,7 @@ function resilientRequest(
     context: { tenant, projectId, agentId: agent, conversationId, turnId },
     trace: {
       requestClass: extensions["request.class"],
-      ...(parentCorrelationId === undefined ? {} : { parentCorrelationId }),
-      ...(metadata === undefined ? {} : { metadata }),
+      ...defined({ parentCorrelationId, metadata }),
     },
   };
 }
@@ -205,9 +205,9 @@ function messageOf(reply: ModelReply, { provider, modelId }: ModelProfile): NewM
     ...(native === undefined ? {} : { native: { provider, modelId, parts: native } }),
     metadata: {
       ...{ model: modelId, finishReason },
-      ...(reasoning === undefined ? {} : { reasoning }),
+      ...defined({ reasoning }),
       ...(invalid.length === 0 ? {} : { invalidArguments: Object.fromEntries(invalid) }),
     },
   });
-  return { ...message, ...(providerMessageId === undefined ? {} : { providerMessageId }) };
+  return { ...message, ...defined({ providerMessageId }) };
 }

@@ -5,6 +5,7 @@
 
 import { toIso } from "../model/call-record.ts";
 import { systemClock, systemIds } from "../ports/system.ts";
+import { defined } from "../shared/defined.ts";
 import type { ConversationStore } from "./conversation-store.ts";
 import { createHistoryBuilder, type HistoryBuilder } from "./history.ts";
 import { type ConversationHooks, type OnHookError, runAfterHook } from "./hooks.ts";
@@ -148,7 +149,7 @@ function plannerOf({ providers, defaultModels = {} }: ConversationEngineConfig):
   return defaultPlanner(
     Object.keys(providers).map((provider) => {
       const model = models.get(provider);
-      return { provider, ...(model === undefined ? {} : { model }) };
+      return { provider, ...defined({ model }) };
     }),
   );
 }

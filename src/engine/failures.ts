@@ -7,6 +7,7 @@
 import type { RequestOutcome } from "../model/call-record.ts";
 import type { ModelError } from "../model/error.ts";
 import type { TokenUsage } from "../model/usage.ts";
+import { defined } from "../shared/defined.ts";
 import { DramatisError, type ErrorCode } from "../shared/errors.ts";
 import { redactSecrets } from "../shared/redact.ts";
 import { shorten } from "../shared/text.ts";
@@ -24,7 +25,7 @@ export class ProviderCallError extends DramatisError {
   ) {
     super(code, failure.message, {
       retriable: failure.retriable,
-      ...(failure.retryAfterMs === undefined ? {} : { retryAfter: failure.retryAfterMs }),
+      ...defined({ retryAfter: failure.retryAfterMs }),
     });
   }
 }
@@ -45,8 +46,7 @@ export function turnError(
   const message = messageOf(error);
   return {
     message,
-    ...(code === undefined ? {} : { code }),
-    ...(provider === undefined ? {} : { provider }),
+    ...defined({ code, provider }),
     ...(error instanceof ProviderCallError ? { raw: { ...error.failure, message } } : {}),
   };
 }

@@ -5,10 +5,12 @@
  * HISTORY-3  System messages that lead a conversation are its instructions: they stay, whatever the limits, which hold
  *            for them and the rest together.
  */
+
 import { type HistoryLimits, selectHistory } from "../memory/session/history.ts";
 import { frameTokens, type TokenCounter } from "../memory/session/tokens.ts";
 import { EventAction, type SessionEvent } from "../memory/session/types.ts";
 import type { ContextMessage } from "../model/messages.ts";
+import { defined } from "../shared/defined.ts";
 import { fromContextMessage, toContextMessages } from "./messages.ts";
 import type { ChatInputMessage } from "./provider-adapter.ts";
 import type { ConversationMessage, ConversationRecord } from "./types.ts";
@@ -67,7 +69,7 @@ function buildHistory(
     { events: contexts.map(toEvent), isCutOff: false },
     {
       ...remaining(limits, front, countTokens),
-      ...(countTokens === undefined ? {} : { countTokens }),
+      ...defined({ countTokens }),
       eventToMessage: ({ seq }) => contexts[seq] ?? null,
     },
   );
@@ -103,8 +105,7 @@ function toInput({ role, content, name, metadata }: ConversationMessage): ChatIn
   return {
     role,
     content,
-    ...(name === undefined ? {} : { name }),
-    ...(metadata === undefined ? {} : { metadata }),
+    ...defined({ name, metadata }),
   };
 }
 

@@ -4,7 +4,9 @@
  * ENGINE-1  A model's message made into one of the engine's and back is the same.
  * ENGINE-2  Nothing of a message's content is dropped: what a model's role has no words for is told as text, with a label.
  */
+
 import type { ContextMessage, ContextPart, ToolCall } from "../model/messages.ts";
+import { defined } from "../shared/defined.ts";
 import type { Facts } from "../shared/json.ts";
 import { type MediaPart, type MessagePart, nativeReplyOf, partsOf } from "./message-parts.ts";
 import type { ChatInputMessage } from "./provider-adapter.ts";
@@ -27,8 +29,8 @@ export function toContextMessages(message: ChatInputMessage): ContextMessage[] {
 /** The engine's message of a model's, without id and time. */
 export function fromContextMessage(context: ContextMessage): ChatInputMessage {
   const { role, content, parts, native, name, toolCallId, toolCalls = [], metadata } = context;
-  const facts: Facts = { ...metadata, ...(native === undefined ? {} : { native }) };
-  const base = { role, ...(name === undefined ? {} : { name }) };
+  const facts: Facts = { ...metadata, ...defined({ native }) };
+  const base = { role, ...defined({ name }) };
   if (role === "tool") {
     const { isSuccess, ...rest } = facts;
     const result = { type: "tool-result", id: toolCallId ?? "", name: name ?? "", result: content };
@@ -63,7 +65,7 @@ function spoken(
         ...said,
         content: textOf(parts.filter(({ type }) => type !== "tool-call")),
         ...(toolCalls.length === 0 ? {} : { toolCalls }),
-        ...(reply === undefined ? {} : { native: reply }),
+        ...defined({ native: reply }),
         ...kept(facts),
       };
     }
@@ -89,7 +91,7 @@ function resultMessage(
     role: "tool",
     content,
     toolCallId: id,
-    ...(name === undefined ? {} : { name }),
+    ...defined({ name }),
     ...kept(isError === true ? { ...facts, isSuccess: false } : facts),
   };
 }

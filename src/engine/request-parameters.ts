@@ -1,6 +1,8 @@
 /** What a chat request says beside its messages: what the runtime understands, and what is the provider's own. Pure. */
+
 import { z } from "zod";
 import type { ModelContext } from "../model/context.ts";
+import { defined } from "../shared/defined.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { isJson } from "../shared/json.ts";
 import { validate } from "../shared/validation.ts";
@@ -47,8 +49,7 @@ export function readRequest({ messages, parameters = {} }: ProviderChatRequest):
       systemInstructions: instructions.map(({ content }) => content),
       messages: messages.slice(leading).flatMap(toContextMessages),
       ...{ tools, toolChoice },
-      ...(output === undefined ? {} : { output }),
-      ...(cache === undefined ? {} : { cache }),
+      ...defined({ output, cache }),
     },
   };
 }

@@ -12,6 +12,7 @@ import { type RequestClass, runIdOf } from "../model/correlation.ts";
 import type { TokenUsage } from "../model/usage.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Ids } from "../ports/ids.ts";
+import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { callOptions } from "./call-options.ts";
 import { adapterOf, builtHistory, type CallPlanPorts, plannedCall, requestOf } from "./call-plan.ts";
@@ -83,9 +84,9 @@ export class TurnRun {
       outputMessages: [],
       providerCalls: [],
       status: "running",
-      ...(triggerType === undefined ? {} : { triggerType }),
+      ...defined({ triggerType }),
       startedAt: toIso(clock.now()),
-      ...(metadata === undefined ? {} : { metadata }),
+      ...defined({ metadata }),
     };
     await store.createTurn(turn);
     const parent = before === undefined ? undefined : runIdOf(conversationId, before.id);
@@ -102,7 +103,7 @@ export class TurnRun {
     const input = {
       ...{ conversation: this.conversation, messages: this.messages },
       ...{ turnId: this.turn.id, agent: this.turn.agent },
-      ...(hints === undefined ? {} : { hints }),
+      ...defined({ hints }),
     };
     const { messages, truncated } = await builtHistory(this.ports, input);
     const plan = await plannedCall(this.ports, input);
@@ -114,8 +115,7 @@ export class TurnRun {
     const { requestClass } = this.options;
     const options = callOptions(this.turn, plan, {
       ...{ streaming, signal: how.signal },
-      ...(this.parentCorrelationId === undefined ? {} : { parentCorrelationId: this.parentCorrelationId }),
-      ...(requestClass === undefined ? {} : { requestClass }),
+      ...defined({ parentCorrelationId: this.parentCorrelationId, requestClass }),
     });
     const facts = truncated === undefined ? {} : { truncated };
     await this.#openCall(plan, options, { messages: messages.length, ...facts });
@@ -134,7 +134,7 @@ export class TurnRun {
       ...message,
       conversationId: this.turn.conversationId,
     }));
-    this.#closeCall({ ...call, ...(usage === undefined ? {} : { usage }) });
+    this.#closeCall({ ...call, ...defined({ usage }) });
     const finishedAt = toIso(clock.now());
     const turn: ConversationTurn = {
       ...this.turn,
@@ -195,7 +195,7 @@ export class TurnRun {
     const record = openCallRecord({
       id: `call_${this.ports.ids.ulid()}`,
       ...{ conversationId, turnId, agent, provider, model, startedAt },
-      ...(parentCorrelationId === undefined ? {} : { parentCorrelationId }),
+      ...defined({ parentCorrelationId }),
       requestMetadata: { ...extensions, ...facts },
     });
     this.#open = { record, startedAt };

@@ -10,6 +10,7 @@
 
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
+import { defined } from "../shared/defined.ts";
 import type { DefinitionReference } from "../shared/definition-reference.ts";
 import { DramatisError, type InputIssue } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
@@ -102,7 +103,7 @@ export async function checkedModelProfile(
     if (!isPlainUrl(baseUrl)) throw invalid("/baseUrl", "Must have no user, password, query and fragment.");
   }
   if (!mayReceiveKey(profile)) {
-    const address = { ...rest, provider, ...(baseUrl === undefined ? {} : { baseUrl }) };
+    const address = { ...rest, provider, ...defined({ baseUrl }) };
     throw mayReceiveKey(address)
       ? invalid(
           "/apiKeySecret",

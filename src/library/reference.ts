@@ -3,7 +3,9 @@
  *
  * REF-1  What parses is printed to text that parses to the same.
  */
+
 import { z } from "zod";
+import { defined } from "../shared/defined.ts";
 import type { DefinitionReference } from "../shared/definition-reference.ts";
 import { DramatisError } from "../shared/errors.ts";
 
@@ -56,7 +58,7 @@ export function parseReference(reference: DefinitionReference, home?: string): L
       `The reference "${read.id}" names no library. Write "library/${read.id}".`,
     );
   }
-  return { library, id: read.id, ...(read.version === undefined ? {} : { version: read.version }) };
+  return { library, id: read.id, ...defined({ version: read.version }) };
 }
 
 /** The reference as text. */
@@ -70,7 +72,7 @@ function readText(text: string): { library?: string; id: string; version?: numbe
   if (library !== undefined && !idSchema.safeParse(library).success) return undefined;
   return {
     id,
-    ...(library === undefined ? {} : { library }),
+    ...defined({ library }),
     ...(version === undefined ? {} : { version: Number(version) }),
   };
 }

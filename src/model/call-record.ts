@@ -5,6 +5,7 @@
  * CALL-1  A record that is closed has the time of its end and an outcome.
  */
 
+import { defined } from "../shared/defined.ts";
 import { type CallOperation, type CallSite, runIdOf } from "./correlation.ts";
 import type { ErrorCategory } from "./error.ts";
 import type { RateLimitFeedback } from "./reply.ts";
@@ -47,8 +48,7 @@ export function openCallRecord(call: OpenCall): ProviderCallRecord {
     model,
     operation: call.operation ?? "chat",
     correlationId: runIdOf(conversationId, turnId),
-    ...(parentCorrelationId === undefined ? {} : { parentCorrelationId }),
-    ...(requestMetadata === undefined ? {} : { requestMetadata }),
+    ...defined({ parentCorrelationId, requestMetadata }),
     startedAt: toIso(call.startedAt),
   };
 }
@@ -58,10 +58,7 @@ export function closeCallRecord(record: ProviderCallRecord, call: ClosedCall): P
   const { outcome, usage, cost, requestId, responseMetadata, finishedAt } = call;
   return {
     ...record,
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(responseMetadata === undefined ? {} : { responseMetadata }),
-    ...(usage === undefined ? {} : { usage }),
-    ...(cost === undefined ? {} : { cost }),
+    ...defined({ requestId, responseMetadata, usage, cost }),
     outcome,
     finishedAt: toIso(finishedAt),
   };

@@ -2,6 +2,7 @@
  * How a provider call is tied to its conversation and turn: ids, labels and extensions that telemetry and policies
  * read. They describe a request and reach no provider. Pure.
  */
+import { defined } from "../shared/defined.ts";
 
 /** What one provider call is made for. */
 export interface CallSite {
@@ -42,7 +43,7 @@ export function agentContextOf(
     agent,
     runId: runIdOf(conversationId, turnId),
     labels: { conversationId, turnId, provider, model },
-    ...(metadata === undefined ? {} : { metadata }),
+    ...defined({ metadata }),
   };
 }
 

@@ -2,6 +2,7 @@
  * The one error taxonomy, from provider to client. An error that crosses an actor boundary is data
  * (`ErrorData`); inside an actor it is thrown as `DramatisError`.
  */
+import { defined } from "./defined.ts";
 
 /** Stable codes; each maps to one HTTP status in `src/http/base/problem.ts`. */
 export const ERROR_CODES = [
@@ -73,8 +74,7 @@ export class DramatisError extends Error {
       code: this.code,
       message: this.message,
       retriable: this.retriable,
-      ...(errors === undefined ? {} : { errors }),
-      ...(retryAfter === undefined ? {} : { retryAfter }),
+      ...defined({ errors, retryAfter }),
     };
   }
 }
@@ -104,8 +104,7 @@ export function unwrap<Value>(result: Result<Value>): Value {
   const { code, message, retriable, errors, retryAfter } = result.error;
   throw new DramatisError(isErrorCode(code) ? code : "INTERNAL_ERROR", message, {
     retriable,
-    ...(errors === undefined ? {} : { errors }),
-    ...(retryAfter === undefined ? {} : { retryAfter }),
+    ...defined({ errors, retryAfter }),
   });
 }
 

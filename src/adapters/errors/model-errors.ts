@@ -4,9 +4,11 @@
  * MERR-1  `rate_limit`, `timeout`, `transient` and `network` are retriable; nothing else is.
  * MERR-2  A message taken from a provider is redacted and at most 500 characters long.
  */
+
 import { z } from "zod";
 import type { ErrorCategory, ModelError } from "../../model/error.ts";
 import type { ProviderId } from "../../model/profile.ts";
+import { defined } from "../../shared/defined.ts";
 import { redactSecrets } from "../../shared/redact.ts";
 import { shorten } from "../../shared/text.ts";
 import { durationMs } from "./durations.ts";
@@ -175,8 +177,7 @@ export function readErrorBody(body: string): ProviderError {
     .find((found) => found !== undefined);
   return {
     ...(said ? { message: clean(said) } : {}),
-    ...(category === undefined ? {} : { category }),
-    ...(wait === undefined ? {} : { retryAfterMs: wait }),
+    ...defined({ category, retryAfterMs: wait }),
   };
 }
 

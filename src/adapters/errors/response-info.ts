@@ -1,6 +1,7 @@
 /** What the headers of a response say: its id, how long to wait, how much of the limits is left. Pure. */
 
 import type { RateLimitFeedback, ResponseInfo } from "../../model/reply.ts";
+import { defined } from "../../shared/defined.ts";
 import { shorten } from "../../shared/text.ts";
 import { dateMs, durationMs, secondsMs } from "./durations.ts";
 
@@ -13,7 +14,7 @@ export function responseInfo(status: number, headers: Headers, now: number): Res
   return {
     status,
     ...(requestId ? { requestId: shorten(requestId, 200) } : {}),
-    ...(rateLimit === undefined ? {} : { rateLimit }),
+    ...defined({ rateLimit }),
   };
 }
 

@@ -4,6 +4,7 @@ import type { ErrorCategory } from "../../model/error.ts";
 import type { ModelRequest } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
 import type { ResponseInfo } from "../../model/reply.ts";
+import { defined } from "../../shared/defined.ts";
 import { categoryOfResponse, ModelFailure, readErrorBody } from "../errors/model-errors.ts";
 import { responseInfo, retryAfterMs } from "../errors/response-info.ts";
 import { beginningOf, reasonOf, textOf } from "./bytes.ts";
@@ -135,14 +136,13 @@ async function refusal(
   ];
   return new ModelFailure(category, message.filter((part) => part !== "").join(" "), {
     ...detailsOf(info),
-    ...(wait === undefined ? {} : { retryAfterMs: wait }),
+    ...defined({ retryAfterMs: wait }),
   });
 }
 
 function detailsOf({ status, requestId }: ResponseInfo) {
   return {
-    ...(status === undefined ? {} : { status }),
-    ...(requestId === undefined ? {} : { requestId }),
+    ...defined({ status, requestId }),
   };
 }
 

@@ -10,6 +10,7 @@
  */
 
 import type { ModelProfile, ProviderId } from "../../model/profile.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { HTTP_PROVIDER_IDS, httpProvider } from "./http-providers.ts";
 
@@ -118,7 +119,7 @@ function hostOf(
   { provider, secret }: { provider: ProviderId; secret?: string | undefined },
 ): TrustedHost[] {
   if (url === undefined || !URL.canParse(url)) return [];
-  return [{ origin: new URL(url).origin, provider, ...(secret === undefined ? {} : { secret }) }];
+  return [{ origin: new URL(url).origin, provider, ...defined({ secret }) }];
 }
 
 function allowedSecret(name: string): string {

@@ -1,6 +1,7 @@
 /** What a failed attempt means for the next. A classifier of the application's own wins over what the gateway says. Pure. */
 
 import type { ErrorCategory, ModelError } from "../../model/error.ts";
+import { defined } from "../../shared/defined.ts";
 import { isRetriable } from "../errors/model-errors.ts";
 
 export interface ClassifiedError {
@@ -23,8 +24,7 @@ export function classified(error: ModelError, custom?: Classifier): Classified {
   const { category, status, retryAfterMs } = error;
   const found = custom?.(error) ?? { category, retryable: error.retriable };
   return {
-    ...(status === undefined ? {} : { statusCode: status }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...defined({ statusCode: status, retryAfterMs }),
     ...found,
     retryable: found.retryable ?? isRetriable(found.category),
   };

@@ -1,4 +1,5 @@
 /** One logical request on its way: its attempts, one after the other, and what is known of them. */
+
 import type { RequestOutcome } from "../../model/call-record.ts";
 import { costOf } from "../../model/cost.ts";
 import type { ModelError } from "../../model/error.ts";
@@ -6,6 +7,7 @@ import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
 import type { ModelDelta, RateLimitFeedback } from "../../model/reply.ts";
 import type { TokenUsage } from "../../model/usage.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { modelError } from "../errors/model-errors.ts";
 import { thrownError } from "../errors/thrown.ts";
@@ -144,7 +146,7 @@ export class LogicalCall {
       request,
       info: requestInfo(request, this.#requestId),
     };
-    const deltas = runAttempt({ ...input, ...(guards === undefined ? {} : { guards }) }, limit.signal);
+    const deltas = runAttempt({ ...input, ...defined({ guards }) }, limit.signal);
     try {
       let error: ModelError | undefined;
       let next = await deltas.next();
@@ -215,7 +217,7 @@ export class LogicalCall {
       outcome,
       info,
       ...(this.#usage === undefined ? {} : { usage: this.#usage }),
-      ...(cost === undefined ? {} : { cost }),
+      ...defined({ cost }),
     });
     return outcome;
   }

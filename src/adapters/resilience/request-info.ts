@@ -3,6 +3,7 @@
 import type { AgentContext } from "../../model/correlation.ts";
 import { agentContextOf, extensionsOf, type RequestExtensions, runIdOf } from "../../model/correlation.ts";
 import type { ModelRequest } from "../../model/gateway.ts";
+import { defined } from "../../shared/defined.ts";
 
 export interface RequestInfo {
   /** Generated; the same for all attempts of one logical request. */
@@ -32,12 +33,12 @@ export function requestInfo(
   return {
     requestId,
     correlationId: runIdOf(conversationId, turnId),
-    ...(parentCorrelationId === undefined ? {} : { parentCorrelationId }),
+    ...defined({ parentCorrelationId }),
     attempt: trace.attempt ?? 1,
     agentContext: agentContextOf(site, metadata),
     extensions: extensionsOf(site, {
       streaming: body.stream !== false,
-      ...(requestClass === undefined ? {} : { requestClass }),
+      ...defined({ requestClass }),
     }),
   };
 }

@@ -4,6 +4,7 @@
  * IDENT-1  An agent is created once; its id never means another.
  * IDENT-2  A persona that does not resolve is refused when it is given, not when it is used.
  */
+
 import { z } from "zod";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
@@ -16,6 +17,7 @@ import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
 import type { AgentApi, AgentIdentity, CreateAgent } from "../../protocol/agent-api.ts";
 import type { Persona } from "../../protocol/definitions.ts";
+import { defined } from "../../shared/defined.ts";
 import type { DefinitionReference } from "../../shared/definition-reference.ts";
 import { asResult, DramatisError } from "../../shared/errors.ts";
 import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../shared/identifiers.ts";
@@ -133,8 +135,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         const updatedAt = Math.max(systemClock.now(), Date.parse(current.updatedAt) + 1);
         const identity: AgentIdentity = {
           ...current,
-          ...(persona === undefined ? {} : { persona }),
-          ...(checked.projectIds === undefined ? {} : { projectIds: checked.projectIds }),
+          ...defined({ persona, projectIds: checked.projectIds }),
           updatedAt: new Date(updatedAt).toISOString(),
         };
         await this.#commit(() => this.#store.update(identity));

@@ -2,6 +2,7 @@
  * The `Conversation` actor: transport and RPC surface of one conversation. What it decides is in the core, what it does
  * in `runtime.ts`; here every entrance is checked and answered.
  */
+
 import type { Connection, ConnectionContext, WSMessage } from "agents";
 import type { LoadEventsOptions, SessionEvent } from "../../memory/session/types.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
@@ -18,6 +19,7 @@ import type {
 } from "../../protocol/conversation-api.ts";
 import { type ConversationView, type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { ToolStateApi, ToolStateEntry } from "../../protocol/tool-state.ts";
+import { defined } from "../../shared/defined.ts";
 import { asResult, type DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
@@ -119,11 +121,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       executor: services.executor(this.env),
       ...conversationMedia(services.attachments(this.env), () => this.#runtime.state.record),
       gate: services.gate,
-      ...(services.metrics === undefined ? {} : { metrics: services.metrics }),
-      ...(services.turnLimit === undefined ? {} : { turnLimit: services.turnLimit }),
-      ...(services.clientToolTimeoutMs === undefined
-        ? {}
-        : { clientToolTimeoutMs: services.clientToolTimeoutMs }),
+      ...defined({
+        metrics: services.metrics,
+        turnLimit: services.turnLimit,
+        clientToolTimeoutMs: services.clientToolTimeoutMs,
+      }),
       window: { open: (milliseconds) => this.#wakeups.arm("window", milliseconds) },
       publish: (frames) => {
         if (frames.some(endsTurn)) this.#usage.changed();

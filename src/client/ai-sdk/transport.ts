@@ -1,5 +1,7 @@
 /** How the AI SDK's `Chat` reaches a conversation. The conversation keeps what was said; only what is new is sent. */
+
 import { DefaultChatTransport, type UIMessage } from "ai";
+import { defined } from "../../shared/defined.ts";
 import { currentToken, type Token } from "../admission.ts";
 
 export interface ConversationChatTransportOptions {
@@ -31,7 +33,7 @@ export class ConversationChatTransport<
         const bearer = await currentToken(token);
         return bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
       },
-      ...(fetch === undefined ? {} : { fetch }),
+      ...defined({ fetch }),
       prepareSendMessagesRequest: ({ id, messages, trigger, messageId }) => ({
         api: api(id),
         body: { id, messages: messages.slice(-1), trigger, messageId },

@@ -4,8 +4,10 @@
  * UISTREAM-4  A message has the id that it has in a chat that watched it: the user's the one that the page gave it, the
  *             agent's that of its turn.
  */
+
 import type { UIMessage } from "ai";
 import type { Content, MessageView } from "../../protocol/frames.ts";
+import { defined } from "../../shared/defined.ts";
 
 type Part = UIMessage["parts"][number];
 
@@ -39,7 +41,7 @@ function partsOf(content: Content): Part[] {
       type: "file",
       url,
       mediaType: mediaType ?? fallback,
-      ...(name === undefined ? {} : { filename: name }),
+      ...defined({ filename: name }),
     };
   });
 }

@@ -5,6 +5,7 @@
  *        model calls are parted by a blank line.
  * OAI-4  Exactly one chunk has a finish reason, after all text and calls; where the stream ends in an error, none has.
  */
+import { defined } from "../../shared/defined.ts";
 import type { AnswerEvent, AnswerPart, ClientCall, PartUsage } from "../answer.ts";
 import { type AnswerAddress, callId, completionId, startedAt } from "./ids.ts";
 
@@ -127,7 +128,7 @@ export function chatCompletion(address: AnswerAddress, model: string, part: Answ
         finish_reason: finishReason(part),
       },
     ],
-    ...(usage === undefined ? {} : { usage }),
+    ...defined({ usage }),
   };
 }
 

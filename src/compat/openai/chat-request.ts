@@ -1,7 +1,9 @@
 /** The body of a chat completion: its schema, and what it asks a conversation for. Pure. */
+
 import { z } from "zod";
 import type { StartTurn } from "../../protocol/conversation-api.ts";
 import type { Content } from "../../protocol/frames.ts";
+import { defined } from "../../shared/defined.ts";
 import { callArguments, contentOf, type InputItem, type TurnInput, turnInput } from "./input.ts";
 import {
   agentModel,
@@ -187,7 +189,7 @@ function userContent(content: string | readonly z.infer<typeof userPart>[]): Con
           return { type: "image", url: part.image_url.url };
         case "file": {
           const { file_data: url, filename } = part.file;
-          return { type: "file", url, ...(filename === undefined ? {} : { name: filename }) };
+          return { type: "file", url, ...defined({ name: filename }) };
         }
         default:
           return part satisfies never;

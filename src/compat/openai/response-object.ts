@@ -3,6 +3,7 @@
  *
  * OAI-5  Items are in the order of the log: messages, those beside tool calls as `commentary`, then the client's calls.
  */
+import { defined } from "../../shared/defined.ts";
 import type { AnswerPart, ClientCall, PartUsage } from "../answer.ts";
 import { type AnswerAddress, callId, itemId, responseId, startedAt } from "./ids.ts";
 
@@ -90,7 +91,7 @@ export function responseObject(
     top_p: null,
     tool_choice: "auto",
     tools: [],
-    ...(usage === undefined ? {} : { usage }),
+    ...defined({ usage }),
   };
 }
 

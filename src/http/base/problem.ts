@@ -4,7 +4,9 @@
  * PROBLEM-1  Each code has one status.
  * PROBLEM-2  What is not one of our errors becomes `INTERNAL_ERROR` with an incident id; its detail is logged, never sent.
  */
+
 import { ulid } from "ulid";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorCode, type InputIssue } from "../../shared/errors.ts";
 
 /** The codes of the error taxonomy, and two that only HTTP can give. */
@@ -82,8 +84,7 @@ export function problem(code: ProblemCode, detail: string, extras: ProblemExtras
     status,
     detail,
     code,
-    ...(extras.errors === undefined ? {} : { errors: extras.errors }),
-    ...(extras.incident === undefined ? {} : { incident: extras.incident }),
+    ...defined({ errors: extras.errors, incident: extras.incident }),
   };
   return new Response(JSON.stringify(body), {
     status,

@@ -1,5 +1,7 @@
 /** Answers that several resources share. */
+
 import type { Context } from "hono";
+import { defined } from "../../shared/defined.ts";
 import type { Page } from "../../shared/page.ts";
 import type { HttpEnv, HttpRoutes } from "./context.ts";
 import { keepAlive } from "./keep-alive.ts";
@@ -34,7 +36,7 @@ export function html(text: string, styleHash: string): Response {
 
 /** A list: the items under the resource's name, and where the next page begins. */
 export function page<Item>(resource: string, { items, nextCursor }: Page<Item>): Response {
-  return json({ [resource]: items, ...(nextCursor === undefined ? {} : { nextCursor }) });
+  return json({ [resource]: items, ...defined({ nextCursor }) });
 }
 
 /** Server-sent events, unbuffered by proxies and kept alive. A `HEAD` gets the headers only, and no stream is opened for it. */

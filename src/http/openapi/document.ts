@@ -4,6 +4,7 @@
  * API-2  Every route is described, and nothing is described that is not routed.
  * API-3  The schema of a body or a query is the one that validates it.
  */
+
 import { z } from "zod";
 import {
   createDocument,
@@ -12,6 +13,7 @@ import {
   type ZodOpenApiResponsesObject,
 } from "zod-openapi";
 import { openAiStatus } from "../../compat/openai/errors.ts";
+import { defined } from "../../shared/defined.ts";
 import { VERSION } from "../../shared/version.ts";
 import { PROBLEM_STATUS, type ProblemCode } from "../base/problem.ts";
 import { CODE_MEANINGS } from "./codes.ts";
@@ -66,12 +68,10 @@ function operationObject(operation: Operation): ZodOpenApiOperationObject {
     operationId: id,
     tags: [tag],
     summary,
-    ...(description === undefined ? {} : { description }),
+    ...defined({ description }),
     ...(open === true ? { security: [] } : {}),
     requestParams: {
-      ...(params === undefined ? {} : { path: params }),
-      ...(query === undefined ? {} : { query }),
-      ...(headers === undefined ? {} : { header: headers }),
+      ...defined({ path: params, query, header: headers }),
     },
     ...(body === undefined
       ? {}

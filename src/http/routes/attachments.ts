@@ -1,4 +1,5 @@
 /** `/api/conversations/:id/attachments`: images and files for what is going to be said. */
+
 import { ulid } from "ulid";
 import { z } from "zod";
 import {
@@ -7,6 +8,7 @@ import {
   isAttachmentId,
   mediaTypeOf,
 } from "../../attachments/attachment.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { validate } from "../../shared/validation.ts";
 import { readBytes } from "../base/body.ts";
@@ -89,7 +91,7 @@ export function attachmentRoutes(app: HttpRoutes): void {
       id: `att_${ulid()}`,
       mediaType,
       size: bytes.byteLength,
-      ...(name === undefined ? {} : { name }),
+      ...defined({ name }),
     };
     await attachments().put({ tenant: principal.tenant, conversationId }, { ...info, bytes });
     const view = { ...info, url: `${ATTACHMENT_SCHEME}${info.id}` };

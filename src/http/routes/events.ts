@@ -1,5 +1,7 @@
 /** `/api/conversations/:id/events`: the conversation's frames as server-sent events, without end. */
+
 import { z } from "zod";
+import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { positionSchema, streamPosition } from "../base/query.ts";
@@ -39,7 +41,7 @@ export function eventRoutes(app: HttpRoutes): void {
       unwrap(
         await conversation.subscribe(principal, {
           encoding: "sse",
-          ...(from === undefined ? {} : { from }),
+          ...defined({ from }),
         }),
       ),
     );

@@ -8,6 +8,7 @@
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
 import type { Frame } from "../../protocol/frames.ts";
 import { parseFrame } from "../../protocol/parse-frame.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 
@@ -47,7 +48,7 @@ export async function* turnFrames(
       const options = {
         turnId,
         encoding: "ndjson",
-        ...(position === undefined ? {} : { from: position }),
+        ...defined({ from: position }),
       } as const;
       stream ??= unwrap(await (await conversation()).subscribe(principal, options));
       for await (const frame of framesIn(stream, signal)) {

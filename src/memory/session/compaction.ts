@@ -11,6 +11,7 @@
 
 import type { ContextMessage } from "../../model/messages.ts";
 import { isBlank } from "../../shared/content.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { compacted, isCompaction } from "./compacted.ts";
 import { eventToMessage } from "./events.ts";
@@ -197,7 +198,7 @@ async function summarised(
   let summary = plan.previousSummary;
   for (const messages of all) {
     signal?.throwIfAborted();
-    const input = { messages, targetTokens, ...(summary === undefined ? {} : { previousSummary: summary }) };
+    const input = { messages, targetTokens, ...defined({ previousSummary: summary }) };
     summary = (await ask(options.summarise, input, signal)).trim().toWellFormed();
     if (isBlank(summary)) throw new DramatisError("MODEL_FAILED", "The summariser gave no text.");
     const tokens = countTokens(summary);

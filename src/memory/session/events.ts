@@ -9,6 +9,7 @@
 
 import type { ContextMessage, ContextPart } from "../../model/messages.ts";
 import { contentSchema } from "../../shared/content-schema.ts";
+import { defined } from "../../shared/defined.ts";
 import type { Facts } from "../../shared/json.ts";
 import { isNativeReply } from "./native-reply.ts";
 import { EventAction, type SessionEvent } from "./types.ts";
@@ -131,8 +132,7 @@ function withParts(message: ContextMessage): ContextMessage {
     return {
       type,
       source: { url },
-      ...(mediaType === undefined ? {} : { mediaType }),
-      ...(name === undefined ? {} : { name }),
+      ...defined({ mediaType, name }),
     };
   });
   return parts.some(({ type }) => type !== "text") ? { ...message, parts } : message;

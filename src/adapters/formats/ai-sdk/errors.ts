@@ -2,9 +2,11 @@
  * What an AI SDK model throws, as a failure. Its errors are told by their shape, not their class: a bundle may hold
  * the class twice. Pure.
  */
+
 import { z } from "zod";
 import type { ErrorCategory } from "../../../model/error.ts";
 import type { ResponseInfo } from "../../../model/reply.ts";
+import { defined } from "../../../shared/defined.ts";
 import { categoryOfResponse, clean, ModelFailure, readErrorBody } from "../../errors/model-errors.ts";
 import { responseInfo, retryAfterMs } from "../../errors/response-info.ts";
 
@@ -35,9 +37,7 @@ export function aiSdkFailure(error: unknown, now: number): ModelFailure {
   const wait = responseHeaders === undefined ? undefined : retryAfterMs(new Headers(responseHeaders), now);
   const requestId = aiSdkResponse(error, now)?.requestId;
   return new ModelFailure(categoryOf(parsed.data), clean(message) || "The model failed without saying why.", {
-    ...(status === undefined ? {} : { status }),
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(wait === undefined ? {} : { retryAfterMs: wait }),
+    ...defined({ status, requestId, retryAfterMs: wait }),
   });
 }
 

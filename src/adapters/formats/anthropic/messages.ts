@@ -1,6 +1,8 @@
 /** Context messages as turns of the Messages API. Pure. */
+
 import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
+import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { CallIds } from "../common/call-ids.ts";
 import { plainName } from "../common/names.ts";
@@ -77,7 +79,7 @@ function toResult(message: ContextMessage, ids: CallIds): JsonObject {
   return {
     type: "tool_result",
     tool_use_id: ids.ofResult(toolCallId),
-    ...(given === undefined ? {} : { content: given }),
+    ...defined({ content: given }),
     ...(isFailed ? { is_error: true } : {}),
   };
 }

@@ -1,6 +1,8 @@
 /** Reads the chunks and the whole replies of the Chat Completions protocol. */
+
 import { z } from "zod";
 import type { TokenUsage } from "../../../model/usage.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { isJson, isJsonObject } from "../../../shared/json.ts";
 import type { ToolCallFragment } from "../common/tool-call-slots.ts";
@@ -52,7 +54,7 @@ export function readChatChunk(chunk: JsonObject): ChatPiece | undefined {
   if (!parsed.success) return undefined;
   const { id, choices, usage } = parsed.data;
   const tokens = readUsage(usage);
-  const base = { ...(id ? { id } : {}), ...(tokens === undefined ? {} : { usage: tokens }) };
+  const base = { ...(id ? { id } : {}), ...defined({ usage: tokens }) };
   const choice = choices?.find(({ index }) => (index ?? 0) === 0);
   if (choice === undefined) return { ...base, isReply: false };
   const message = choice.delta ?? choice.message;

@@ -2,6 +2,7 @@
 
 import type { ToolSpec } from "../../../model/context.ts";
 import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 
 export type ChatToolCall = {
@@ -24,8 +25,7 @@ export function toChatMessage(message: ContextMessage): ChatMessage {
   return {
     role,
     content,
-    ...(name === undefined ? {} : { name }),
-    ...(toolCallId === undefined ? {} : { tool_call_id: toolCallId }),
+    ...defined({ name, tool_call_id: toolCallId }),
     ...(toolCalls === undefined || toolCalls.length === 0
       ? {}
       : { tool_calls: toolCalls.map(toChatToolCall) }),

@@ -3,8 +3,10 @@
  * came, and what stood beside a call (`extra_content`, where Gemini's signatures are). OpenAI itself sends none of it.
  * A reply without calls is not kept: it ends its loop, and some servers refuse old reasoning. Pure.
  */
+
 import type { ContextMessage, NativePart } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
+import { defined } from "../../../shared/defined.ts";
 import { isJson, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { ownParts } from "../common/native.ts";
 
@@ -36,7 +38,7 @@ export class ChatNative {
       ...(value === undefined ? [] : [{ type: "block", value } as const]),
       ...(textLength === 0 ? [] : [{ type: "text", length: textLength } as const]),
       ...extras.map((extra, index): NativePart => {
-        return { type: "tool-call", index, ...(extra === undefined ? {} : { extra }) };
+        return { type: "tool-call", index, ...defined({ extra }) };
       }),
     ];
   }

@@ -7,6 +7,7 @@
  */
 
 import type { ModelDelta } from "../../../model/reply.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 
 /** One element of a chunk's `tool_calls`. */
@@ -77,8 +78,7 @@ export class ToolCallSlots {
     return {
       type: "tool-call",
       index: this.#slots.indexOf(slot),
-      ...(id === undefined ? {} : { id }),
-      ...(name === undefined ? {} : { name }),
+      ...defined({ id, name }),
       ...(fragment.arguments ? { arguments: fragment.arguments } : {}),
     };
   }

@@ -11,6 +11,7 @@
 import type { ModelContext, ToolSpec } from "../../../model/context.ts";
 import type { FormatAdapter } from "../../../model/format-adapter.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
+import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { unsupported } from "../common/native.ts";
 import { ReplyStream } from "../common/reply-stream.ts";
@@ -85,7 +86,7 @@ function tools(profile: ModelProfile, context: ModelContext): JsonObject {
   const declared = isAnsweredOnly(profile, context) ? [] : context.tools.map(toDeclaration);
   const { functionCallingConfig, ...others } = isJsonObject(given.toolConfig) ? given.toolConfig : {};
   const choice = declared.length === 0 ? undefined : (choose(context) ?? functionCallingConfig);
-  const config = { ...others, ...(choice === undefined ? {} : { functionCallingConfig: choice }) };
+  const config = { ...others, ...defined({ functionCallingConfig: choice }) };
   const offered = [...(declared.length === 0 ? [] : [{ functionDeclarations: declared }]), ...own];
   return {
     ...(offered.length === 0 ? {} : { tools: offered }),

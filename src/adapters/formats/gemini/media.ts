@@ -1,5 +1,7 @@
 /** Text and media as parts of the Gemini API. Pure. */
+
 import type { ContextPart } from "../../../model/messages.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { resolveMedia } from "../common/media-source.ts";
 import { plainType } from "../common/media-type.ts";
@@ -23,5 +25,5 @@ function toMedium(part: Exclude<ContextPart, { type: "text" }>): JsonObject {
   }
   if (!("url" in media)) return { inlineData: { mimeType: mimeType ?? "", data: media.base64 } };
   if (!/^https:/i.test(media.url)) throw unsupported("gemini", "media by an address that is not HTTPS");
-  return { fileData: { ...(mimeType === undefined ? {} : { mimeType }), fileUri: media.url } };
+  return { fileData: { ...defined({ mimeType }), fileUri: media.url } };
 }

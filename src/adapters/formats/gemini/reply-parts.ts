@@ -2,9 +2,11 @@
  * The parts of one reply. Text, thoughts and calls are reported as they come; what else there is (code that the provider
  * ran, media, what is not known yet) is kept as it came, and so are the signatures.
  */
+
 import { z } from "zod";
 import type { NativePart } from "../../../model/messages.ts";
 import type { ModelDelta } from "../../../model/reply.ts";
+import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { needsNative } from "../common/native.ts";
 import { putPartialArgs } from "./partial-args.ts";
@@ -73,7 +75,7 @@ export class ReplyParts {
     const before = this.close();
     const index = this.#calls++;
     const extra = extraOf(part, "functionCall");
-    this.#parts.push({ type: "tool-call", index, ...(extra === undefined ? {} : { extra }) });
+    this.#parts.push({ type: "tool-call", index, ...defined({ extra }) });
     this.#open = { index, args: {} };
     const after = this.#continue(call);
     if (after === undefined) return undefined;

@@ -1,8 +1,10 @@
 /** The offline model's own request and stream formats: what a provider's wire format is to every other adapter. */
+
 import { z } from "zod";
 import type { ModelContext } from "../../../model/context.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
+import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { jsonOf } from "../common/request.ts";
 
@@ -78,13 +80,13 @@ export function toOfflineMessage(message: ContextMessage): JsonObject {
   return {
     role,
     text: content,
-    ...(name === undefined ? {} : { name }),
+    ...defined({ name }),
     ...(toolCalls === undefined || toolCalls.length === 0
       ? {}
       : {
           calls: toolCalls.map((call) => ({ id: call.id, name: call.name, input: jsonOf(call.arguments) })),
         }),
-    ...(toolCallId === undefined ? {} : { callId: toolCallId }),
+    ...defined({ callId: toolCallId }),
     ...(metadata?.isSuccess === false ? { failed: true } : {}),
   };
 }

@@ -1,6 +1,8 @@
 /** Replies as items, on their way back to the model that gave them (RESPONSES-2). Pure. */
+
 import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { type OwnPart, ownParts } from "../common/native.ts";
 import { attributedParts } from "../common/speaker.ts";
@@ -29,8 +31,7 @@ function alone(part: OwnPart): OwnPart[] {
   if (part.type === "block") return [];
   const { phase, namespace } = part.extra;
   const extra = {
-    ...(phase === undefined ? {} : { phase }),
-    ...(namespace === undefined ? {} : { namespace }),
+    ...defined({ phase, namespace }),
   };
   return [{ ...part, extra }];
 }
@@ -69,5 +70,5 @@ function addText(items: JsonObject[], text: string, { id, phase, refusal }: Json
   }
   const said =
     id === undefined ? { content: text } : { type: "message", id, status: "completed", content: [piece] };
-  items.push({ role: "assistant", ...said, ...(phase === undefined ? {} : { phase }) });
+  items.push({ role: "assistant", ...said, ...defined({ phase }) });
 }

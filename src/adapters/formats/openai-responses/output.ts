@@ -3,8 +3,10 @@
  * end what must go back (RESPONSES-2). A text or a call is reported as its pieces arrive; what the finished item has
  * beyond them is reported then, so that a server which sends no pieces loses nothing. Pure state.
  */
+
 import type { NativePart } from "../../../model/messages.ts";
 import type { ModelDelta } from "../../../model/reply.ts";
+import { defined } from "../../../shared/defined.ts";
 import { isJson, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { isWaiting } from "./native.ts";
 
@@ -116,15 +118,13 @@ export class ResponsesOutput {
     const call = this.#calls.get(place);
     if (call !== undefined) {
       const { call_id: _id, name: _name, arguments: _arguments, ...extra } = rest;
-      return [
-        { type: "tool-call", index: call.index, extra: { ...(id === undefined ? {} : { id }), ...extra } },
-      ];
+      return [{ type: "tool-call", index: call.index, extra: { ...defined({ id }), ...extra } }];
     }
     if (type !== "message") {
       const value = this.#items.get(place);
       return value !== undefined && isJson(value) ? [{ type: "block", value }] : [];
     }
-    const shared = { ...(id === undefined ? {} : { id }), ...(phase === undefined ? {} : { phase }) };
+    const shared = { ...defined({ id, phase }) };
     return this.#segments
       .filter((segment) => segment.place === place)
       .map(({ text, isRefusal }) => {

@@ -5,11 +5,13 @@
  * WORKERSAI-1  A structured reply is asked for unstreamed and without tools, because the platform has it only so; a
  *              request for it that offers tools is refused.
  */
+
 import { z } from "zod";
 import type { ModelContext } from "../../../model/context.ts";
 import type { FormatAdapter } from "../../../model/format-adapter.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { readChatChunk, readUsage, toFragment, toolCallSchema } from "../chat/chunk.ts";
 import { chatContent } from "../chat/content.ts";
@@ -88,7 +90,7 @@ function toMessage(message: ContextMessage, profile: ModelProfile): JsonObject {
   const { reasoning_content: thought, ...kept } = native.message;
   return {
     // Replies have either key; in a request the models know only this one.
-    ...(thought === undefined ? {} : { reasoning: thought }),
+    ...defined({ reasoning: thought }),
     ...kept,
     ...chat,
     content: chatContent("workers-ai", message, media),
@@ -135,7 +137,7 @@ function readNative(chunk: JsonObject): ChatPiece | undefined {
     isReply: true,
     text: asText(response),
     toolCalls: (calls ?? []).map(toFragment),
-    ...(tokens === undefined ? {} : { usage: tokens }),
+    ...defined({ usage: tokens }),
     ...(finish ? { finish } : {}),
   };
 }

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import type { Answer } from "../../../protocol/mailbox-api.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import { isJson, type Json } from "../../../shared/json.ts";
 import { MAX_ERROR_CHARACTERS, MAX_ERROR_ISSUES, MAX_ISSUE_CHARACTERS } from "./limits.ts";
@@ -19,7 +20,7 @@ export function boundedError({ code, message, retriable, errors }: ErrorData): E
     code,
     message: cut(message, MAX_ERROR_CHARACTERS),
     retriable,
-    ...(issues === undefined ? {} : { errors: issues }),
+    ...defined({ errors: issues }),
   };
 }
 

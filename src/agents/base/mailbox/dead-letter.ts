@@ -6,6 +6,7 @@
 
 import type { Envelope } from "../../../protocol/envelope.ts";
 import type { DeadLetterView } from "../../../protocol/mailbox-api.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { redactSecrets } from "../../../shared/redact.ts";
@@ -36,7 +37,7 @@ export function deadLetterView(letter: DeadLetter): DeadLetterView {
     type,
     from,
     to,
-    ...(inReplyTo === undefined ? {} : { inReplyTo }),
+    ...defined({ inReplyTo }),
     error: errorView(error),
     attempts: attempt,
     body: shown ? withoutSecrets(body) : null,
@@ -54,7 +55,7 @@ function errorView({ errors, ...error }: ErrorData): ErrorData {
   return {
     ...error,
     message: redactSecrets(error.message),
-    ...(issues === undefined ? {} : { errors: issues }),
+    ...defined({ errors: issues }),
   };
 }
 

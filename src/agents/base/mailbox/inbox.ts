@@ -11,6 +11,7 @@
 
 import { type Envelope, envelopeSchema, firstOperationId, sameAddress } from "../../../protocol/envelope.ts";
 import type { Answer, Attempt } from "../../../protocol/mailbox-api.ts";
+import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type ErrorData, toErrorData } from "../../../shared/errors.ts";
 import { isJson, type Json } from "../../../shared/json.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
@@ -84,7 +85,7 @@ export class Inbox {
     effects.length = 0;
     const { error, isDoor, retryAfterMs } = handled;
     if (error.retriable && !attempt.last) {
-      return { type: "busy", error, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+      return { type: "busy", error, ...defined({ retryAfterMs }) };
     }
     if (isDoor && !attempt.last) return { type: "refused", error, recorded: false };
     this.#record(operationId, { type: "refused", attempt: attempt.number, error }, now);
@@ -162,6 +163,6 @@ function refused(
   message: string,
   errors?: ErrorData["errors"],
 ): Answer {
-  const error = { code, message, retriable: false, ...(errors === undefined ? {} : { errors }) };
+  const error = { code, message, retriable: false, ...defined({ errors }) };
   return { type: "refused", error, recorded: false };
 }

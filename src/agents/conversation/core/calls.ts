@@ -14,6 +14,7 @@ import type { ErrorCategory } from "../../../model/error.ts";
 import type { UsageTotals } from "../../../model/usage.ts";
 import { addUsage } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { AttemptFacts } from "./signals.ts";
 import type { CallRecord, Turn } from "./state.ts";
 
@@ -39,13 +40,10 @@ export function withAttempt(turn: Turn, { facts, category, isLast }: AttemptOutc
     profile,
     startedAt: before?.startedAt ?? facts.startedAt,
     ...(isLast ? { finishedAt: facts.finishedAt } : {}),
-    ...(firstTextAt === undefined ? {} : { firstTextAt }),
+    ...defined({ firstTextAt }),
     attempts: (before?.attempts ?? 0) + 1,
     category,
-    ...(status === undefined ? {} : { status }),
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(usage === undefined ? {} : { usage }),
-    ...(rateLimit === undefined ? {} : { rateLimit }),
+    ...defined({ status, requestId, usage, rateLimit }),
   };
   return { ...turn, calls: [...(before === undefined ? calls : calls.slice(0, -1)), record] };
 }
@@ -62,12 +60,12 @@ export function outcomeOf({
   if (finishedAt === undefined) return undefined;
   return {
     ok: category === "none",
-    ...(status === undefined ? {} : { status }),
+    ...defined({ status }),
     errorCategory: category,
     attempts,
     startedAt,
     finishedAt,
-    ...(rateLimit === undefined ? {} : { rateLimitFeedback: rateLimit }),
+    ...defined({ rateLimitFeedback: rateLimit }),
   };
 }
 

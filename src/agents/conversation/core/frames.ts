@@ -1,8 +1,10 @@
 /**
  * Journal entries as wire frames. Pure: the same log and turns give the same frames, live or replayed.
  */
+
 import type { Frame, WireError } from "../../../protocol/frames.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/frames.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { isJsonObject } from "../../../shared/json.ts";
@@ -41,7 +43,7 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
     case "turn.completed": {
       const issues = Object.keys(turn.issues).length > 0 ? { issues: turn.issues } : {};
       const output = outputOf(turn);
-      const data = { ...issues, ...(output === undefined ? {} : { output }) };
+      const data = { ...issues, ...defined({ output }) };
       return { ...common, type: "turn.completed", data };
     }
     case "turn.failed":

@@ -4,6 +4,7 @@ import { profileAt } from "../../../library/version-chain.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { ModelReply } from "../../../model/reply.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { type ConversationState, nextEvent, type Operation, type Reply, type Turn } from "./state.ts";
 import { sessionEventCount } from "./turn-events.ts";
@@ -46,11 +47,9 @@ export function recordReply(chain: VersionChain, turn: Turn, reply: ModelReply, 
   const recorded: Reply = {
     item: turn.call.item,
     text: reply.text,
-    ...(reply.reasoning === undefined ? {} : { reasoning: reply.reasoning }),
+    ...defined({ reasoning: reply.reasoning }),
     finishReason: reply.finishReason,
-    ...(reply.usage === undefined ? {} : { usage: reply.usage }),
-    ...(reply.providerMessageId === undefined ? {} : { providerMessageId: reply.providerMessageId }),
-    ...(native === undefined ? {} : { native }),
+    ...defined({ usage: reply.usage, providerMessageId: reply.providerMessageId, native }),
     at: now,
   };
   return { ...turn, call: null, replies: [...turn.replies, recorded] };

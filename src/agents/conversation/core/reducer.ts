@@ -7,6 +7,7 @@
  * TURN-3  A turn has one user message and any number of agent messages.
  */
 
+import { defined } from "../../../shared/defined.ts";
 import { movedTotals, totalsOf, withAttempt, withoutOpenCall } from "./calls.ts";
 import type { AgentDecision } from "./decisions.ts";
 import type { JournalEntry } from "./journal-entry.ts";
@@ -29,8 +30,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
   const entry = (type: JournalEntry["type"], item?: number, data?: JournalEntry["data"]): JournalEntry => ({
     type,
     turn: turn.n,
-    ...(item === undefined ? {} : { item }),
-    ...(data === undefined ? {} : { data }),
+    ...defined({ item, data }),
   });
   const { chain } = transition.state.record;
   switch (decision.type) {
@@ -139,12 +139,14 @@ function startTurn(
     stem: decision.stem,
     agentId: decision.agentId,
     caller: decision.caller,
-    ...(decision.clientId === undefined ? {} : { clientId: decision.clientId }),
+    ...defined({ clientId: decision.clientId }),
     input: decision.content,
-    ...(decision.replyTo === undefined ? {} : { replyTo: decision.replyTo }),
-    ...(decision.output === undefined ? {} : { output: decision.output }),
-    ...(decision.tools === undefined ? {} : { tools: decision.tools }),
-    ...(decision.toolChoice === undefined ? {} : { toolChoice: decision.toolChoice }),
+    ...defined({
+      replyTo: decision.replyTo,
+      output: decision.output,
+      tools: decision.tools,
+      toolChoice: decision.toolChoice,
+    }),
     status: "active",
     createdAt: now,
     firstSeq: state.seq + entries.length + 1,

@@ -4,6 +4,7 @@
  *
  * SIGNAL-1  Only external types are accepted from outside, in an envelope whose payload is `data`.
  */
+
 import { z } from "zod";
 import type { ModelError } from "../../../model/error.ts";
 import type { ModelReply, RateLimitFeedback } from "../../../model/reply.ts";
@@ -13,6 +14,7 @@ import type { Caller, StartTurn } from "../../../protocol/conversation-api.ts";
 import { outputSchema } from "../../../protocol/frames.ts";
 import type { ToolResult } from "../../../protocol/tool-result.ts";
 import { contentSchema } from "../../../shared/content-schema.ts";
+import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
 
@@ -29,7 +31,7 @@ export interface UserMessage {
 export function messageOf({ subject }: Principal, { idempotencyKey, ...data }: StartTurn): UserMessage {
   return {
     type: "conversation.user.message",
-    ...(idempotencyKey === undefined ? {} : { id: idempotencyKey }),
+    ...defined({ id: idempotencyKey }),
     caller: { type: "user", userId: subject },
     data,
   };
@@ -141,12 +143,11 @@ export function normaliseSignal(input: unknown, caller: Caller): UserMessage {
   const { id, data } = parsed.data;
   return {
     type: "conversation.user.message",
-    ...(id === undefined ? {} : { id }),
+    ...defined({ id }),
     caller,
     data: {
       content: data.content,
-      ...(data.replyToMessageId === undefined ? {} : { replyToMessageId: data.replyToMessageId }),
-      ...(data.output === undefined ? {} : { output: data.output }),
+      ...defined({ replyToMessageId: data.replyToMessageId, output: data.output }),
     },
   };
 }

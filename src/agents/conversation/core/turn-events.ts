@@ -13,6 +13,7 @@ import type { TokenUsage } from "../../../model/usage.ts";
 import type { Content } from "../../../protocol/frames.ts";
 import type { ToolResult } from "../../../protocol/tool-result.ts";
 import { plainText } from "../../../shared/content.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { messageId, operationId, parseItemId } from "./ids.ts";
 import type { Operation, Reply, Turn } from "./state.ts";
@@ -108,10 +109,12 @@ function replyMetadata(turn: Turn, reply: Reply, operations: readonly Operation[
   return {
     origin: `agent:${turn.agentId}`,
     finishReason: reply.finishReason,
-    ...(reply.reasoning === undefined ? {} : { reasoning: reply.reasoning }),
-    ...(reply.usage === undefined ? {} : { usage: reply.usage }),
-    ...(reply.providerMessageId === undefined ? {} : { providerMessageId: reply.providerMessageId }),
-    ...(reply.native === undefined ? {} : { native: reply.native }),
+    ...defined({
+      reasoning: reply.reasoning,
+      usage: reply.usage,
+      providerMessageId: reply.providerMessageId,
+      native: reply.native,
+    }),
     ...(operations.length === 0
       ? {}
       : {
@@ -120,7 +123,7 @@ function replyMetadata(turn: Turn, reply: Reply, operations: readonly Operation[
             effect,
             ...(client ? { client } : {}),
             timeoutMs,
-            ...(invalidArguments === undefined ? {} : { invalidArguments }),
+            ...defined({ invalidArguments }),
           })),
         }),
   };

@@ -10,6 +10,7 @@
  * CONN-5  A connection that cannot be opened for now is closed with 1013, so its client comes back; only one that can
  *         never be opened is turned away for good, with 4404.
  */
+
 import type { Connection, WSMessage } from "agents";
 import type { StartedTurn, StartTurn } from "../../../protocol/conversation-api.ts";
 import {
@@ -19,6 +20,7 @@ import {
   NOT_FOUND_CLOSE,
   UNAUTHORIZED_CLOSE,
 } from "../../../protocol/frames.ts";
+import { defined } from "../../../shared/defined.ts";
 import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
 import { ephemeralFrame } from "../core/frames.ts";
@@ -137,7 +139,7 @@ export async function receiveFrame(host: ConnectionHost, client: Client, message
     }
   } catch (error) {
     const { code, message: text, retriable } = reported(error);
-    const data = { code, message: text, retriable, ...(ref === undefined ? {} : { ref }) };
+    const data = { code, message: text, retriable, ...defined({ ref }) };
     sendFrames(client, [ephemeralFrame("error", data, {}, host.now())]);
   }
 }

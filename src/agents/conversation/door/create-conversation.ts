@@ -1,7 +1,9 @@
 /** What a conversation is created from, checked, and the record it becomes. */
+
 import { z } from "zod";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { isBlank } from "../../../shared/content.ts";
+import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../../shared/identifiers.ts";
 import type { Principal } from "../../../shared/principal.ts";
@@ -70,7 +72,7 @@ export function conversationRecord(
     ],
     chain,
     ...(input.listed === false ? { listed: false as const } : {}),
-    ...(input.fingerprint === undefined ? {} : { fingerprint: input.fingerprint }),
+    ...defined({ fingerprint: input.fingerprint }),
     createdAt: now,
   };
 }

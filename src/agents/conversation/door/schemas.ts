@@ -1,4 +1,5 @@
 /** Schemas of what callers give a conversation by RPC. */
+
 import { z } from "zod";
 import {
   clientToolsSchema,
@@ -8,6 +9,7 @@ import {
 } from "../../../protocol/client-tools.ts";
 import { outputSchema } from "../../../protocol/frames.ts";
 import { contentSchema } from "../../../shared/content-schema.ts";
+import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import { validate } from "../../../shared/validation.ts";
@@ -31,11 +33,10 @@ export const startTurnSchema = z
   })
   .transform(({ content, replyToMessageId, idempotencyKey, output, tools, toolChoice }) => ({
     content,
-    ...(output === undefined ? {} : { output }),
+    ...defined({ output }),
     ...(tools === undefined || tools.length === 0 ? {} : { tools }),
     ...(toolChoice === undefined || toolChoice === "auto" ? {} : { toolChoice }),
-    ...(replyToMessageId === undefined ? {} : { replyToMessageId }),
-    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+    ...defined({ replyToMessageId, idempotencyKey }),
   }));
 
 export const subscribeSchema = z.strictObject({

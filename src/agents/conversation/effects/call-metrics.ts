@@ -9,6 +9,7 @@ import type { RequestMetrics } from "../../../adapters/resilience/metrics.ts";
 import { requestInfo } from "../../../adapters/resilience/request-info.ts";
 import { profileAt } from "../../../library/version-chain.ts";
 import { costOf } from "../../../model/cost.ts";
+import { defined } from "../../../shared/defined.ts";
 import { outcomeOf } from "../core/calls.ts";
 import { callId, turnId } from "../core/ids.ts";
 import type { CallRecord, ConversationRecord, Turn } from "../core/state.ts";
@@ -47,8 +48,7 @@ function metricsOf(
       span: SPAN,
       outcome,
       info: requestInfo(request, callId(stem, n, index)),
-      ...(usage === undefined ? {} : { usage }),
-      ...(cost === undefined ? {} : { cost }),
+      ...defined({ usage, cost }),
     },
   ];
 }

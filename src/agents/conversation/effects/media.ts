@@ -8,11 +8,13 @@
  * MEDIA-3  Attachments that cannot be reached for now are not gone: whoever sends is told to come again, and the attempt of
  *          a model call fails as one of its provider would.
  */
+
 import { addressIssue, attachmentIdOf, readDataUrl } from "../../../attachments/attachment.ts";
 import type { Attachment, AttachmentStore } from "../../../attachments/attachment-store.ts";
 import type { ContextMessage, ContextPart } from "../../../model/messages.ts";
 import type { Content, MediaPart } from "../../../protocol/frames.ts";
 import { plainText } from "../../../shared/content.ts";
+import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type InputIssue } from "../../../shared/errors.ts";
 import { issuesText } from "../../../shared/validation.ts";
 import type { ConversationRecord } from "../core/state.ts";
@@ -136,7 +138,7 @@ async function resolve(
   return {
     type: part.type,
     mediaType: attachment.mediaType,
-    ...(name === undefined ? {} : { name }),
+    ...defined({ name }),
     source: { base64: toBase64(attachment.bytes) },
   };
 }

@@ -2,6 +2,7 @@
  * Performs one attempt of a model call: waits out the backoff, streams the reply, reports what became of it as a signal,
  * with what is known of the attempt. Never throws; a timeout is a failure like any other.
  */
+
 import { ReplyAccumulator } from "../../../adapters/reply.ts";
 import { profileAt } from "../../../library/version-chain.ts";
 import type { ModelError } from "../../../model/error.ts";
@@ -12,6 +13,7 @@ import type { ModelProfile } from "../../../model/profile.ts";
 import type { ResponseInfo } from "../../../model/reply.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { CallContext } from "../../../shared/call-context.ts";
+import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { MODEL_TIMEOUT_MS } from "../core/limits.ts";
@@ -53,8 +55,7 @@ export async function performModelCall(
   const failed = (error: ModelError): EffectSignal => {
     const { status, requestId } = error;
     const known = {
-      ...(status === undefined ? {} : { status }),
-      ...(requestId === undefined ? {} : { requestId }),
+      ...defined({ status, requestId }),
     };
     return { type: "conversation.llm.failed", ...address, error, facts: { ...facts(), ...known }, streamed };
   };

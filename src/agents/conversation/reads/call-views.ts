@@ -10,6 +10,7 @@ import { addUsage } from "../../../model/usage.ts";
 import type { TurnUsage } from "../../../protocol/conversation-api.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { UsageView } from "../../../protocol/frames.ts";
+import { defined } from "../../../shared/defined.ts";
 import { openRecord, outcomeOf, totalsOf } from "../core/calls.ts";
 import { callId, turnId } from "../core/ids.ts";
 import type { CallRecord, ConversationRecord, Turn } from "../core/state.ts";
@@ -46,9 +47,7 @@ function closed(chain: VersionChain, view: ProviderCallRecord, record: CallRecor
   const cost = dollarsOf(usage, profileAt(chain, profile));
   return closeCallRecord(view, {
     outcome,
-    ...(usage === undefined ? {} : { usage }),
-    ...(cost === undefined ? {} : { cost }),
-    ...(requestId === undefined ? {} : { requestId }),
+    ...defined({ usage, cost, requestId }),
     ...(firstTextAt === undefined ? {} : { responseMetadata: { firstTextAt: toIso(firstTextAt) } }),
     finishedAt,
   });

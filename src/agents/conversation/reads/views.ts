@@ -7,6 +7,7 @@ import type {
   OperationView,
   TurnSummary as TurnSummaryView,
 } from "../../../protocol/frames.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { wireError } from "../core/frames.ts";
 import { messageId, operationId, turnId } from "../core/ids.ts";
@@ -70,7 +71,7 @@ export function turnSummaryView(turn: TurnFacts): TurnSummaryView {
 /** A turn's summary with the data of its answer, where it asked for data. */
 export function answeredTurnView(turn: Turn): TurnSummaryView {
   const output = outputOf(turn);
-  return { ...turnSummaryView(turn), ...(output === undefined ? {} : { output }) };
+  return { ...turnSummaryView(turn), ...defined({ output }) };
 }
 
 /** `previous` is the id of the turn before. */
@@ -136,7 +137,7 @@ function toolParts(turn: Turn, operation: Operation): Pick<MoveView, "toolCall" 
 function rawReply(reply: Reply, operations: readonly Operation[]): Json {
   return {
     text: reply.text,
-    ...(reply.reasoning === undefined ? {} : { reasoning: reply.reasoning }),
+    ...defined({ reasoning: reply.reasoning }),
     toolCalls: operations.map(({ toolCallId, name, input, invalidArguments }) => ({
       id: toolCallId,
       name,
@@ -144,7 +145,7 @@ function rawReply(reply: Reply, operations: readonly Operation[]): Json {
     })),
     finishReason: reply.finishReason,
     ...(reply.usage === undefined ? {} : { usage: { ...reply.usage } }),
-    ...(reply.providerMessageId === undefined ? {} : { id: reply.providerMessageId }),
+    ...defined({ id: reply.providerMessageId }),
   };
 }
 
@@ -173,7 +174,7 @@ export function journalEntryView(
     seq,
     type: entry.type,
     time: iso(at),
-    ...(entry.data === undefined ? {} : { data: entry.data }),
+    ...defined({ data: entry.data }),
   };
   if (turn === undefined) return base;
   const { stem, n } = turn;

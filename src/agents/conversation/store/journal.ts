@@ -6,6 +6,7 @@
 
 import type { UsageTotals } from "../../../model/usage.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { EntryType, JournalEntry, JournalRow } from "../core/journal-entry.ts";
 import type { Head } from "../core/state.ts";
@@ -90,7 +91,7 @@ function unpack({ seq, at, body }: Row): { row: JournalRow; head: Head } {
     type,
     ...(turn == null ? {} : { turn }),
     ...(item == null ? {} : { item }),
-    ...(data === undefined ? {} : { data }),
+    ...defined({ data }),
   }));
   return { row: { seq, at, entries }, head: unpackHead(head) };
 }

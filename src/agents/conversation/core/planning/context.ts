@@ -17,6 +17,7 @@ import type { KnownEvents } from "../../../../memory/session/window.ts";
 import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
 import type { ContextMessage } from "../../../../model/messages.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
+import { defined } from "../../../../shared/defined.ts";
 import type { ConversationRecord, Turn } from "../state.ts";
 import { turnEvents } from "../turn-events.ts";
 
@@ -28,7 +29,7 @@ export function baseContext(
 ): ModelContext {
   return {
     ...frameOf(chain, turn.tools),
-    ...(turn.output === undefined ? {} : { output: turn.output }),
+    ...defined({ output: turn.output }),
     cache: { key: id, stableMessages: history.length },
     messages: [...history, ...messagesOf(turnEvents(turn).slice(0, 1))],
     toolChoice: turn.call?.final ? "none" : isFirstReply(turn) ? (turn.toolChoice ?? "auto") : "auto",

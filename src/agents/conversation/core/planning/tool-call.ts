@@ -2,9 +2,11 @@
  * Checks one tool call before anything runs: known, well-formed, valid against its schema, allowed by the gate. A call
  * that fails a check gets its result at once, and its target is never invoked.
  */
+
 import type { RequestedToolCall } from "../../../../model/reply.ts";
 import type { Gate } from "../../../../policy/gate.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/tool-result.ts";
+import { defined } from "../../../../shared/defined.ts";
 import { isJsonObject } from "../../../../shared/json.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
 import type { ConversationRecord, Operation, Turn } from "../state.ts";
@@ -31,7 +33,7 @@ export function checkToolCall(
     effect: definition?.effect ?? "pure",
     timeoutMs: definition?.timeoutMs ?? 0,
     input,
-    ...(call.invalidArguments === undefined ? {} : { invalidArguments: call.invalidArguments }),
+    ...defined({ invalidArguments: call.invalidArguments }),
   } as const;
   const refuse = (code: ToolErrorCode, message: string) => ({
     ...operation,

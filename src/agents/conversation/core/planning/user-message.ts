@@ -1,4 +1,5 @@
 /** A user's message starts a turn. */
+import { defined } from "../../../../shared/defined.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
 import type { AgentDecision } from "../decisions.ts";
 import { MAX_TURN_NUMBER } from "../ids.ts";
@@ -42,12 +43,9 @@ export function planUserMessage(
       stem,
       agentId: state.record.agentId,
       caller: signal.caller,
-      ...(signal.id === undefined ? {} : { clientId: signal.id }),
+      ...defined({ clientId: signal.id }),
       content,
-      ...(replyToMessageId === undefined ? {} : { replyTo: replyToMessageId }),
-      ...(output === undefined ? {} : { output }),
-      ...(tools === undefined ? {} : { tools }),
-      ...(toolChoice === undefined ? {} : { toolChoice }),
+      ...defined({ replyTo: replyToMessageId, output, tools, toolChoice }),
     },
     { type: "CALL_LLM", turn, final: false },
   ];
