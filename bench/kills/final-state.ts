@@ -1,6 +1,6 @@
 /** Waits until a conversation has nothing left to do, and reads all that it holds. */
 
-import { framesOf } from "../../src/client/event-stream.ts";
+import { framesIn } from "../../src/client/event-stream.ts";
 import { createClient, type Frame, type MessageView } from "../../src/client/index.ts";
 import type { JournalEntryView } from "../../src/protocol/conversation-api.ts";
 import type { FinalState } from "./history.ts";
@@ -20,7 +20,7 @@ export async function readFinalState(
   const readAt = Date.now();
   const frames: Frame[] = [];
   let journal: JournalEntryView[] | undefined;
-  for await (const frame of framesOf(await fetch(`${address}/events?from=0`, { signal }), signal)) {
+  for await (const frame of framesIn(await fetch(`${address}/events?from=0`, { signal }), signal)) {
     if (frame.seq === undefined) continue;
     frames.push(frame);
     if (journal === undefined && isTerminal(frame)) {

@@ -4,7 +4,7 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import {
-  type ConversationState,
+  type LiveConversation,
   connectConversation,
   createClient,
   type DramatisClient,
@@ -95,7 +95,7 @@ class SocketUser implements User {
     this.#connection.close();
   }
 
-  #until(condition: (state: ConversationState) => boolean): Promise<void> {
+  #until(condition: (state: LiveConversation) => boolean): Promise<void> {
     const { signal } = this.#around;
     return new Promise((resolve, reject) => {
       const give = () => {

@@ -15,7 +15,7 @@ export type Token = string | (() => string | Promise<string>);
 /** How long a client stays away after it sent too much, in milliseconds. */
 const FLOOD_PAUSE_MS = 5_000;
 
-export class Admission {
+export class Login {
   token: Token | undefined;
   #refusals = 0;
   #notBefore = 0;

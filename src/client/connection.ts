@@ -2,11 +2,11 @@
 import { PartySocket } from "partysocket";
 import type { ToolOutcome } from "../protocol/client-tools.ts";
 import type { Content } from "../protocol/frames.ts";
-import { Admission, type Token } from "./admission.ts";
+import { Login, type Token } from "./admission.ts";
 import type { HistoryPage } from "./history.ts";
 import { parseHost, reconnection, resumingWebSocket, type WebSocketClass } from "./resume.ts";
 import { ConversationSession, type SendOptions } from "./session.ts";
-import type { ConversationState } from "./state.ts";
+import type { LiveConversation } from "./state.ts";
 
 export interface ConnectOptions {
   /** The conversation's id. */
@@ -23,7 +23,7 @@ export interface ConnectOptions {
 
 export interface ConversationConnection {
   /** The state now; the same object until it changes. */
-  getSnapshot(): ConversationState;
+  getSnapshot(): LiveConversation;
   /** Calls the listener after each change; returns how to stop. */
   subscribe(listener: () => void): () => void;
   /** Sends a message as soon as it can, and again after a lost connection; returns its client id. */
@@ -52,7 +52,7 @@ export interface ConversationConnection {
  */
 export function connectConversation(options: ConnectOptions): ConversationConnection {
   const { id, host, acknowledgeWithin } = options;
-  const admission = new Admission(options.token);
+  const admission = new Login(options.token);
   const session = new ConversationSession(acknowledgeWithin === undefined ? {} : { acknowledgeWithin });
   const socket = new PartySocket({
     ...parseHost(host),

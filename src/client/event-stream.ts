@@ -6,7 +6,7 @@ import { DramatisClientError, otherVersion, streamInterrupted } from "./errors.t
 
 /** The frames of an answer, up to the end of its turn. Leaving early releases the connection. */
 export async function* framesOfTurn(response: Response, signal?: AbortSignal): AsyncGenerator<Frame, void> {
-  for await (const frame of framesOf(response, signal)) {
+  for await (const frame of framesIn(response, signal)) {
     yield frame;
     if (frame.type === "turn.completed" || frame.type === "turn.failed") return;
   }
@@ -14,7 +14,7 @@ export async function* framesOfTurn(response: Response, signal?: AbortSignal): A
 }
 
 /** The frames of an answer, until it ends. Leaving early releases the connection. */
-export async function* framesOf(response: Response, signal?: AbortSignal): AsyncGenerator<Frame, void> {
+export async function* framesIn(response: Response, signal?: AbortSignal): AsyncGenerator<Frame, void> {
   if (response.body === null) return;
   const reader = response.body.getReader();
   const decoder = new TextDecoder();

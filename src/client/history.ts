@@ -1,7 +1,7 @@
 /** Older pages of a conversation, read over HTTP and put before what the live connection brought. */
 import type { MoveView, TurnView } from "../protocol/conversation-api.ts";
 import type { MessageView } from "../protocol/frames.ts";
-import type { ConversationState, OperationState, TurnItem, TurnState } from "./state.ts";
+import type { LiveConversation, OperationState, TurnItem, TurnState } from "./state.ts";
 import { newTurn } from "./turns.ts";
 
 export interface HistoryPage {
@@ -12,7 +12,7 @@ export interface HistoryPage {
 }
 
 /** The state with a page of older messages; what is not older than the loaded transcript is left out. */
-export function addHistory(state: ConversationState, page: HistoryPage): ConversationState {
+export function addHistory(state: LiveConversation, page: HistoryPage): LiveConversation {
   const added = olderThanLoaded(state.messages, page.messages);
   if (added.length === 0) return state;
   const views = new Map(page.turns.map((view) => [view.id, view]));

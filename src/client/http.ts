@@ -32,9 +32,9 @@ export interface RequestOptions {
   signal?: AbortSignal;
 }
 
-export type ListOptions = PageOptions & RequestOptions;
+export type PageRequest = PageOptions & RequestOptions;
 
-export interface NewConversation {
+export interface ConversationInput {
   agentId: string;
   title?: string;
   projectId?: string;
@@ -49,13 +49,13 @@ export interface UploadOptions extends RequestOptions {
 
 export interface DramatisClient {
   agents: {
-    list(options?: ListOptions): Promise<{ agents: AgentIdentity[]; nextCursor?: string }>;
+    list(options?: PageRequest): Promise<{ agents: AgentIdentity[]; nextCursor?: string }>;
     /** What the model calls of an agent's conversations used. */
     usage(id: string, options?: RequestOptions): Promise<AgentUsage>;
   };
   conversations: {
-    list(options?: ListOptions): Promise<{ conversations: ConversationSummary[]; nextCursor?: string }>;
-    create(input: NewConversation, options?: RequestOptions): Promise<ConversationView>;
+    list(options?: PageRequest): Promise<{ conversations: ConversationSummary[]; nextCursor?: string }>;
+    create(input: ConversationInput, options?: RequestOptions): Promise<ConversationView>;
     get(id: string, options?: RequestOptions): Promise<ConversationView>;
   };
   turns: {
@@ -74,7 +74,7 @@ export interface DramatisClient {
   messages: {
     list(
       conversationId: string,
-      options?: ListOptions,
+      options?: PageRequest,
     ): Promise<{ messages: MessageView[]; nextCursor?: string }>;
   };
   operations: {

@@ -25,11 +25,11 @@ export { DramatisClientError } from "./errors.ts";
 export { addHistory, type HistoryPage } from "./history.ts";
 export {
   type ClientOptions,
+  type ConversationInput,
   createClient,
   type DramatisClient,
   type Fetch,
-  type ListOptions,
-  type NewConversation,
+  type PageRequest,
   type RequestOptions,
   type UploadOptions,
 } from "./http.ts";
@@ -38,14 +38,14 @@ export type { WebSocketClass } from "./resume.ts";
 export type { SendOptions } from "./session.ts";
 export {
   type ConnectionStatus,
-  type ConversationMessage,
-  type ConversationState,
   initialState,
   isAnswering,
+  type LiveConversation,
   type OperationState,
   type PendingMessage,
   type PendingResult,
   type RetryNotice,
+  type TranscriptMessage,
   type TurnItem,
   type TurnState,
   textOf,

@@ -1,17 +1,17 @@
 /** Pure changes of what a client has sent and the conversation has not yet recorded. */
 import type { WireError } from "../protocol/frames.ts";
-import type { ConversationState, PendingMessage } from "./state.ts";
+import type { LiveConversation, PendingMessage } from "./state.ts";
 
 /** The state with a message that is being sent. */
 export function addPending(
-  state: ConversationState,
+  state: LiveConversation,
   message: Omit<PendingMessage, "status" | "error">,
-): ConversationState {
+): LiveConversation {
   return { ...state, error: null, pending: [...state.pending, { ...message, status: "sending" }] };
 }
 
 /** The state without a message that was not recorded. */
-export function dropPending(state: ConversationState, clientId: string): ConversationState {
+export function dropPending(state: LiveConversation, clientId: string): LiveConversation {
   const pending = state.pending.filter((message) => message.clientId !== clientId);
   return pending.length === state.pending.length ? state : { ...state, pending };
 }

@@ -1,10 +1,10 @@
 /** Pure changes of the results that a client has given and the conversation has not yet recorded. */
 import type { ToolSubmission } from "../protocol/client-tools.ts";
 import type { WireError } from "../protocol/frames.ts";
-import type { ConversationState, OperationState } from "./state.ts";
+import type { LiveConversation, OperationState } from "./state.ts";
 
 /** The state with a result on its way; it takes the place of one of the same call. A call that is over takes none. */
-export function addResult(state: ConversationState, result: ToolSubmission): ConversationState {
+export function addResult(state: LiveConversation, result: ToolSubmission): LiveConversation {
   const { results = [] } = state;
   const others = results.filter(({ operationId }) => operationId !== result.operationId);
   return settleResults({ ...state, error: null, results: [...others, { ...result, status: "sending" }] });
@@ -12,10 +12,10 @@ export function addResult(state: ConversationState, result: ToolSubmission): Con
 
 /** The state with one of its results marked as refused, and why; `null` if there is none of this call. */
 export function rejectResult(
-  state: ConversationState,
+  state: LiveConversation,
   operationId: string,
   refusal: WireError,
-): ConversationState | null {
+): LiveConversation | null {
   const { results = [] } = state;
   if (!results.some((result) => result.operationId === operationId)) return null;
   const rejected = results.map((result) =>
@@ -25,7 +25,7 @@ export function rejectResult(
 }
 
 /** The state without the results of calls that are over, however they ended. */
-export function settleResults(state: ConversationState): ConversationState {
+export function settleResults(state: LiveConversation): LiveConversation {
   const { results = [] } = state;
   if (results.length === 0) return state;
   const over = new Set<string>();
@@ -39,7 +39,7 @@ export function settleResults(state: ConversationState): ConversationState {
 }
 
 /** The calls of tools that a client is to run, and of which this one has given no result. */
-export function pendingCalls(state: ConversationState): OperationState[] {
+export function pendingCalls(state: LiveConversation): OperationState[] {
   const given = new Set(state.results?.map(({ operationId }) => operationId));
   return state.turns
     .filter(({ status }) => status === "active")
@@ -48,6 +48,6 @@ export function pendingCalls(state: ConversationState): OperationState[] {
     .filter(({ id, client, state: phase }) => client === true && phase === "running" && !given.has(id));
 }
 
-function callsOf({ items }: ConversationState["turns"][number]) {
+function callsOf({ items }: LiveConversation["turns"][number]) {
   return items.filter((item) => item.type === "tool");
 }

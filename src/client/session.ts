@@ -18,11 +18,11 @@ import { defined } from "../shared/defined.ts";
 import { addHistory, type HistoryPage } from "./history.ts";
 import { addPending, dropPending } from "./pending.ts";
 import { addResult } from "./results.ts";
-import { type ConversationState, initialState, type PendingMessage, type PendingResult } from "./state.ts";
+import { initialState, type LiveConversation, type PendingMessage, type PendingResult } from "./state.ts";
 import { applyFrame } from "./store.ts";
 
 /** What the session needs of a socket. */
-export interface Transport {
+export interface FrameTransport {
   send(data: string): void;
   /** Replaces the connection by a new one. */
   reconnect(): void;
@@ -69,8 +69,8 @@ export class ConversationSession {
   readonly #acknowledgeWithin: number;
   readonly #clock: SessionClock;
   readonly #listeners = new Set<() => void>();
-  #state: ConversationState = initialState;
-  #transport: Transport | null = null;
+  #state: LiveConversation = initialState;
+  #transport: FrameTransport | null = null;
   #stopWatching: (() => void) | null = null;
 
   constructor(options: SessionOptions = {}) {
@@ -79,7 +79,7 @@ export class ConversationSession {
   }
 
   /** The state now; the same object until it changes. */
-  readonly getSnapshot = (): ConversationState => this.#state;
+  readonly getSnapshot = (): LiveConversation => this.#state;
 
   /** Calls the listener after each change; returns how to stop. */
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -136,7 +136,7 @@ export class ConversationSession {
   readonly addHistory = (page: HistoryPage): void => this.#update(addHistory(this.#state, page));
 
   /** The socket is open. */
-  opened(transport: Transport): void {
+  opened(transport: FrameTransport): void {
     this.#transport = transport;
     this.#update({ ...this.#state, connection: "open" });
     for (const message of this.#unrecorded()) this.#transmit(message);
@@ -212,7 +212,7 @@ export class ConversationSession {
     this.#stopWatching = null;
   }
 
-  #update(state: ConversationState): void {
+  #update(state: LiveConversation): void {
     if (state === this.#state) return;
     this.#state = state;
     for (const listener of this.#listeners) listener();

@@ -1,14 +1,14 @@
 /** State from a snapshot: everything the server records is replaced, what only this client knows is kept. */
 import type { MessageView, Snapshot } from "../protocol/frames.ts";
-import type { ConversationState, TurnItem, TurnState } from "./state.ts";
+import type { LiveConversation, TurnItem, TurnState } from "./state.ts";
 import { newTurn } from "./turns.ts";
 
 /** The state after a snapshot that stands for all journal entries up to `seq`. */
 export function fromSnapshot(
-  state: ConversationState,
+  state: LiveConversation,
   snapshot: Snapshot,
   seq: number | null,
-): ConversationState {
+): LiveConversation {
   const history = contiguousHistory(state, snapshot);
   const messages = [...history, ...snapshot.messages];
   const clientIds = new Set(snapshot.messages.map((message) => message.clientId));
@@ -24,7 +24,7 @@ export function fromSnapshot(
 }
 
 /** Older pages that were loaded stay if the snapshot continues them without a gap. */
-function contiguousHistory(state: ConversationState, { messages }: Snapshot): readonly MessageView[] {
+function contiguousHistory(state: LiveConversation, { messages }: Snapshot): readonly MessageView[] {
   const first = messages[0]?.id;
   return state.messages.slice(
     0,
@@ -36,7 +36,7 @@ function contiguousHistory(state: ConversationState, { messages }: Snapshot): re
 }
 
 function olderTurns(
-  state: ConversationState,
+  state: LiveConversation,
   snapshot: Snapshot,
   history: readonly MessageView[],
 ): readonly TurnState[] {

@@ -84,7 +84,7 @@ export interface PendingResult extends ToolSubmission {
   refusal?: WireError;
 }
 
-export interface ConversationState {
+export interface LiveConversation {
   /** Number of the last durable frame that was applied; `null` before the first. */
   seq: number | null;
   connection: ConnectionStatus;
@@ -101,7 +101,7 @@ export interface ConversationState {
   error: WireError | null;
 }
 
-export const initialState: ConversationState = {
+export const initialState: LiveConversation = {
   seq: null,
   connection: "connecting",
   conversation: null,
@@ -112,7 +112,7 @@ export const initialState: ConversationState = {
 };
 
 /** A message as a user interface shows it, whatever its state. */
-export interface ConversationMessage {
+export interface TranscriptMessage {
   /** Stays the same from sending to recorded, from streaming to complete. */
   key: string;
   role: "user" | "agent";
@@ -127,7 +127,7 @@ export interface ConversationMessage {
 }
 
 /** Recorded messages, then those being streamed, then those being sent. */
-export function visibleMessages(state: ConversationState): ConversationMessage[] {
+export function visibleMessages(state: LiveConversation): TranscriptMessage[] {
   return [
     ...state.messages.map(recordedMessage),
     ...state.turns.flatMap(streamedMessages),
@@ -136,7 +136,7 @@ export function visibleMessages(state: ConversationState): ConversationMessage[]
 }
 
 /** Some turn is still at work. */
-export function isAnswering(state: ConversationState): boolean {
+export function isAnswering(state: LiveConversation): boolean {
   return state.turns.some((turn) => turn.status === "active");
 }
 
@@ -146,7 +146,7 @@ export function textOf(content: Content): string {
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
 }
 
-function recordedMessage(message: MessageView): ConversationMessage {
+function recordedMessage(message: MessageView): TranscriptMessage {
   const { id, turnId, role, content, createdAt, agentId, clientId } = message;
   return {
     key: clientId ?? id,
@@ -160,7 +160,7 @@ function recordedMessage(message: MessageView): ConversationMessage {
   };
 }
 
-function streamedMessages(turn: TurnState): ConversationMessage[] {
+function streamedMessages(turn: TurnState): TranscriptMessage[] {
   return turn.items.flatMap((item) =>
     item.type === "partial"
       ? [
@@ -179,13 +179,7 @@ function streamedMessages(turn: TurnState): ConversationMessage[] {
   );
 }
 
-function pendingMessage({
-  clientId,
-  content,
-  createdAt,
-  status,
-  error,
-}: PendingMessage): ConversationMessage {
+function pendingMessage({ clientId, content, createdAt, status, error }: PendingMessage): TranscriptMessage {
   return {
     key: clientId,
     role: "user",

@@ -14,11 +14,11 @@ import { defined } from "../shared/defined.ts";
 import { rejectPending } from "./pending.ts";
 import { rejectResult, settleResults } from "./results.ts";
 import { fromSnapshot } from "./snapshot.ts";
-import type { ConversationState, OperationState, TurnItem, TurnState } from "./state.ts";
+import type { LiveConversation, OperationState, TurnItem, TurnState } from "./state.ts";
 import { changeItem, changeTurn, dropItem, endTurn, mergeDelta, progressed, putItem } from "./turns.ts";
 
 /** The state after a frame. */
-export function applyFrame(state: ConversationState, frame: Frame): ConversationState {
+export function applyFrame(state: LiveConversation, frame: Frame): LiveConversation {
   if (frame.type === "snapshot") return settleResults(fromSnapshot(state, frame.data, frame.seq ?? null));
   if (frame.seq === undefined) return reduce(state, frame);
   if (state.seq !== null && frame.seq <= state.seq) return state;
@@ -28,7 +28,7 @@ export function applyFrame(state: ConversationState, frame: Frame): Conversation
 type LiveFrame = Exclude<Frame, { type: "snapshot" }>;
 type FrameOf<Type extends LiveFrame["type"]> = Extract<LiveFrame, { type: Type }>;
 
-function reduce(state: ConversationState, frame: LiveFrame): ConversationState {
+function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
   switch (frame.type) {
     case "conversation.updated":
       return updateConversation(state, frame);
@@ -93,10 +93,10 @@ function reduce(state: ConversationState, frame: LiveFrame): ConversationState {
 
 /** Changes the frame's turn; a frame without a turn changes nothing. */
 function inTurn(
-  state: ConversationState,
+  state: LiveConversation,
   frame: LiveFrame,
   change: (turn: TurnState) => TurnState,
-): ConversationState {
+): LiveConversation {
   if (frame.turnId === undefined) return state;
   const seed = {
     id: frame.turnId,
@@ -108,10 +108,10 @@ function inTurn(
 }
 
 function inOperation(
-  state: ConversationState,
+  state: LiveConversation,
   frame: LiveFrame,
   change: (operation: OperationState) => OperationState,
-): ConversationState {
+): LiveConversation {
   return inTurn(state, frame, (turn) =>
     changeItem(progressed(turn), frame.operationId ?? "", (item) =>
       item.type === "tool" ? { ...item, operation: change(item.operation) } : item,
@@ -120,9 +120,9 @@ function inOperation(
 }
 
 function updateConversation(
-  state: ConversationState,
+  state: LiveConversation,
   { data }: FrameOf<"conversation.updated">,
-): ConversationState {
+): LiveConversation {
   if (state.conversation === null) return state;
   const { title = state.conversation.title, status } = data;
   return {
@@ -135,14 +135,14 @@ function isConversationStatus(status?: string): status is "active" | "waiting" |
   return status !== undefined && ["active", "waiting", "completed", "failed"].includes(status);
 }
 
-function noteFailedExtraction(state: ConversationState, frame: FrameOf<"turn.finalized">): ConversationState {
+function noteFailedExtraction(state: LiveConversation, frame: FrameOf<"turn.finalized">): LiveConversation {
   return inTurn(state, frame, (turn) => ({
     ...turn,
     issues: { ...turn.issues, memoryExtractionFailed: true },
   }));
 }
 
-function recordUserMessage(state: ConversationState, frame: FrameOf<"message.user">): ConversationState {
+function recordUserMessage(state: LiveConversation, frame: FrameOf<"message.user">): LiveConversation {
   const { messageId: id, turnId, time: createdAt, data } = frame;
   if (id === undefined || turnId === undefined) return state;
   const pending = state.pending.filter(({ clientId }) => clientId !== data.clientId);
@@ -152,7 +152,7 @@ function recordUserMessage(state: ConversationState, frame: FrameOf<"message.use
   return { ...addMessage(state, frame, message), pending };
 }
 
-function completeMessage(state: ConversationState, frame: FrameOf<"message.completed">): ConversationState {
+function completeMessage(state: LiveConversation, frame: FrameOf<"message.completed">): LiveConversation {
   const { messageId: id, turnId, time: createdAt } = frame;
   if (id === undefined || turnId === undefined) return state;
   const { agentId, content, interim } = frame.data;
@@ -166,7 +166,7 @@ function completeMessage(state: ConversationState, frame: FrameOf<"message.compl
   return addMessage(state, frame, { id, turnId, role: "agent", content, createdAt, agentId });
 }
 
-function addMessage(state: ConversationState, frame: LiveFrame, message: MessageView): ConversationState {
+function addMessage(state: LiveConversation, frame: LiveFrame, message: MessageView): LiveConversation {
   const item: TurnItem = { type: "message", id: message.id, message };
   return {
     ...inTurn(state, frame, (turn) => putItem(progressed(turn), item)),
@@ -223,7 +223,7 @@ function requestTool(turn: TurnState, frame: FrameOf<"tool.requested">): TurnSta
 }
 
 /** An error in a turn that goes on is a retry; one that refers to a message or result of ours rejects it. */
-function noteError(state: ConversationState, frame: FrameOf<"error">): ConversationState {
+function noteError(state: LiveConversation, frame: FrameOf<"error">): LiveConversation {
   const { code, message, retriable = false, ref } = frame.data;
   if (frame.turnId !== undefined && frame.seq !== undefined) {
     const retry = { code, message, time: frame.time };

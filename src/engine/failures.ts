@@ -52,7 +52,7 @@ export function turnError(
 }
 
 /** The outcome of a call whose adapter gave none: one attempt, and what can be told of its end. */
-export function outcomeOf(
+export function failedOutcome(
   times: Pick<RequestOutcome, "startedAt" | "finishedAt">,
   failed?: { error: unknown; isCancelled: boolean },
 ): RequestOutcome {

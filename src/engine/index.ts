@@ -50,7 +50,7 @@ export {
 } from "./history.ts";
 export type { ConversationHooks, HookContext, OnHookError } from "./hooks.ts";
 export { InMemoryConversationStore } from "./in-memory-store.ts";
-export type { MediaPart, MessagePart } from "./message-parts.ts";
+export type { MessageMedia, MessagePart } from "./message-parts.ts";
 export { fromContextMessage, toContextMessages } from "./messages.ts";
 export {
   type ConfiguredProvider,

@@ -3,11 +3,11 @@ import { z } from "zod";
 import type { ContextPart, NativeReply } from "../model/messages.ts";
 import type { Facts } from "../shared/json.ts";
 
-export type MediaPart = Extract<ContextPart, { type: "image" | "file" }>;
+export type MessageMedia = Extract<ContextPart, { type: "image" | "file" }>;
 
 export type MessagePart =
   | { type: "text"; text: string }
-  | MediaPart
+  | MessageMedia
   /** A model's request to run a tool; `id` is unique within its message. */
   | { type: "tool-call"; id: string; name: string; arguments: Facts }
   /** What became of the call with the same `id`: a text, or anything that JSON can say. */

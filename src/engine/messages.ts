@@ -8,7 +8,7 @@
 import type { ContextMessage, ContextPart, ToolCall } from "../model/messages.ts";
 import { defined } from "../shared/defined.ts";
 import type { Facts } from "../shared/json.ts";
-import { type MediaPart, type MessagePart, nativeReplyOf, partsOf } from "./message-parts.ts";
+import { type MessageMedia, type MessagePart, nativeReplyOf, partsOf } from "./message-parts.ts";
 import type { ChatInputMessage } from "./provider-adapter.ts";
 
 type PartOf<Type extends MessagePart["type"]> = Extract<MessagePart, { type: Type }>;
@@ -133,7 +133,7 @@ function isPart<Type extends MessagePart["type"]>(type: Type) {
   return (part: MessagePart): part is PartOf<Type> => part.type === type;
 }
 
-function isMedia(part: MessagePart | ContextPart): part is MediaPart {
+function isMedia(part: MessagePart | ContextPart): part is MessageMedia {
   return part.type === "image" || part.type === "file";
 }
 

@@ -3,11 +3,11 @@
 import type { RequestOutcome } from "../model/call-record.ts";
 import type { AgentContext, RequestExtensions } from "../model/correlation.ts";
 import type { TokenUsage } from "../model/usage.ts";
-import type { ConversationMessage, Role } from "./types.ts";
+import type { ConversationMessage, MessageRole } from "./types.ts";
 
 /** A message as it goes to a provider. `metadata` does not, but may say how the message is to be sent (`native`). */
 export interface ChatInputMessage {
-  role: Role;
+  role: MessageRole;
   content: unknown;
   name?: string;
   metadata?: Record<string, unknown>;

@@ -18,7 +18,7 @@ import { callOptions } from "./call-options.ts";
 import { adapterOf, builtHistory, type CallPlanPorts, plannedCall, requestOf } from "./call-plan.ts";
 import { type ChunkEvent, chat, streams } from "./chat-call.ts";
 import type { ConversationStore } from "./conversation-store.ts";
-import { outcomeOf, ProviderCallError, turnError } from "./failures.ts";
+import { failedOutcome, ProviderCallError, turnError } from "./failures.ts";
 import { type ConversationHooks, type OnHookError, runAfterHook } from "./hooks.ts";
 import type { PlannedTurn } from "./planner.ts";
 import type { CallFacts, ProviderCallOptions, ProviderChatResult } from "./provider-adapter.ts";
@@ -210,7 +210,7 @@ export class TurnRun {
     if (this.#open === undefined) return;
     const { record, startedAt } = this.#open;
     const finishedAt = this.ports.clock.now();
-    const outcome = known.outcome ?? outcomeOf({ startedAt, finishedAt }, failed);
+    const outcome = known.outcome ?? failedOutcome({ startedAt, finishedAt }, failed);
     const closed = closeCallRecord(record, { ...known, outcome, finishedAt });
     this.#adopt({ ...this.turn, providerCalls: [closed] });
     this.#open = undefined;

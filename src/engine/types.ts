@@ -4,12 +4,12 @@
  */
 import type { ProviderCallRecord } from "../model/call-record.ts";
 
-export type Role = "system" | "user" | "assistant" | "tool" | "other";
+export type MessageRole = "system" | "user" | "assistant" | "tool" | "other";
 
 export interface ConversationMessage {
   id: string;
   conversationId: string;
-  role: Role;
+  role: MessageRole;
   /** A text, a list of parts, or anything that whoever wrote it understands. */
   content: unknown;
   /** Who speaks: an agent, a tool, a user. */

@@ -3,10 +3,10 @@ import { z } from "zod";
 import type { HttpRoutes } from "./base/context.ts";
 import { html, json, refuseOtherMethods } from "./base/respond.ts";
 import { type ApiDocument, apiDocument } from "./openapi/document.ts";
-import type { Operation } from "./openapi/operation.ts";
+import type { ApiOperation } from "./openapi/operation.ts";
 import { type DocsPage, docsPage } from "./openapi/page.ts";
 
-export const descriptionOperations: readonly Operation[] = [
+export const descriptionOperations: readonly ApiOperation[] = [
   {
     id: "getDescription",
     method: "get",
@@ -26,7 +26,7 @@ export const descriptionOperations: readonly Operation[] = [
 ];
 
 /** `operations` are those of the whole application. */
-export function descriptionRoutes(app: HttpRoutes, operations: () => readonly Operation[]): void {
+export function descriptionRoutes(app: HttpRoutes, operations: () => readonly ApiOperation[]): void {
   let document: ApiDocument | undefined;
   let page: DocsPage | undefined;
   const described = () => {

@@ -4,13 +4,13 @@ import type { AttachmentStore } from "../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../d1/dead-letters.ts";
 import type { Directory } from "../d1/directory.ts";
 import { systemClock } from "../ports/system.ts";
-import type { ActorDirectory } from "../protocol/actor-lookup.ts";
+import type { ActorLookup } from "../protocol/actor-lookup.ts";
 import { usablePrincipal } from "../shared/principal.ts";
 import { descriptionRoutes } from "./api-description.ts";
 import type { Authorize } from "./auth/authorize.ts";
 import { legibleRefusal } from "./auth/bearer.ts";
 import { allowOrigins, type CorsOptions, guardUpgrades } from "./auth/cors.ts";
-import type { HttpEnv, HttpRoutes, LibraryServices } from "./base/context.ts";
+import type { HttpEnv, HttpRoutes, LibraryPorts } from "./base/context.ts";
 import { completeLimits, type Limits } from "./base/limits.ts";
 import { problemOf } from "./base/problem.ts";
 import { HttpLimits, type PlatformLimiter } from "./base/rate-limits.ts";
@@ -33,16 +33,16 @@ import { socketRoutes } from "./routes/sockets.ts";
 import { turnRoutes } from "./routes/turns.ts";
 
 /** The ports, each made from the environment of a request; making one must be cheap. */
-export interface HttpDependencies<Env extends object> {
+export interface HttpPorts<Env extends object> {
   authorize: Authorize<Env>;
-  actors(env: Env): ActorDirectory;
+  actors(env: Env): ActorLookup;
   /** Asked only by what lists; throws `UNAVAILABLE` where there is none. */
   directory(env: Env): Directory;
   /** As `directory`. */
   deadLetters(env: Env): DeadLetterDirectory;
   /** As `directory`, for what handles attachments. */
   attachments(env: Env): AttachmentStore;
-  libraries(env: Env): LibraryServices;
+  libraries(env: Env): LibraryPorts;
   /** Creates what every fresh runtime has. Doing it twice is doing it once. */
   seed(env: Env): Promise<void>;
   limits?: Limits;
@@ -57,13 +57,13 @@ export interface HttpApp<Env extends object> {
   fetch(request: Request, env: Env, context?: ExecutionContext): Promise<Response>;
 }
 
-export function createHttpApp<Env extends object>(dependencies: HttpDependencies<Env>): HttpApp<Env> {
+export function createHttpApp<Env extends object>(dependencies: HttpPorts<Env>): HttpApp<Env> {
   const app = createRoutes(dependencies);
   return { fetch: async (request, env, context) => app.fetch(request, env, context) };
 }
 
 /** The routes themselves; `fetch` must be given an `Env`. */
-export function createRoutes<Env extends object>(dependencies: HttpDependencies<Env>): HttpRoutes {
+export function createRoutes<Env extends object>(dependencies: HttpPorts<Env>): HttpRoutes {
   const seededOf = untilDone<Env>(dependencies.seed);
   const limits = completeLimits(dependencies.limits);
   const counts = new HttpLimits(limits, () => systemClock.now());

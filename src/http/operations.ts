@@ -1,10 +1,10 @@
 /** All operations, in the order in which they are shown. */
 
 import { descriptionOperations } from "./api-description.ts";
-import { chatOperations as completionOperations } from "./openai/chat-completions.ts";
+import { completionOperations } from "./openai/chat-completions.ts";
 import { modelOperations } from "./openai/models.ts";
 import { responseOperations } from "./openai/responses.ts";
-import type { Operation } from "./openapi/operation.ts";
+import type { ApiOperation } from "./openapi/operation.ts";
 import { agentOperations } from "./routes/agents.ts";
 import { attachmentOperations } from "./routes/attachments.ts";
 import { chatOperations } from "./routes/chat.ts";
@@ -16,7 +16,7 @@ import { libraryOperations } from "./routes/library-operations.ts";
 import { socketOperations } from "./routes/sockets.ts";
 import { turnOperations } from "./routes/turns.ts";
 
-export const OPERATIONS: readonly Operation[] = [
+export const OPERATIONS: readonly ApiOperation[] = [
   ...agentOperations,
   ...libraryOperations,
   ...conversationOperations,

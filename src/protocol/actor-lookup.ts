@@ -13,7 +13,7 @@ export interface ConversationActor extends ConversationApi {
 export interface MailboxActor extends MailboxPeer, DeadLetterApi {}
 
 /** Finds actors by tenant and id. An actor is there even if nothing was created under its name. */
-export interface ActorDirectory {
+export interface ActorLookup {
   agent(tenant: string, id: string): Promise<AgentApi>;
   conversation(tenant: string, id: string): Promise<ConversationActor>;
   /** Throws `NOT_FOUND` where this runtime has no actors of the address's kind. */

@@ -7,6 +7,7 @@
  */
 import { decodeTime, encodeTime } from "ulid";
 import { z } from "zod";
+import { isOperationId } from "../shared/identifiers.ts";
 import { isJson, type Json, type JsonObject } from "../shared/json.ts";
 
 /** Whom an envelope is from or for. An actor is named `{tenant}:{id}` in the namespace of its kind. */
@@ -38,9 +39,8 @@ export type NewEnvelope = Omit<Envelope, "from" | "sentAt">;
 
 /** Characters of a ULID that encode its time. */
 const TIME_LENGTH = 10;
-const OPERATION_ID = /^op_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
-const operationId = z.string().regex(OPERATION_ID, "Must be `op_` and a ULID.");
+const operationId = z.string().refine(isOperationId, "Must be `op_` and a ULID.");
 const wellFormed = (text: string) => text.isWellFormed();
 
 const address = {
@@ -76,11 +76,6 @@ export const sentEnvelopeSchema = z
 export const envelopeSchema = z
   .object({ ...content, from: z.object(address), to: z.object(address) })
   .refine(staysWithinTenant, TENANT_RULE);
-
-/** Whether `value` has the form of an operation id. */
-export function isOperationId(value: unknown): value is string {
-  return typeof value === "string" && OPERATION_ID.test(value);
-}
 
 /** Milliseconds since the operation's id was made; negative if the id is ahead of `now`. */
 export function ageOf(id: string, now: number): number {

@@ -3,7 +3,8 @@
 const ULID = "[0-9A-HJKMNP-TV-Z]{26}";
 export const CONVERSATION_ID = new RegExp(`^conv_${ULID}$`);
 export const TURN_ID = new RegExp(`^turn_${ULID}$`);
-const OPERATION_ID = new RegExp(`^op_${ULID}$`);
+/** Ids carry a time of 48 bits, so the first digit of a ULID is at most 7. */
+const OPERATION_ID = /^op_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const CHOSEN_ID = /^[a-z0-9][a-z0-9-]{0,63}$/;
 
 /** `conv_` and a ULID. */
@@ -16,9 +17,9 @@ export function isTurnId(value: string): boolean {
   return TURN_ID.test(value);
 }
 
-/** `op_` and 26 characters of Crockford's base 32. */
-export function isOperationId(value: string): boolean {
-  return OPERATION_ID.test(value);
+/** `op_` and a ULID. */
+export function isOperationId(value: unknown): value is string {
+  return typeof value === "string" && OPERATION_ID.test(value);
 }
 
 /** Ids that people choose: agents, libraries, definitions, projects. */

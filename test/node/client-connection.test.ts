@@ -4,9 +4,9 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   type ConnectOptions,
   type ConversationConnection,
-  type ConversationState,
   connectConversation,
   type Frame,
+  type LiveConversation,
   pendingCalls,
 } from "../../src/client/index.ts";
 import { parseHost, resumeUrl } from "../../src/client/resume.ts";
@@ -53,7 +53,7 @@ describe("connectConversation", () => {
   }
 
   /** The first state that satisfies a condition. */
-  function state(condition: (state: ConversationState) => boolean): Promise<ConversationState> {
+  function state(condition: (state: LiveConversation) => boolean): Promise<LiveConversation> {
     return new Promise((resolve) => {
       const check = () => {
         const current = connection.getSnapshot();

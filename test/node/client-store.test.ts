@@ -4,10 +4,10 @@ import { describe, expect, it } from "vitest";
 import {
   addHistory,
   applyFrame,
-  type ConversationState,
   type Frame,
   initialState,
   isAnswering,
+  type LiveConversation,
   type MessageView,
   type TurnItem,
   visibleMessages,
@@ -48,20 +48,20 @@ function delta(offset: number, text: string, messageId = "m2"): Frame {
   return { v: 1, type: "message.delta", turnId: "t1", messageId, time, data: { offset, text } };
 }
 
-function run(frames: readonly Frame[], state: ConversationState = initialState): ConversationState {
+function run(frames: readonly Frame[], state: LiveConversation = initialState): LiveConversation {
   return frames.reduce(applyFrame, state);
 }
 
-function items(state: ConversationState, turnId = "t1"): readonly TurnItem[] {
+function items(state: LiveConversation, turnId = "t1"): readonly TurnItem[] {
   return state.turns.find(({ id }) => id === turnId)?.items ?? [];
 }
 
-function partialText(state: ConversationState): string | undefined {
+function partialText(state: LiveConversation): string | undefined {
   return items(state).find((item) => item.type === "partial")?.text;
 }
 
 /** What must be equal however a state was reached: live, from a snapshot or by resuming. */
-function essence(state: ConversationState) {
+function essence(state: LiveConversation) {
   return {
     seq: state.seq,
     messages: state.messages,
@@ -422,7 +422,7 @@ describe("history", () => {
   const snapshot = (messages: MessageView[]): Frame =>
     ({ ...empty, seq: 9, data: { ...empty.data, messages } }) as Frame;
   const loaded = run([snapshot([message(10, 10), message(11, 10)])]);
-  const ids = (state: ConversationState) => state.messages.map(({ id }) => id);
+  const ids = (state: LiveConversation) => state.messages.map(({ id }) => id);
 
   it("puts a page before what is loaded, without what is loaded already or newer", () => {
     const page = [message(6, 6), message(7, 6), message(10, 10), message(9, 9), message(12, 12)];

@@ -27,13 +27,13 @@ import { checkTurnSchemas } from "../../src/agents/conversation/core/planning/tu
 import { beginTransition, reduce } from "../../src/agents/conversation/core/reducer.ts";
 import type { AttemptFacts, Signal } from "../../src/agents/conversation/core/signals.ts";
 import {
-  type ConversationRecord,
+  type ConversationIdentity,
   type ConversationState,
   pendingOperations,
   type Turn,
   waitsForClient,
 } from "../../src/agents/conversation/core/state.ts";
-import { turnEvents, turnFromEvents, turnSummary } from "../../src/agents/conversation/core/turn-events.ts";
+import { turnEvents, turnFromEvents, turnRow } from "../../src/agents/conversation/core/turn-events.ts";
 import { dueIn, effectsOf } from "../../src/agents/conversation/effects/effects.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
@@ -42,7 +42,7 @@ import { ConversationQueries } from "../../src/agents/conversation/reads/queries
 import { TurnReader } from "../../src/agents/conversation/reads/turn-reader.ts";
 import { movesOf } from "../../src/agents/conversation/reads/views.ts";
 import { packCall, unpackCall } from "../../src/agents/conversation/store/call-rows.ts";
-import { ConversationStore } from "../../src/agents/conversation/store/conversation-store.ts";
+import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
 import { MAX_MOVES } from "../../src/library/persona.ts";
 import type { OutputSpec, ToolSpec } from "../../src/model/context.ts";
 import type { ErrorCategory, ModelError } from "../../src/model/error.ts";
@@ -73,7 +73,7 @@ const tool = (name: string, effect: ToolEffect) => ({
   },
 });
 
-function record(maxMovesPerTurn = 3, agentId = "tester"): ConversationRecord {
+function record(maxMovesPerTurn = 3, agentId = "tester"): ConversationIdentity {
   return {
     id: "conv_test",
     tenant: "test",
@@ -319,9 +319,9 @@ function drive(script: readonly Step[]): Driver {
   return driver;
 }
 
-function store(): ConversationStore {
+function store(): ConversationDatabase {
   const database = new NodeSqlDatabase();
-  return new ConversationStore(database, new NodeKeyValue(database));
+  return new ConversationDatabase(database, new NodeKeyValue(database));
 }
 
 describe("the core under random signals", () => {
@@ -372,7 +372,7 @@ describe("the core under random signals", () => {
         for (const turn of driver.finished) {
           expect(driver.store.turn(turn.n)).toEqual(turn);
           if (turn.status !== "completed") continue;
-          expect(turnFromEvents(turnSummary(turn), turnEvents(turn))).toEqual(turn);
+          expect(turnFromEvents(turnRow(turn), turnEvents(turn))).toEqual(turn);
           const users = turnEvents(turn).filter(({ action }) => action === "user_message");
           expect(users).toHaveLength(1);
           const moves = movesOf(turn);

@@ -9,16 +9,16 @@ import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { ReplyAccumulator } from "../../src/adapters/reply.ts";
 import { type AnswerEvent, AnswerReader, partCount, partOf } from "../../src/compat/answer.ts";
 import { ChatChunkEncoder, chatCompletion } from "../../src/compat/openai/chat-chunks.ts";
-import { chatInput, chatSchema } from "../../src/compat/openai/chat-request.ts";
+import { chatInput, completionSchema } from "../../src/compat/openai/chat-request.ts";
 import { mayBeRepeated } from "../../src/compat/openai/errors.ts";
 import {
   type AnswerAddress,
-  callId,
   conversationOfKey,
   parseCallId,
   parseResponseId,
   responseId,
   startedAt,
+  toolCallId,
 } from "../../src/compat/openai/ids.ts";
 import { ResponseEventEncoder } from "../../src/compat/openai/response-events.ts";
 import { responseObject } from "../../src/compat/openai/response-object.ts";
@@ -356,7 +356,7 @@ describe("chat completions", () => {
       expect(outcome.reply.text).toBe(choice?.message.content ?? "");
       expect(outcome.reply.toolCalls).toEqual(
         found.calls.map(({ operationId, name, input }) => ({
-          id: callId(CONVERSATION, operationId),
+          id: toolCallId(CONVERSATION, operationId),
           name,
           arguments: JSON.parse(JSON.stringify(input)),
         })),
@@ -376,7 +376,7 @@ describe("what a history says of calls", () => {
       { role: "assistant", tool_calls: [call] },
       { role: "user", content: "Hi." },
     ];
-    return chatInput(chatSchema.parse({ model: "m", messages }));
+    return chatInput(completionSchema.parse({ model: "m", messages }));
   };
   const response = (text: string) => {
     const call = { type: "function_call", call_id: "c", name: "f", arguments: text };
@@ -435,7 +435,7 @@ describe("responses", () => {
         const address = { conversationId: `conv_${one}`, turnId: `turn_${two}`, part, finalOnly };
         expect(parseResponseId(responseId(address))).toEqual(address);
         const call = { conversationId: `conv_${one}`, operationId: `op_${two}` };
-        const id = callId(call.conversationId, call.operationId);
+        const id = toolCallId(call.conversationId, call.operationId);
         expect([parseCallId(id), id.length <= 64]).toEqual([call, true]);
         expect([parseCallId(`${id}0`), parseCallId(id.toLowerCase()), parseResponseId(id)]).toEqual([
           null,

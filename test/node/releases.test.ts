@@ -9,7 +9,7 @@ import { AGENT_SCHEMA, AgentStore } from "../../src/agents/agent/store.ts";
 import { type ActorStores, newestVersion } from "../../src/agents/base/storage/schema-upgrade.ts";
 import { openSessionTables, SESSIONS_SCHEMA } from "../../src/agents/base/storage/session-tables.ts";
 import { CONVERSATION_SCHEMA } from "../../src/agents/conversation/store/schema.ts";
-import type { ConversationState } from "../../src/client/state.ts";
+import type { LiveConversation } from "../../src/client/state.ts";
 import { applyFrame } from "../../src/client/store.ts";
 import { SessionStore } from "../../src/memory/session/session-store.ts";
 import { VERSION } from "../../src/shared/version.ts";
@@ -93,7 +93,7 @@ describe.each(recorded("conversation"))("G4 conversation $name of $release", (re
     const stage = staged(recording);
     stage.isOpen = true;
     // SAFETY: the recording's own client wrote it.
-    let client = recording.views.client as ConversationState;
+    let client = recording.views.client as LiveConversation;
     const life = stage.begin();
     await life.runtime.wake();
     await stage.until(() => !life.runtime.busy);

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type FailedAttempt, nextStep } from "../../src/adapters/resilience/backoff.ts";
 import {
-  admit,
+  askBreaker,
   type BreakerSettings,
   type BreakerState,
   CLOSED,
@@ -12,7 +12,7 @@ import {
 } from "../../src/adapters/resilience/breaker.ts";
 import { HostGuards, hostKey } from "../../src/adapters/resilience/host-guards.ts";
 import { ConcurrencyLimiter, GONE_AFTER_MS, type Slot } from "../../src/adapters/resilience/limiter.ts";
-import { completeResilience, deadlineOf } from "../../src/adapters/resilience/profile.ts";
+import { completeResilience, requestDeadline } from "../../src/adapters/resilience/profile.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 
 const RUNS = { numRuns: 150 };
@@ -95,9 +95,9 @@ describe("pauses", () => {
       maxBackoffMs: 60_000,
       jitterFactorRange: [0.8, 1.2],
     });
-    expect(deadlineOf(profile, 1_000)).toBe(91_000);
-    expect(deadlineOf({ ...profile, maxEndToEndLatencyMs: 5 }, 1_000)).toBe(1_005);
-    expect(deadlineOf({ ...profile, maxEndToEndLatencyMs: 5 }, 1_000, 1_002)).toBe(1_002);
+    expect(requestDeadline(profile, 1_000)).toBe(91_000);
+    expect(requestDeadline({ ...profile, maxEndToEndLatencyMs: 5 }, 1_000)).toBe(1_005);
+    expect(requestDeadline({ ...profile, maxEndToEndLatencyMs: 5 }, 1_000, 1_002)).toBe(1_002);
   });
 });
 
@@ -143,7 +143,7 @@ describe("a breaker", () => {
               jumped ||= action.milliseconds < 0;
               break;
             case "begin": {
-              const admission = admit(state, settings, now);
+              const admission = askBreaker(state, settings, now);
               state = admission.state;
               if (admission.admitted) {
                 running.push(admission.isProbe);
@@ -157,7 +157,7 @@ describe("a breaker", () => {
                 expect(before.phase).not.toBe("closed");
                 expect(admission.retryAfterMs).toBeGreaterThan(0);
                 expect(admission.retryAfterMs).toBeLessThanOrEqual(settings.coolDownMs);
-                expect(admit(state, settings, now + admission.retryAfterMs).admitted).toBe(true);
+                expect(askBreaker(state, settings, now + admission.retryAfterMs).admitted).toBe(true);
               }
               break;
             }
@@ -208,27 +208,27 @@ describe("a breaker", () => {
 
   test("BREAKER-2 a clock that jumps back prolongs nothing", () => {
     const open: BreakerState = { phase: "open", until: 1_000_000 };
-    expect(admit(open, settings, 0)).toMatchObject({ admitted: false, retryAfterMs: 500 });
+    expect(askBreaker(open, settings, 0)).toMatchObject({ admitted: false, retryAfterMs: 500 });
   });
 
   test("BREAKER-3 BREAKER-4 only the probe decides", () => {
-    const probing = admit({ phase: "open", until: 100 }, settings, 100).state;
+    const probing = askBreaker({ phase: "open", until: 100 }, settings, 100).state;
     for (const verdict of ["alive", "failed", "unknown"] as const) {
       expect(judge(probing, { isProbe: false, verdict }, settings, 110)).toBe(probing);
     }
     expect(judge(probing, { isProbe: true, verdict: "alive" }, settings, 110)).toBe(CLOSED);
     const failed = judge(probing, { isProbe: true, verdict: "failed" }, settings, 110);
-    expect(admit(failed, settings, 609)).toMatchObject({ admitted: false, retryAfterMs: 1 });
+    expect(askBreaker(failed, settings, 609)).toMatchObject({ admitted: false, retryAfterMs: 1 });
     const unknown = judge(probing, { isProbe: true, verdict: "unknown" }, settings, 110);
-    expect(admit(unknown, settings, 110)).toMatchObject({ admitted: true, isProbe: true });
+    expect(askBreaker(unknown, settings, 110)).toMatchObject({ admitted: true, isProbe: true });
   });
 
   test("BREAKER-3 a probe that is never heard of is given up", () => {
     const open: BreakerState = { phase: "open", until: 100 };
-    const probe = admit(open, settings, 100);
+    const probe = askBreaker(open, settings, 100);
     expect(probe).toMatchObject({ admitted: true, isProbe: true });
-    expect(admit(probe.state, settings, 599)).toMatchObject({ admitted: false, retryAfterMs: 1 });
-    expect(admit(probe.state, settings, 600)).toMatchObject({ admitted: true, isProbe: true });
+    expect(askBreaker(probe.state, settings, 599)).toMatchObject({ admitted: false, retryAfterMs: 1 });
+    expect(askBreaker(probe.state, settings, 600)).toMatchObject({ admitted: true, isProbe: true });
   });
 
   test("BREAKER-5 hosts are told apart, and forgotten", async () => {

@@ -1,7 +1,7 @@
 /** What must hold of every run, read off its history. Pure. */
 import { isDeepStrictEqual } from "node:util";
 import { NOTICES } from "../../src/agents/conversation/core/limits.ts";
-import type { ConversationState as ClientState, TurnItem } from "../../src/client/state.ts";
+import type { LiveConversation, TurnItem } from "../../src/client/state.ts";
 import {
   attemptsUsed,
   checkCalls,
@@ -269,7 +269,7 @@ function checkDeltas(
 
 function checkViews({ outcome, fail }: Scope): void {
   const messages = outcome.messages.map(({ id, role, content }) => ({ id, role, content }));
-  const compare = (name: string, state: ClientState) => {
+  const compare = (name: string, state: LiveConversation) => {
     const shown = state.messages.map(({ id, role, content }) => ({ id, role, content }));
     if (!isDeepStrictEqual(shown, messages)) {
       fail("views", `${name} shows ${JSON.stringify(shown)}, recorded is ${JSON.stringify(messages)}.`);
@@ -292,7 +292,7 @@ function checkViews({ outcome, fail }: Scope): void {
 }
 
 /** What every client must show of its turns, whether it saw them live or came later. */
-function turnsShown({ turns }: ClientState) {
+function turnsShown({ turns }: LiveConversation) {
   return turns.map(({ id, status, items, error }) => ({
     id,
     status,

@@ -1,6 +1,6 @@
 /** What every simulated program of a user does: it begins, says what is planned, and leaves. */
 
-import type { ConversationState as ClientState } from "../../src/client/state.ts";
+import type { LiveConversation } from "../../src/client/state.ts";
 import type { StartTurn } from "../../src/protocol/conversation-api.ts";
 import type { MediaPart } from "../../src/protocol/frames.ts";
 import type { Principal } from "../../src/shared/principal.ts";
@@ -46,7 +46,7 @@ export abstract class Client {
   }
 
   /** What it shows, if it shows anything. */
-  get view(): ClientState | null {
+  get view(): LiveConversation | null {
     return null;
   }
 

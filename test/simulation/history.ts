@@ -1,7 +1,7 @@
 /** What a simulation leaves behind for the checker and for people. */
 
 import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
-import type { ConversationState as ClientState } from "../../src/client/state.ts";
+import type { LiveConversation } from "../../src/client/state.ts";
 import type { UsageTotals } from "../../src/model/usage.ts";
 import type { ToolOutcome } from "../../src/protocol/client-tools.ts";
 import type { JournalEntryView, TurnView } from "../../src/protocol/conversation-api.ts";
@@ -88,7 +88,7 @@ export interface ConnectionRecord {
 export interface ClientOutcome {
   client: number;
   /** After a last connection that continued where the client was; absent if it never got anything. */
-  resumed?: ClientState;
+  resumed?: LiveConversation;
 }
 
 /** A conversation after everything came to rest. */
@@ -112,9 +112,9 @@ export interface Outcome {
   published: UsageTotals | undefined;
   clients: ClientOutcome[];
   /** A client that replays everything from the beginning. */
-  replayed: ClientState;
+  replayed: LiveConversation;
   /** A client that begins with a snapshot. */
-  snapshot: ClientState;
+  snapshot: LiveConversation;
 }
 
 export interface History {

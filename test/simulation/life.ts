@@ -3,11 +3,11 @@ import type { Connection } from "agents";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { endsTurn } from "../../src/agents/conversation/core/frames.ts";
-import type { ConversationRecord } from "../../src/agents/conversation/core/state.ts";
+import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
 import {
   broadcast,
-  type ConnectionHost,
   type ConnectionMemory,
+  type ConnectionPorts,
 } from "../../src/agents/conversation/door/connections.ts";
 import { openingSlices } from "../../src/agents/conversation/door/opening.ts";
 import { Subscribers } from "../../src/agents/conversation/door/subscribers.ts";
@@ -48,7 +48,7 @@ type Submit = ConversationRuntime["submit"];
 type Publish = ConstructorParameters<typeof ConversationRuntime>[0]["publish"];
 
 export interface ActorSurroundings {
-  record: ConversationRecord;
+  record: ConversationIdentity;
   conversation: number;
   clock: WorldClock;
   plane: FaultPlane;
@@ -81,7 +81,7 @@ export class Life implements Caller {
   readonly clock: MortalClock;
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
-  readonly host: ConnectionHost;
+  readonly host: ConnectionPorts;
   readonly submit: Submit;
   readonly #usage: UsagePublication;
   /** Nobody's authority ends here. */
@@ -234,7 +234,7 @@ export class Life implements Caller {
   }
 
   /** As the actor's class has it on the platform. */
-  #connectionHost(): ConnectionHost {
+  #connectionHost(): ConnectionPorts {
     const { runtime, queries, clock } = this;
     return {
       opening: (_principal, from) => openingSlices({ runtime, queries, clock }, from),

@@ -2,8 +2,8 @@
 
 import { pendingCalls } from "../../src/client/results.ts";
 import { isFinalClose } from "../../src/client/resume.ts";
-import { ConversationSession, type Transport } from "../../src/client/session.ts";
-import type { ConversationState as ClientState, PendingResult } from "../../src/client/state.ts";
+import { ConversationSession, type FrameTransport } from "../../src/client/session.ts";
+import type { LiveConversation, PendingResult } from "../../src/client/state.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { ActorLost, type ServerSocket } from "./actor.ts";
 import { Client, type ClientSurroundings, PATIENCE_MS, RETRY_MS } from "./client.ts";
@@ -18,7 +18,7 @@ type Item = { type: "open" } | { type: "text"; text: string } | { type: "close";
 
 interface Connection {
   record: ConnectionRecord;
-  transport: Transport;
+  transport: FrameTransport;
   end(): void;
 }
 
@@ -47,7 +47,7 @@ export class SocketClient extends Client {
     }
   }
 
-  override get view(): ClientState {
+  override get view(): LiveConversation {
     return this.#session.getSnapshot();
   }
 
@@ -73,7 +73,7 @@ export class SocketClient extends Client {
     if (waitsFor === "answer") await this.#until((state) => this.#isAnswered(state, sent));
   }
 
-  #until(condition: (state: ClientState) => boolean): Promise<void> {
+  #until(condition: (state: LiveConversation) => boolean): Promise<void> {
     return new Promise((resolve) => {
       const look = () => {
         if (!condition(this.#session.getSnapshot())) return;
@@ -85,7 +85,7 @@ export class SocketClient extends Client {
     });
   }
 
-  #isAnswered(state: ClientState, { tag }: SentMessage): boolean {
+  #isAnswered(state: LiveConversation, { tag }: SentMessage): boolean {
     const message = state.messages.find(({ clientId }) => clientId === tag);
     const turn = state.turns.find(({ id }) => id === message?.turnId);
     return message === undefined || turn?.status !== "active";

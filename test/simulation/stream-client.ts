@@ -1,6 +1,6 @@
 /** A program that sends by HTTP and reads the conversation's stream, as slowly as it likes. */
 import { frameStream } from "../../src/agents/conversation/door/subscribers.ts";
-import { type ConversationState as ClientState, initialState } from "../../src/client/state.ts";
+import { initialState, type LiveConversation } from "../../src/client/state.ts";
 import { applyFrame } from "../../src/client/store.ts";
 import { parseFrame } from "../../src/protocol/parse-frame.ts";
 import { RETRY_MS } from "./client.ts";
@@ -9,9 +9,9 @@ import { HttpClient } from "./http-client.ts";
 import type { Life } from "./life.ts";
 
 export class StreamClient extends HttpClient {
-  #state: ClientState = initialState;
+  #state: LiveConversation = initialState;
 
-  override get view(): ClientState {
+  override get view(): LiveConversation {
     return this.#state;
   }
 

@@ -2,9 +2,9 @@
  * Runs a plan: conversations on the Node adapters, users, models and tools on one virtual clock, until everything rests.
  * Equal plans give equal histories, line by line.
  */
-import type { ConversationRecord, ConversationState } from "../../src/agents/conversation/core/state.ts";
-import { ConversationStore } from "../../src/agents/conversation/store/conversation-store.ts";
-import { type ConversationState as ClientState, initialState, textOf } from "../../src/client/state.ts";
+import type { ConversationIdentity, ConversationState } from "../../src/agents/conversation/core/state.ts";
+import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
+import { initialState, type LiveConversation, textOf } from "../../src/client/state.ts";
 import { applyFrame } from "../../src/client/store.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
@@ -161,7 +161,7 @@ async function recordOf(
   { maxMoves, fallbacks = 0 }: ConversationPlan,
   registry: CodeRegistry,
   createdAt: number,
-): Promise<ConversationRecord> {
+): Promise<ConversationIdentity> {
   const toolIds = Object.keys(EFFECTS).map((name) => `${LIBRARY}/${name.replace("_", "-")}`);
   const persona = {
     identity: { systemPrompt: "Simulated." },
@@ -196,7 +196,7 @@ async function untilRest(actors: readonly Actor[], clock: WorldClock, history: H
 }
 
 function storedState({ database, keyValue }: Actor): ConversationState {
-  const stored = new ConversationStore(database, keyValue).load();
+  const stored = new ConversationDatabase(database, keyValue).load();
   if (stored === null) throw new Error("The conversation is gone.");
   return stored;
 }
@@ -240,7 +240,7 @@ function clientOutcome({ client, program }: PlacedClient, life: Life): ClientOut
 }
 
 /** A client's state after a connection that continues where it is. */
-function resumed({ host }: Life, from: ClientState): ClientState {
+function resumed({ host }: Life, from: LiveConversation): LiveConversation {
   const principal = { subject: "ada", tenant: TENANT, roles: [] };
   const frames: Frame[] = [...host.opening(principal, from.seq ?? undefined)].flatMap(
     (slice) => slice.frames,

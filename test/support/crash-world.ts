@@ -12,7 +12,7 @@ import { ConversationQueries } from "../../src/agents/conversation/reads/queries
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
 import { pendingCalls } from "../../src/client/results.ts";
-import { type ConversationState as ClientState, initialState } from "../../src/client/state.ts";
+import { initialState, type LiveConversation } from "../../src/client/state.ts";
 import { applyFrame } from "../../src/client/store.ts";
 import type { Library } from "../../src/library/define.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
@@ -52,7 +52,7 @@ export interface WorldOptions {
 export interface World {
   readonly turns: TurnView[];
   /** The client's view at the end, after all reconnections. */
-  readonly client: ClientState;
+  readonly client: LiveConversation;
   readonly lives: number;
 }
 

@@ -1,9 +1,9 @@
 /** Somebody who watches a conversation through the published client, and remembers all that was received and shown. */
 import {
   type ConversationConnection,
-  type ConversationState,
   connectConversation,
   type Frame,
+  type LiveConversation,
   textOf,
   visibleMessages,
 } from "../../src/client/index.ts";
@@ -34,7 +34,7 @@ export class Watcher implements Disposable {
   }
 
   /** Resolves with the first state, from now on, that fulfils the condition. */
-  until(condition: (state: ConversationState) => boolean): Promise<ConversationState> {
+  until(condition: (state: LiveConversation) => boolean): Promise<LiveConversation> {
     return new Promise((resolve) => {
       const look = () => {
         const state = this.#connection.getSnapshot();
@@ -53,6 +53,6 @@ export class Watcher implements Disposable {
 }
 
 /** What the agent has said, and what it is saying, in a state. */
-export function agentTexts(state: ConversationState): string[] {
+export function agentTexts(state: LiveConversation): string[] {
   return visibleMessages(state).flatMap(({ role, content }) => (role === "agent" ? [textOf(content)] : []));
 }

@@ -3,7 +3,7 @@ import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm } fro
 import { env, exports } from "cloudflare:workers";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { expect } from "vitest";
-import { type ConversationState, initialState } from "../../src/client/state.ts";
+import { initialState, type LiveConversation } from "../../src/client/state.ts";
 import { applyFrame } from "../../src/client/store.ts";
 import type { JournalEntryView, StartTurn, TurnView } from "../../src/protocol/conversation-api.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
@@ -214,7 +214,7 @@ export class TestConversation {
   /** Awaits the turn's end on a connection of its own. */
   async ended(turnId: string): Promise<TurnView> {
     const client = await this.connect();
-    const isOver = ({ turns }: ConversationState) =>
+    const isOver = ({ turns }: LiveConversation) =>
       turns.some(({ id, status }) => id === turnId && status !== "active");
     await client.until(isOver);
     client.close();
@@ -234,7 +234,7 @@ export class Client {
   readonly frames: Frame[] = [];
   /** Messages that are no frames of ours: the SDK's own. */
   readonly others: unknown[] = [];
-  state: ConversationState = initialState;
+  state: LiveConversation = initialState;
   closed: { code: number } | null = null;
   /** Deltas that neither begin a text nor continue it. */
   readonly misplaced: Frame[] = [];
@@ -272,7 +272,7 @@ export class Client {
   }
 
   /** Resolves once what the client shows fulfils the condition. */
-  until(condition: (state: ConversationState) => boolean): Promise<void> {
+  until(condition: (state: LiveConversation) => boolean): Promise<void> {
     return this.#when(() => (condition(this.state) ? true : undefined)).then(() => undefined);
   }
 
@@ -390,7 +390,7 @@ export class SseReader {
 }
 
 /** The text so far of a message in progress (the first, if none is named); `undefined` where there is none. */
-export function partialText({ turns }: ConversationState, messageId?: string): string | undefined {
+export function partialText({ turns }: LiveConversation, messageId?: string): string | undefined {
   for (const item of turns.flatMap(({ items }) => items)) {
     if (item.type === "partial" && (messageId ?? item.id) === item.id) return item.text;
   }

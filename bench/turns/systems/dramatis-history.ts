@@ -2,8 +2,8 @@
 import type { AgentDecision } from "../../../src/agents/conversation/core/decisions.ts";
 import { stemOf } from "../../../src/agents/conversation/core/ids.ts";
 import { beginTransition, reduce } from "../../../src/agents/conversation/core/reducer.ts";
-import type { ConversationRecord } from "../../../src/agents/conversation/core/state.ts";
-import { ConversationStore } from "../../../src/agents/conversation/store/conversation-store.ts";
+import type { ConversationIdentity } from "../../../src/agents/conversation/core/state.ts";
+import { ConversationDatabase } from "../../../src/agents/conversation/store/conversation-database.ts";
 import { systemIds } from "../../../src/ports/system.ts";
 import { DurableKeyValue } from "../../../src/ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../../src/ports/workers/durable-sql-database.ts";
@@ -15,11 +15,11 @@ import { seededMessage } from "../workload.ts";
  */
 export function seedConversation(
   storage: DurableObjectStorage,
-  record: ConversationRecord,
+  record: ConversationIdentity,
   messages: number,
 ): number {
   const database = new DurableSqlDatabase(storage);
-  const store = new ConversationStore(database, new DurableKeyValue(storage));
+  const store = new ConversationDatabase(database, new DurableKeyValue(storage));
   database.transaction(() => {
     let state = store.create(record);
     for (let n = 1; n <= messages / 2; n += 1) {
@@ -35,7 +35,7 @@ export function seedConversation(
   return 2 * (store.load()?.turns ?? 0);
 }
 
-function accepted(record: ConversationRecord, turn: number, clientId: string): AgentDecision[] {
+function accepted(record: ConversationIdentity, turn: number, clientId: string): AgentDecision[] {
   const caller = { type: "user", userId: userOf(record) } as const;
   const content = seededMessage(2 * turn - 2).text;
   const stem = stemOf(systemIds.ulid());
@@ -53,6 +53,6 @@ function completed(turn: number): AgentDecision[] {
   ];
 }
 
-function userOf({ participants }: ConversationRecord): string {
+function userOf({ participants }: ConversationIdentity): string {
   return participants[0]?.id ?? "";
 }

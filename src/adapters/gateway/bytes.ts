@@ -53,7 +53,7 @@ export class BodyReader {
 }
 
 /** The whole body as text. */
-export async function textOf(
+export async function readText(
   body: ReadableStream<Uint8Array>,
   signal: AbortSignal,
   limit: number,

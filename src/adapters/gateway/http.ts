@@ -7,7 +7,7 @@ import type { ResponseInfo } from "../../model/reply.ts";
 import { defined } from "../../shared/defined.ts";
 import { categoryOfResponse, ModelFailure, readErrorBody } from "../errors/model-errors.ts";
 import { responseInfo, retryAfterMs } from "../errors/response-info.ts";
-import { beginningOf, reasonOf, textOf } from "./bytes.ts";
+import { beginningOf, readText, reasonOf } from "./bytes.ts";
 import type { AttemptDeadlines } from "./deadlines.ts";
 import { eventData, MAX_REPLY_BYTES } from "./events.ts";
 import { baseUrlOf, type HttpProvider, httpProvider } from "./http-providers.ts";
@@ -26,7 +26,7 @@ export const httpTransport: Transport = async function* (request, ports, attempt
   if (body === null) return;
   const type = headers.get("content-type") ?? "";
   if (/[/+]json\b/i.test(type)) {
-    yield { payloads: [await textOf(body, attempt.signal, MAX_REPLY_BYTES, attempt)] };
+    yield { payloads: [await readText(body, attempt.signal, MAX_REPLY_BYTES, attempt)] };
   } else if (/^text\/html\b/i.test(type)) {
     await body.cancel();
     throw new ModelFailure(

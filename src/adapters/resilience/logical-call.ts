@@ -15,7 +15,7 @@ import { type AttemptEnd, runAttempt } from "./attempt.ts";
 import { nextStep } from "./backoff.ts";
 import { classified } from "./classify.ts";
 import { reportMetrics } from "./metrics.ts";
-import { completeResilience, DEFAULT_CLIENT, deadlineOf, type ResilienceProfile } from "./profile.ts";
+import { completeResilience, DEFAULT_CLIENT, type ResilienceProfile, requestDeadline } from "./profile.ts";
 import { requestInfo } from "./request-info.ts";
 import type { ResilientDelta, ResilientGatewayOptions, ResilientRequest } from "./resilient-request.ts";
 import { startTimeLimit } from "./time-limit.ts";
@@ -73,7 +73,7 @@ export class LogicalCall {
   /** Asks one model after the other; `undefined` if one has answered. */
   async *#ask(): AsyncGenerator<ResilientDelta, ModelError | undefined> {
     const resilience = this.#resilience();
-    const deadline = deadlineOf(resilience, this.#startedAt, this.request.deadline);
+    const deadline = requestDeadline(resilience, this.#startedAt, this.request.deadline);
     let error: ModelError | undefined;
     for (const [index, profile] of this.request.profiles.entries()) {
       const hasFallback = index + 1 < this.request.profiles.length;

@@ -48,7 +48,7 @@ export function completeResilience(profile: Partial<ResilienceProfile> = {}): Re
 }
 
 /** When the request must be over, in milliseconds since the epoch: the earliest of all bounds. */
-export function deadlineOf(
+export function requestDeadline(
   { overallTimeoutMs, maxEndToEndLatencyMs = Number.POSITIVE_INFINITY }: ResilienceProfile,
   startedAt: number,
   callers = Number.POSITIVE_INFINITY,

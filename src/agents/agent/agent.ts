@@ -31,7 +31,7 @@ import { CONVERSATION_OPENED, conversationOpenedSchema, openedConversation } fro
 import { AgentStore } from "./store.ts";
 
 /** What an application gives its agents. */
-export interface AgentServices<Env> {
+export interface AgentClassPorts<Env> {
   /** What the agents of a tenant can refer to. */
   registry(env: Env, tenant: string): Registry;
   defaultProfile(env: Env): ModelProfile;
@@ -53,7 +53,7 @@ const changeSchema = z.strictObject({ persona: z.unknown().optional(), projectId
 
 /** The class `Agent` of an application. */
 export function createAgentClass<Env extends Cloudflare.Env>(
-  services: AgentServices<Env>,
+  services: AgentClassPorts<Env>,
 ): new (
   ctx: DurableObjectState,
   env: Env,

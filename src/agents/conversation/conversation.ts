@@ -38,8 +38,8 @@ import {
   admit,
   broadcast,
   type Client,
-  type ConnectionHost,
   type ConnectionMemory,
+  type ConnectionPorts,
   nextExpiry,
   openConnection,
   receiveFrame,
@@ -58,7 +58,7 @@ import { frameStream, type Listener, type OpeningSlice, Subscribers } from "./do
 import { conversationMedia } from "./effects/media.ts";
 import { Announcement } from "./mirror/announcement.ts";
 import { UsagePublication } from "./mirror/usage-publication.ts";
-import type { ConversationServices } from "./ports.ts";
+import type { ConversationClassPorts } from "./ports.ts";
 import { usageView } from "./reads/call-views.ts";
 import { ConversationQueries } from "./reads/queries.ts";
 import { conversationView } from "./reads/views.ts";
@@ -67,7 +67,7 @@ import { GuardedSessionAgent } from "./session-guard.ts";
 
 /** The class `Conversation` of an application. */
 export function createConversationClass<Env extends Cloudflare.Env>(
-  services: ConversationServices<Env>,
+  services: ConversationClassPorts<Env>,
 ): new (
   ctx: DurableObjectState,
   env: Env,
@@ -133,7 +133,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       },
     });
     readonly #queries = new ConversationQueries(this.#runtime.store);
-    readonly #connectionHost: ConnectionHost = {
+    readonly #connectionHost: ConnectionPorts = {
       opening: (principal, from) => this.#opening(principal, from),
       startTurn: (principal, input) => this.#accept(principal, input),
       submitResult: async (principal, { v: _v, type: _type, ...result }) => {

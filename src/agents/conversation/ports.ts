@@ -6,15 +6,15 @@ import type { Directory } from "../../d1/directory.ts";
 import type { AdapterLookup } from "../../model/format-adapter.ts";
 import type { ModelGateway } from "../../model/gateway.ts";
 import type { Gate } from "../../policy/gate.ts";
-import type { ActorDirectory } from "../../protocol/actor-lookup.ts";
+import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
 import type { TaskExecutor } from "../executor/types.ts";
 
 /** What an application gives its conversations, each made from the environment. */
-export interface ConversationServices<Env> {
+export interface ConversationClassPorts<Env> {
   gateway(env: Env): ModelGateway;
   executor(env: Env): TaskExecutor;
-  actors(env: Env): Pick<ActorDirectory, "agent">;
+  actors(env: Env): Pick<ActorLookup, "agent">;
   /** `null` where there is no directory: then nothing is listed. */
   directory(env: Env): Directory | null;
   deadLetters(env: Env): DeadLetterDirectory | null;

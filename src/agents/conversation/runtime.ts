@@ -32,17 +32,17 @@ import { checkTurnSchemas } from "./core/planning/turn-schemas.ts";
 import type { Transition } from "./core/reduce-turn.ts";
 import { beginTransition, reduce } from "./core/reducer.ts";
 import type { EffectSignal, Signal, UserMessage } from "./core/signals.ts";
-import type { ConversationRecord, ConversationState, Turn } from "./core/state.ts";
+import type { ConversationIdentity, ConversationState, Turn } from "./core/state.ts";
 import { checkReplyTo, operationAt } from "./door/addresses.ts";
 import { isSameMessage, startedTurn } from "./door/started-turn.ts";
 import { ArmedWindow, type ArmedWindowPorts } from "./effects/armed-window.ts";
 import { closedCalls } from "./effects/call-metrics.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
-import { type EffectHost, type EffectPorts, EffectRunner } from "./effects/effect-runner.ts";
+import { type EffectPorts, type EffectReports, EffectRunner } from "./effects/effect-runner.ts";
 import { dueIn, type Effect, effectOfTurn, effectsOf } from "./effects/effects.ts";
 import { checkNewMedia, hasMedia } from "./effects/media.ts";
 import { SessionWindow } from "./effects/session-window.ts";
-import { type Committed, ConversationStore } from "./store/conversation-store.ts";
+import { type Committed, ConversationDatabase } from "./store/conversation-database.ts";
 import { ToolStateStore } from "./store/tool-state.ts";
 
 export interface ConversationPorts extends EffectPorts, ArmedWindowPorts {
@@ -61,7 +61,7 @@ export interface ConversationPorts extends EffectPorts, ArmedWindowPorts {
 }
 
 export class ConversationRuntime {
-  readonly store: ConversationStore;
+  readonly store: ConversationDatabase;
   readonly deltas: DeltaBuffer;
   readonly #effects: EffectRunner;
   readonly #window: SessionWindow;
@@ -73,7 +73,7 @@ export class ConversationRuntime {
   #turnBucket: TokenBucket | null;
 
   constructor(private readonly ports: ConversationPorts) {
-    this.store = new ConversationStore(ports.database, ports.keyValue);
+    this.store = new ConversationDatabase(ports.database, ports.keyValue);
     this.#window = new SessionWindow(this.store.events);
     this.#effects = new EffectRunner(ports, this.#effectHost());
     this.#toolState = new ToolStateStore(ports.keyValue);
@@ -104,7 +104,7 @@ export class ConversationRuntime {
   }
 
   /** Creates the conversation with what was said before; `beside` runs in the same transaction. */
-  create(record: ConversationRecord, beside?: () => void, history?: readonly SessionEvent[]): void {
+  create(record: ConversationIdentity, beside?: () => void, history?: readonly SessionEvent[]): void {
     this.#state = this.store.create(record, beside, history);
   }
 
@@ -352,7 +352,7 @@ export class ConversationRuntime {
     if (!isUnsaved) this.#effects.start(effect);
   }
 
-  #effectHost(): EffectHost {
+  #effectHost(): EffectReports {
     const runtime = this;
     return {
       get record() {

@@ -6,13 +6,13 @@ import { systemClock, systemIds } from "../../ports/system.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
 import { SessionAgent } from "../base/session-agent.ts";
-import { ConversationStore } from "./store/conversation-store.ts";
+import { ConversationDatabase } from "./store/conversation-database.ts";
 import { ConversationSessions, refused } from "./store/sessions.ts";
 
 export class GuardedSessionAgent<Env extends Cloudflare.Env> extends SessionAgent<Env> {
   protected override createSessionStorage(): SessionStorage {
     const db = new DurableSqlDatabase(this.ctx.storage);
-    const store = new ConversationStore(db, new DurableKeyValue(this.ctx.storage));
+    const store = new ConversationDatabase(db, new DurableKeyValue(this.ctx.storage));
     const events = new EventStore(db, new LongText(db));
     return { db, sessions: new ConversationSessions(store), events, clock: systemClock, ids: systemIds };
   }

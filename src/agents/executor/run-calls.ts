@@ -4,12 +4,12 @@
  * BATCH-1  Every call yields exactly one result, and none of its progress after it.
  * BATCH-2  No call waits for another.
  */
-import { runTool, type ToolHost } from "./run-tool.ts";
+import { runTool, type ToolPorts } from "./run-tool.ts";
 import type { ExecutorReport, ToolInvocation } from "./types.ts";
 
 /** Starts every call at the first `next`. Leaving the iteration aborts the calls that still run. */
 export async function* runCalls(
-  host: ToolHost,
+  host: ToolPorts,
   calls: readonly ToolInvocation[],
   signal: AbortSignal,
 ): AsyncGenerator<ExecutorReport, void> {

@@ -20,7 +20,7 @@ import { MAX_OUTPUT_BYTES, MAX_PROGRESS_BYTES, toJson } from "./output.ts";
 import type { ToolInvocation } from "./types.ts";
 
 /** What a runner needs from outside. */
-export interface ToolHost {
+export interface ToolPorts {
   tools: ToolCodes;
   clock: Clock;
   /** The facts that tools keep in the conversation of this context. */
@@ -33,7 +33,7 @@ const MAX_LOGGED = 2_000;
 
 /** Runs `call`; `onProgress` is told what the tool reports while it runs. */
 export async function runTool(
-  host: ToolHost,
+  host: ToolPorts,
   call: ToolInvocation,
   signal: AbortSignal,
   onProgress: (progress: Json) => void,

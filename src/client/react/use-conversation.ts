@@ -7,19 +7,19 @@ import { PartySocket } from "partysocket";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import type { ToolOutcome } from "../../protocol/client-tools.ts";
 import type { Content } from "../../protocol/frames.ts";
-import { Admission, type Token } from "../admission.ts";
+import { Login, type Token } from "../admission.ts";
 import type { HistoryPage } from "../history.ts";
 import { isFinalClose, parseHost, reconnection, resumingWebSocket, type WebSocketClass } from "../resume.ts";
 import { ConversationSession, type SendOptions } from "../session.ts";
 import {
   type ConnectionStatus,
-  type ConversationMessage,
-  type ConversationState,
   isAnswering,
+  type LiveConversation,
+  type TranscriptMessage,
   visibleMessages,
 } from "../state.ts";
 
-export type { ConversationMessage, ConversationState, TurnItem, TurnState } from "../state.ts";
+export type { LiveConversation, TranscriptMessage, TurnItem, TurnState } from "../state.ts";
 
 export interface UseConversationOptions {
   /** `https://example.com`, or a bare host; the page's own when absent. */
@@ -31,9 +31,9 @@ export interface UseConversationOptions {
 }
 
 export interface Conversation {
-  state: ConversationState;
+  state: LiveConversation;
   /** Recorded, streaming and unsent messages as one list. */
-  messages: ConversationMessage[];
+  messages: TranscriptMessage[];
   status: ConnectionStatus;
   /** Some turn is at work. */
   answering: boolean;
@@ -104,7 +104,7 @@ export function useConversation(id: string, options: UseConversationOptions = {}
 interface Live {
   id: string;
   session: ConversationSession;
-  admission: Admission;
+  admission: Login;
   socketClass: WebSocketClass;
 }
 
@@ -119,7 +119,7 @@ function useSession(id: string, options: UseConversationOptions): Live {
 
 function createLive(id: string, { WebSocket: base, token }: UseConversationOptions): Live {
   const session = new ConversationSession();
-  const admission = new Admission(token);
+  const admission = new Login(token);
   return { id, session, admission, socketClass: resumingWebSocket(session.resumeFrom, base) };
 }
 

@@ -7,12 +7,12 @@
  */
 import { defined } from "../../shared/defined.ts";
 import type { AnswerEvent, AnswerPart, ClientCall, PartUsage } from "../answer.ts";
-import { type AnswerAddress, callId, completionId, startedAt } from "./ids.ts";
+import { type AnswerAddress, completionId, startedAt, toolCallId } from "./ids.ts";
 
 /** What parts the texts of two model calls. */
 const BREAK = "\n\n";
 
-export interface ChatToolCall {
+export interface ChunkToolCall {
   id: string;
   type: "function";
   function: { name: string; arguments: string };
@@ -35,7 +35,7 @@ export interface ChatCompletion {
   model: string;
   choices: {
     index: 0;
-    message: { role: "assistant"; content: string | null; refusal: null; tool_calls?: ChatToolCall[] };
+    message: { role: "assistant"; content: string | null; refusal: null; tool_calls?: ChunkToolCall[] };
     logprobs: null;
     finish_reason: ChatFinishReason;
   }[];
@@ -49,7 +49,7 @@ export interface ChatChunk {
   model: string;
   choices: {
     index: 0;
-    delta: { role?: "assistant"; content?: string; tool_calls?: (ChatToolCall & { index: number })[] };
+    delta: { role?: "assistant"; content?: string; tool_calls?: (ChunkToolCall & { index: number })[] };
     logprobs: null;
     finish_reason: ChatFinishReason | null;
   }[];
@@ -132,8 +132,11 @@ export function chatCompletion(address: AnswerAddress, model: string, part: Answ
   };
 }
 
-function toolCall({ conversationId }: AnswerAddress, { operationId, name, input }: ClientCall): ChatToolCall {
-  const id = callId(conversationId, operationId);
+function toolCall(
+  { conversationId }: AnswerAddress,
+  { operationId, name, input }: ClientCall,
+): ChunkToolCall {
+  const id = toolCallId(conversationId, operationId);
   return { id, type: "function", function: { name, arguments: JSON.stringify(input) } };
 }
 

@@ -63,7 +63,7 @@ const tool = z.object({
   }),
 });
 
-export const chatSchema = z
+export const completionSchema = z
   .strictObject({
     model: agentModel,
     messages: z.array(message).min(1).max(MAX_MESSAGES),
@@ -120,7 +120,7 @@ export const chatSchema = z
     example: { model: "assistant", messages: [{ role: "user", content: "What is 12*(3+4)?" }] },
   });
 
-export type ChatRequest = z.output<typeof chatSchema>;
+export type ChatRequest = z.output<typeof completionSchema>;
 
 /** The turn that a request asks for. Throws `INVALID_INPUT`. */
 export function chatInput({ messages }: ChatRequest): TurnInput {

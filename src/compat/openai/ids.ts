@@ -28,7 +28,7 @@ export interface CallAddress {
 
 const bare = (id: string) => id.slice(id.indexOf("_") + 1);
 
-export function callId(conversationId: string, operationId: string): string {
+export function toolCallId(conversationId: string, operationId: string): string {
   return `call_${bare(conversationId)}${bare(operationId)}`;
 }
 

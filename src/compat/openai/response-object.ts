@@ -5,7 +5,7 @@
  */
 import { defined } from "../../shared/defined.ts";
 import type { AnswerPart, ClientCall, PartUsage } from "../answer.ts";
-import { type AnswerAddress, callId, itemId, responseId, startedAt } from "./ids.ts";
+import { type AnswerAddress, itemId, responseId, startedAt, toolCallId } from "./ids.ts";
 
 export interface OutputText {
   type: "output_text";
@@ -119,7 +119,7 @@ export function callItem(
     id: itemId("fc", address, index),
     type: "function_call",
     status: "completed",
-    call_id: callId(address.conversationId, operationId),
+    call_id: toolCallId(address.conversationId, operationId),
     name,
     arguments: JSON.stringify(input),
   };

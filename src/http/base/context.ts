@@ -7,18 +7,18 @@ import type { Directory } from "../../d1/directory.ts";
 import type { AuthoringPorts } from "../../library/authoring.ts";
 import type { Catalogue } from "../../library/catalogue.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ActorDirectory } from "../../protocol/actor-lookup.ts";
+import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import type { Principal } from "../../shared/principal.ts";
 
 /** The ports of one request. */
-export interface Services {
+export interface RequestPorts {
   clock: Clock;
-  actors: ActorDirectory;
+  actors: ActorLookup;
   /** Throws `UNAVAILABLE` where there is none. */
   directory(): Directory;
   /** As `directory`. */
   deadLetters(): DeadLetterDirectory;
-  libraries(): LibraryServices;
+  libraries(): LibraryPorts;
   /** Creates what every fresh runtime has; does nothing once that is done. */
   seed(): Promise<void>;
   /** As `directory`. */
@@ -29,12 +29,12 @@ export interface Services {
   maxAttachmentBytes: number;
 }
 
-export type HttpEnv = { Variables: Services & { principal: Principal } };
+export type HttpEnv = { Variables: RequestPorts & { principal: Principal } };
 
 export type HttpRoutes = Hono<HttpEnv>;
 
 /** What the routes need of libraries. */
-export interface LibraryServices {
+export interface LibraryPorts {
   catalogue: Catalogue;
   /** What checks the definitions of this tenant's authors. */
   authoring(tenant: string): AuthoringPorts;

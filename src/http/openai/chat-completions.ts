@@ -3,7 +3,12 @@ import type { Context } from "hono";
 import { z } from "zod";
 import type { AnswerEvent, AnswerPart } from "../../compat/answer.ts";
 import { ChatChunkEncoder, chatCompletion } from "../../compat/openai/chat-chunks.ts";
-import { type ChatRequest, chatInput, chatOptions, chatSchema } from "../../compat/openai/chat-request.ts";
+import {
+  type ChatRequest,
+  chatInput,
+  chatOptions,
+  completionSchema,
+} from "../../compat/openai/chat-request.ts";
 import { streamError } from "../../compat/openai/errors.ts";
 import { unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
@@ -11,7 +16,7 @@ import { validate } from "../../shared/validation.ts";
 import { readJson } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { json, refuseOtherMethods, sse } from "../base/respond.ts";
-import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
+import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
 import { seeded } from "../routes/seeding.ts";
 import { type StreamEncoder, streamedAnswer, wholeAnswer } from "./answers.ts";
 import { CONVERSATION_HEADER, inFieldsOf } from "./errors.ts";
@@ -42,7 +47,7 @@ const chunk = z.looseObject({}).meta({
   description: "A `chat.completion.chunk`, or `{error}`, which ends the stream.",
 });
 
-export const chatOperations: readonly Operation[] = [
+export const completionOperations: readonly ApiOperation[] = [
   {
     id: "openAiChatCompletion",
     method: "post",
@@ -52,7 +57,7 @@ export const chatOperations: readonly Operation[] = [
     description:
       "`model` is an agent's id. Everything before the last message of the user is history, so nothing has to be kept between requests; `x-dramatis-conversation` names the conversation. Messages of the role `tool` at the end go on with the turn that asked for them. With `stream` the answer is chunks, ended by `[DONE]`.",
     headers: keyHeader,
-    body: chatSchema,
+    body: completionSchema,
     answers: [
       { status: 200, description: "The completion, or its chunks.", body: completion, stream: chunk },
     ],
@@ -69,7 +74,7 @@ export function chatCompletionRoutes(app: HttpRoutes): void {
   app.post(PATH, seeded, async (context) => {
     const { principal, actors, maxBodyBytes } = context.var;
     const body = await readJson(context.req.raw, maxBodyBytes);
-    const request = validate(chatSchema, body);
+    const request = validate(completionSchema, body);
     const key = idempotencyKey(context.req.header("idempotency-key"));
     const finalOnly = request.response_format?.type === "json_schema";
     const asked = await ask({ actors, principal, key, finalOnly }, request).catch((error: unknown) => {

@@ -5,7 +5,7 @@ import { unwrap } from "../../shared/errors.ts";
 import { isChosenId } from "../../shared/identifiers.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { json, refuseOtherMethods } from "../base/respond.ts";
-import type { Operation } from "../openapi/operation.ts";
+import type { ApiOperation } from "../openapi/operation.ts";
 import { agentId } from "../openapi/views.ts";
 import { seeded } from "../routes/seeding.ts";
 import { noSuchModel } from "./errors.ts";
@@ -25,7 +25,7 @@ const model = z
   })
   .meta({ id: "OpenAiModel" });
 
-export const modelOperations: readonly Operation[] = [
+export const modelOperations: readonly ApiOperation[] = [
   {
     id: "openAiListModels",
     method: "get",

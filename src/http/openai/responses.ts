@@ -1,7 +1,7 @@
 /** `/v1/responses`: answers that can be continued and read again. A response is one answer of a turn. */
 import { z } from "zod";
 import { type AnswerEvent, type AnswerPart, partCount, partOf } from "../../compat/answer.ts";
-import { type AnswerAddress, callId, parseResponseId } from "../../compat/openai/ids.ts";
+import { type AnswerAddress, parseResponseId, toolCallId } from "../../compat/openai/ids.ts";
 import { invalidInput } from "../../compat/openai/input.ts";
 import { type ResponseEvent, ResponseEventEncoder } from "../../compat/openai/response-events.ts";
 import { responseObject } from "../../compat/openai/response-object.ts";
@@ -18,7 +18,7 @@ import { validate } from "../../shared/validation.ts";
 import { readJson } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { json, refuseOtherMethods, sse } from "../base/respond.ts";
-import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
+import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
 import { findConversation } from "../routes/conversations.ts";
 import { seeded } from "../routes/seeding.ts";
 import { type StreamEncoder, streamedAnswer, wholeAnswer } from "./answers.ts";
@@ -55,7 +55,7 @@ const event = z
   .looseObject({ type: z.string(), sequence_number: z.int() })
   .meta({ id: "OpenAiResponseEvent", description: "A streaming event of the OpenAI API's responses." });
 
-export const responseOperations: readonly Operation[] = [
+export const responseOperations: readonly ApiOperation[] = [
   {
     id: "openAiCreateResponse",
     method: "post",
@@ -190,7 +190,7 @@ async function checkNewest(
     toolCall?.client === true && toolResult === undefined ? [toolCall.operationId] : [],
   );
   if (turn.status === "active" && waiting.length > 0) {
-    const ids = waiting.map((operation) => callId(conversationId, operation)).join(", ");
+    const ids = waiting.map((operation) => toolCallId(conversationId, operation)).join(", ");
     throw invalidInput("/input", `No output was given for the function calls ${ids}.`);
   }
   const conversation = await findConversation(actors, principal, conversationId);

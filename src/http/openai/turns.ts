@@ -10,9 +10,9 @@ import { ulid } from "ulid";
 import { z } from "zod";
 import { parseItemId, turnId as turnIdOf } from "../../agents/conversation/core/ids.ts";
 import { callsBeside, partAfter } from "../../compat/answer.ts";
-import { type AnswerAddress, callId, conversationOfKey } from "../../compat/openai/ids.ts";
+import { type AnswerAddress, conversationOfKey, toolCallId } from "../../compat/openai/ids.ts";
 import { type GivenResult, invalidInput, type TurnInput } from "../../compat/openai/input.ts";
-import type { ActorDirectory, ConversationActor } from "../../protocol/actor-lookup.ts";
+import type { ActorLookup, ConversationActor } from "../../protocol/actor-lookup.ts";
 import type { StartTurn, TurnView } from "../../protocol/conversation-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
 import { parseContent } from "../../shared/content.ts";
@@ -37,7 +37,7 @@ export const keyHeader = z.object({
 
 /** Who asks, under which key, and how. */
 export interface Asking {
-  actors: ActorDirectory;
+  actors: ActorLookup;
   principal: Principal;
   /** What the client sent as `Idempotency-Key`. */
   key: string | undefined;
@@ -160,7 +160,7 @@ function checkComplete(
 ): void {
   const missing = calls.filter((call) => !results.some(({ operationId }) => operationId === call));
   if (missing.length > 0) {
-    const ids = missing.map((call) => callId(conversationId, call)).join(", ");
+    const ids = missing.map((call) => toolCallId(conversationId, call)).join(", ");
     throw invalidInput(path, `Must end with the results of all calls of the answer; missing: ${ids}.`);
   }
   const foreign = results.find(({ operationId }) => !calls.includes(operationId));

@@ -17,7 +17,7 @@ import { defined } from "../../shared/defined.ts";
 import { VERSION } from "../../shared/version.ts";
 import { PROBLEM_STATUS, type ProblemCode } from "../base/problem.ts";
 import { CODE_MEANINGS } from "./codes.ts";
-import { type Answer, type Operation, TAGS } from "./operation.ts";
+import { type ApiOperation, type ApiResponse, TAGS } from "./operation.ts";
 import { clientFrame, frame, openAiErrorDocument, problemDocument } from "./views.ts";
 
 export type ApiDocument = oas31.OpenAPIObject;
@@ -30,7 +30,7 @@ const DESCRIPTION = [
 /** What every operation may end with. */
 const COMMON_ERRORS: readonly ProblemCode[] = ["RATE_LIMITED", "INTERNAL_ERROR", "UNAVAILABLE"];
 
-export function apiDocument(operations: readonly Operation[]): ApiDocument {
+export function apiDocument(operations: readonly ApiOperation[]): ApiDocument {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   for (const operation of operations) {
     const path = pathTemplate(operation.path);
@@ -62,7 +62,7 @@ export function pathTemplate(path: string): string {
   return path.replace(/:([A-Za-z]+)/g, "{$1}");
 }
 
-function operationObject(operation: Operation): ZodOpenApiOperationObject {
+function operationObject(operation: ApiOperation): ZodOpenApiOperationObject {
   const { id, tag, summary, description, params, query, headers, body, open } = operation;
   return {
     operationId: id,
@@ -80,7 +80,7 @@ function operationObject(operation: Operation): ZodOpenApiOperationObject {
   };
 }
 
-function successes(answers: readonly Answer[]): ZodOpenApiResponsesObject {
+function successes(answers: readonly ApiResponse[]): ZodOpenApiResponsesObject {
   const responses: ZodOpenApiResponsesObject = {};
   for (const { status, description, body, type = "application/json", stream, location } of answers) {
     const content = {
@@ -100,7 +100,7 @@ function successes(answers: readonly Answer[]): ZodOpenApiResponsesObject {
 
 /** The status that an operation answers a code with. */
 export function errorStatus(
-  { errorFormat }: { errorFormat?: Operation["errorFormat"] | undefined },
+  { errorFormat }: { errorFormat?: ApiOperation["errorFormat"] | undefined },
   code: ProblemCode,
 ) {
   const status = PROBLEM_STATUS[code];
@@ -108,7 +108,7 @@ export function errorStatus(
 }
 
 /** The errors by their status. */
-function failures({ errors = [], open, errorFormat }: Operation): ZodOpenApiResponsesObject {
+function failures({ errors = [], open, errorFormat }: ApiOperation): ZodOpenApiResponsesObject {
   const codes: ProblemCode[] =
     open === true ? [...errors, "UNAVAILABLE"] : ["UNAUTHENTICATED", ...errors, ...COMMON_ERRORS];
   const responses: ZodOpenApiResponsesObject = {};

@@ -14,7 +14,7 @@ export const TAGS = {
   runtime: "The runtime itself.",
 } as const;
 
-export interface Operation {
+export interface ApiOperation {
   /** Unique, in camel case: generated clients name their functions after it. */
   id: string;
   method: "get" | "post" | "put" | "patch" | "delete";
@@ -31,7 +31,7 @@ export interface Operation {
   headers?: z.ZodObject;
   /** What validates the body. */
   body?: z.ZodObject;
-  answers: readonly Answer[];
+  answers: readonly ApiResponse[];
   /** Codes that this operation may answer with beside those that every operation may. */
   errors?: readonly ProblemCode[];
   /** How errors look; problem documents when absent. */
@@ -41,7 +41,7 @@ export interface Operation {
 }
 
 /** An answer that is no error. */
-export interface Answer {
+export interface ApiResponse {
   status: 101 | 200 | 201 | 202 | 204 | 304;
   description: string;
   body?: z.ZodType;

@@ -11,7 +11,7 @@ import { readJson } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
 import { json, notFound, page, refuseOtherMethods } from "../base/respond.ts";
-import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
+import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
 import { agentUsage } from "../openapi/usage-views.ts";
 import { agent, agentId, listOf, personaSource } from "../openapi/views.ts";
 import { seeded } from "./seeding.ts";
@@ -31,7 +31,7 @@ const changeSchema = z
 const EXAMPLE = { id: "guide", persona: { identity: { systemPrompt: "You are a friendly guide." } } };
 const params = z.object({ id: agentId });
 
-export const agentOperations: readonly Operation[] = [
+export const agentOperations: readonly ApiOperation[] = [
   {
     id: "createAgent",
     method: "post",

@@ -14,7 +14,7 @@ import { validate } from "../../shared/validation.ts";
 import { readBytes } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { json, notFound, refuseOtherMethods } from "../base/respond.ts";
-import type { Operation } from "../openapi/operation.ts";
+import type { ApiOperation } from "../openapi/operation.ts";
 import { attachment, conversationId } from "../openapi/views.ts";
 import { findConversation } from "./conversations.ts";
 
@@ -43,7 +43,7 @@ const CACHED = { "cache-control": "private, no-cache" };
 /** What browsers show as an image, whatever its bytes are. */
 const SHOWN_INLINE = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
-export const attachmentOperations: readonly Operation[] = [
+export const attachmentOperations: readonly ApiOperation[] = [
   {
     id: "uploadAttachment",
     method: "post",

@@ -9,7 +9,7 @@ import { validate } from "../../shared/validation.ts";
 import { readJson } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { empty, refuseOtherMethods, sse } from "../base/respond.ts";
-import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
+import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
 import { conversationId } from "../openapi/views.ts";
 import { findConversation } from "./conversations.ts";
 import { type ReadOptions, type TurnSource, turnFrames } from "./turn-frames.ts";
@@ -25,7 +25,7 @@ const chunk = z.looseObject({ type: z.string() }).meta({
   description: "A chunk of the AI SDK's UI message stream; `[DONE]` ends it.",
 });
 
-export const chatOperations: readonly Operation[] = [
+export const chatOperations: readonly ApiOperation[] = [
   {
     id: "chat",
     method: "post",

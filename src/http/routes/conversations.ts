@@ -3,7 +3,7 @@ import { ulid } from "ulid";
 import { z } from "zod";
 import { historySchema } from "../../agents/conversation/door/seed-history.ts";
 import { idSchema } from "../../library/reference.ts";
-import type { ActorDirectory, ConversationActor } from "../../protocol/actor-lookup.ts";
+import type { ActorLookup, ConversationActor } from "../../protocol/actor-lookup.ts";
 import type { CreateConversation } from "../../protocol/conversation-api.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
@@ -13,7 +13,7 @@ import { readJson } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
 import { json, page, refuseOtherMethods } from "../base/respond.ts";
-import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
+import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
 import {
   conversation,
   conversationId,
@@ -48,7 +48,7 @@ const createSchema = z.strictObject({
 
 const params = z.object({ id: conversationId });
 
-export const conversationOperations: readonly Operation[] = [
+export const conversationOperations: readonly ApiOperation[] = [
   {
     id: "createConversation",
     method: "post",
@@ -151,7 +151,7 @@ export function conversationRoutes(app: HttpRoutes): void {
 
 /** The actor of a conversation; `NOT_FOUND` for an id that none can have. */
 export async function findConversation(
-  actors: ActorDirectory,
+  actors: ActorLookup,
   principal: Principal,
   id: string,
 ): Promise<ConversationActor> {

@@ -1,18 +1,18 @@
 /** `/api/dead-letters`: what could not be delivered between the tenant's actors, for operators. */
 import { z } from "zod";
 import { requireOperator } from "../../agents/base/mailbox/api.ts";
-import { isOperationId } from "../../protocol/envelope.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { isOperationId } from "../../shared/identifiers.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
 import { json, page, refuseOtherMethods } from "../base/respond.ts";
-import type { Operation } from "../openapi/operation.ts";
+import type { ApiOperation } from "../openapi/operation.ts";
 import { deadLetter, letterId, listOf } from "../openapi/views.ts";
 
 const PATH = "/api/dead-letters";
 const REDELIVER_PATH = `${PATH}/:id/redeliver` as const;
 
-export const deadLetterOperations: readonly Operation[] = [
+export const deadLetterOperations: readonly ApiOperation[] = [
   {
     id: "listDeadLetters",
     method: "get",

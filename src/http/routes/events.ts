@@ -6,13 +6,13 @@ import { unwrap } from "../../shared/errors.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { positionSchema, streamPosition } from "../base/query.ts";
 import { events, refuseOtherMethods } from "../base/respond.ts";
-import type { Operation } from "../openapi/operation.ts";
+import type { ApiOperation } from "../openapi/operation.ts";
 import { conversationId, frame } from "../openapi/views.ts";
 import { findConversation } from "./conversations.ts";
 
 const PATH = "/api/conversations/:id/events";
 
-export const eventOperations: readonly Operation[] = [
+export const eventOperations: readonly ApiOperation[] = [
   {
     id: "followConversation",
     method: "get",

@@ -5,9 +5,9 @@ import { VERSION } from "../../shared/version.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { problem } from "../base/problem.ts";
 import { json } from "../base/respond.ts";
-import type { Operation } from "../openapi/operation.ts";
+import type { ApiOperation } from "../openapi/operation.ts";
 
-export const healthOperations: readonly Operation[] = [
+export const healthOperations: readonly ApiOperation[] = [
   {
     id: "getHealth",
     method: "get",

@@ -13,7 +13,7 @@ import {
   toolVersion,
   version,
 } from "../openapi/library-views.ts";
-import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
+import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
 import { listOf } from "../openapi/views.ts";
 
 export const LIBRARIES = "/api/libraries";
@@ -35,7 +35,7 @@ interface Described {
 
 const inLibrary = z.object({ library: libraryId });
 
-function operationsOf({ name, path, resource, one, view, body, about }: Described): Operation[] {
+function operationsOf({ name, path, resource, one, view, body, about }: Described): ApiOperation[] {
   const list = `${LIBRARY}/${path}`;
   const plural = path.replace("-", " ");
   return [
@@ -99,7 +99,7 @@ function operationsOf({ name, path, resource, one, view, body, about }: Describe
   ];
 }
 
-export const libraryOperations: readonly Operation[] = [
+export const libraryOperations: readonly ApiOperation[] = [
   {
     id: "listLibraries",
     method: "get",

@@ -19,7 +19,7 @@ import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { problem } from "../base/problem.ts";
 import { positionSchema, streamPosition } from "../base/query.ts";
 import { notFound, refuseOtherMethods } from "../base/respond.ts";
-import type { Operation } from "../openapi/operation.ts";
+import type { ApiOperation } from "../openapi/operation.ts";
 import { conversationId } from "../openapi/views.ts";
 
 const PATHS = [
@@ -27,7 +27,7 @@ const PATHS = [
   ["/agents/conversation/:id", "sdk"],
 ] as const;
 
-export const socketOperations: readonly Operation[] = PATHS.map(([path, entrance]) => ({
+export const socketOperations: readonly ApiOperation[] = PATHS.map(([path, entrance]) => ({
   id: entrance === "plain" ? "connect" : "connectSdk",
   method: "get",
   path,

@@ -18,7 +18,7 @@ import { readJson } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
 import { events, json, page, refuseOtherMethods } from "../base/respond.ts";
-import { BODY_ERRORS, type Operation } from "../openapi/operation.ts";
+import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
 import {
   content,
   conversationId,
@@ -54,7 +54,7 @@ const resultSchema = z
 
 const params = z.object({ id: conversationId });
 
-export const turnOperations: readonly Operation[] = [
+export const turnOperations: readonly ApiOperation[] = [
   {
     id: "startTurn",
     method: "post",

@@ -15,7 +15,7 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { systemMessages } from "../chat/messages.ts";
 import { NAME_LENGTH } from "../common/names.ts";
 import { ReplyStream } from "../common/reply-stream.ts";
-import { continued, listOf, settings } from "../common/request.ts";
+import { continued, requireList, settings } from "../common/request.ts";
 import { checkChoice, checkNames } from "../common/tools.ts";
 import { toPrompt } from "./prompt.ts";
 import { AiSdkReader } from "./reader.ts";
@@ -34,7 +34,7 @@ export const aiSdkFormat: FormatAdapter = {
     };
   },
   extend: (profile, request, messages) =>
-    continued(request, "prompt", toPrompt(messages, profile, listOf(request, "prompt"))),
+    continued(request, "prompt", toPrompt(messages, profile, requireList(request, "prompt"))),
   decoder: () => new ReplyStream("ai-sdk", new AiSdkReader()),
 };
 

@@ -3,7 +3,7 @@ import type { ContextMessage, ContextPart, ToolCall } from "../../../model/messa
 import type { ModelProfile } from "../../../model/profile.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { CallIds } from "../common/call-ids.ts";
-import { hasMedia, resolveMedia } from "../common/media-source.ts";
+import { carriesMedia, resolveMedia } from "../common/media-source.ts";
 import { NAME_LENGTH, plainName } from "../common/names.ts";
 import { ownParts, unsupported } from "../common/native.ts";
 import { jsonOf } from "../common/request.ts";
@@ -34,7 +34,7 @@ export function toPrompt(
     return { type: "tool-result", toolCallId: id, toolName, output: { type, value: content } };
   };
   return messages.flatMap((message): JsonObject[] => {
-    hasMedia(PROVIDER, message);
+    carriesMedia(PROVIDER, message);
     const { role, name, content } = message;
     if (role === "system") return content.trim() === "" ? [] : [{ role, content: attributed(name, content) }];
     const parts =

@@ -10,7 +10,7 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { inBandError, modelError } from "../../errors/model-errors.ts";
 import type { ReplyReader } from "../common/reply-stream.ts";
 import { AiSdkReply } from "./reply.ts";
-import { readUsage } from "./usage.ts";
+import { aiSdkUsage } from "./usage.ts";
 
 const PROVIDER = "ai-sdk";
 
@@ -105,7 +105,7 @@ export class AiSdkReader implements ReplyReader {
     if (reason === "error") return failure("The model gave up in the middle of its reply.");
     if (reason === "interrupted") return failure("The reply ended before it was complete.");
     this.#finish = finishReason(reason, this.#reply.calls > 0, this.#reply.isWaiting);
-    const counted = readUsage(usage);
+    const counted = aiSdkUsage(usage);
     return counted === undefined ? [] : [{ type: "usage", usage: counted }];
   }
 }

@@ -5,7 +5,7 @@ import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { sum, tokenUsage } from "../common/usage.ts";
 
 /** The provider's own counts are the finer ones. */
-export function readUsage(value: Json | undefined): TokenUsage | undefined {
+export function aiSdkUsage(value: Json | undefined): TokenUsage | undefined {
   if (!isJsonObject(value)) return undefined;
   const input = isJsonObject(value.inputTokens) ? value.inputTokens : {};
   const output = isJsonObject(value.outputTokens) ? value.outputTokens : {};

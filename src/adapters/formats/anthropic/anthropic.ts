@@ -16,10 +16,10 @@ import type { ModelProfile } from "../../../model/profile.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { unsupported } from "../common/native.ts";
 import { ReplyStream } from "../common/reply-stream.ts";
-import { continued, listOf, settings } from "../common/request.ts";
+import { continued, requireList, settings } from "../common/request.ts";
 import { checkChoice, checkNames, ownTools } from "../common/tools.ts";
-import { alternating, answerable, instructed, NO_MESSAGE, type Turn } from "../common/turns.ts";
-import { NAME_LENGTH, toTurns } from "./messages.ts";
+import { alternating, answerable, type Exchange, instructed, NO_MESSAGE } from "../common/turns.ts";
+import { NAME_LENGTH, toMessages } from "./messages.ts";
 import { AnthropicReader } from "./reader.ts";
 import { enforceable } from "./schema.ts";
 
@@ -41,7 +41,7 @@ export const anthropicFormat: FormatAdapter = {
   provider: "anthropic",
   buildRequest(profile, context) {
     const { instructions, messages, leading } = instructed("anthropic", context);
-    const turns = toTurns(profile, messages);
+    const turns = toMessages(profile, messages);
     if (context.cache !== undefined)
       breakBehind(turns.slice(0, Math.max(0, context.cache.stableMessages - leading)));
     const asked = answerable(alternating(turns, OPENING), OPENING, messages.at(-1));
@@ -57,24 +57,24 @@ export const anthropicFormat: FormatAdapter = {
     };
   },
   extend(profile, request, messages) {
-    const sent = listOf(request, "messages");
-    const turns = alternating(toTurns(profile, messages, sent), OPENING, roleOf(sent.at(-1)));
+    const sent = requireList(request, "messages");
+    const turns = alternating(toMessages(profile, messages, sent), OPENING, roleOf(sent.at(-1)));
     return continued(request, "messages", turns.map(toMessage));
   },
   decoder: () => new ReplyStream("anthropic", new AnthropicReader()),
 };
 
-function toMessage({ role, blocks }: Turn): JsonObject {
+function toMessage({ role, blocks }: Exchange): JsonObject {
   return { role, content: blocks };
 }
 
-function roleOf(message: Json | undefined): Turn["role"] | undefined {
+function roleOf(message: Json | undefined): Exchange["role"] | undefined {
   if (!isJsonObject(message)) return undefined;
   return message.role === "user" ? "user" : "assistant";
 }
 
 /** Marks the last block of the turns that can be marked. */
-function breakBehind(turns: readonly Turn[]): void {
+function breakBehind(turns: readonly Exchange[]): void {
   for (const { blocks } of turns.toReversed()) {
     const at = blocks.findLastIndex(({ type }) => CACHEABLE.has(type));
     const block = blocks[at];

@@ -1,7 +1,7 @@
 /** Images and documents as blocks of the Messages API. Pure. */
 import type { ContextPart } from "../../../model/messages.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { type MediaPart, type ResolvedMedia, resolveMedia } from "../common/media-source.ts";
+import { type ContextMedia, type ResolvedMedia, resolveMedia } from "../common/media-source.ts";
 import { plainType } from "../common/media-type.ts";
 import { unsupported } from "../common/native.ts";
 
@@ -26,7 +26,7 @@ function image(media: ResolvedMedia, mediaType: string | undefined): JsonObject 
   return { type: "image", source };
 }
 
-function document(part: MediaPart, media: ResolvedMedia, mediaType: string | undefined): JsonObject {
+function document(part: ContextMedia, media: ResolvedMedia, mediaType: string | undefined): JsonObject {
   return { type: "document", source: sourceOf(media, mediaType), ...(part.name ? { title: part.name } : {}) };
 }
 

@@ -8,7 +8,7 @@ import { CallIds } from "../common/call-ids.ts";
 import { plainName } from "../common/names.ts";
 import { type OwnPart, ownParts, unsupported } from "../common/native.ts";
 import { jsonOf } from "../common/request.ts";
-import { spokenParts, type Turn } from "../common/turns.ts";
+import { type Exchange, spokenParts } from "../common/turns.ts";
 import { toBlock } from "./media.ts";
 
 /** Characters of a name. */
@@ -18,13 +18,13 @@ export const NAME_LENGTH = 128;
 const FAILED = "The tool failed.";
 
 /** One turn per message that follows the messages `earlier`, empty where a message says nothing. */
-export function toTurns(
+export function toMessages(
   profile: ModelProfile,
   messages: readonly ContextMessage[],
   earlier: readonly Json[] = [],
-): Turn[] {
+): Exchange[] {
   const ids = new CallIds(earlier.flatMap(callIdsOf));
-  return messages.map((message): Turn => {
+  return messages.map((message): Exchange => {
     switch (message.role) {
       case "assistant":
         return { role: "assistant", blocks: replyBlocks(profile, message, ids) };

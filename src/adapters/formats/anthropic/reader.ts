@@ -14,7 +14,7 @@ import { inBandError, modelError } from "../../errors/model-errors.ts";
 import type { ReplyReader } from "../common/reply-stream.ts";
 import { RunningCounts } from "../common/usage.ts";
 import { ReplyBlocks } from "./blocks.ts";
-import { readUsage } from "./usage.ts";
+import { anthropicUsage } from "./usage.ts";
 
 const object = z.custom<JsonObject>(isJsonObject);
 const text = z.string().nullish();
@@ -45,7 +45,7 @@ const KNOWN: ReadonlySet<unknown> = new Set(event.options.map(({ shape }) => sha
 
 export class AnthropicReader implements ReplyReader {
   readonly #blocks = new ReplyBlocks();
-  readonly #counts = new RunningCounts(readUsage);
+  readonly #counts = new RunningCounts(anthropicUsage);
   #messageId: string | undefined;
   #hasBegun = false;
   #stop: string | undefined;

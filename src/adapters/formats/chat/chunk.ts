@@ -53,7 +53,7 @@ export function readChatChunk(chunk: JsonObject): ChatPiece | undefined {
   const parsed = chunkSchema.safeParse(chunk);
   if (!parsed.success) return undefined;
   const { id, choices, usage } = parsed.data;
-  const tokens = readUsage(usage);
+  const tokens = chatUsage(usage);
   const base = { ...(id ? { id } : {}), ...defined({ usage: tokens }) };
   const choice = choices?.find(({ index }) => (index ?? 0) === 0);
   if (choice === undefined) return { ...base, isReply: false };
@@ -97,7 +97,7 @@ export function toFragment(call: z.infer<typeof toolCallSchema>): ToolCallFragme
 }
 
 /** Token counts, with the provider's finer ones. */
-export function readUsage(value: unknown): TokenUsage | undefined {
+export function chatUsage(value: unknown): TokenUsage | undefined {
   if (!isJsonObject(value)) return undefined;
   const { prompt_tokens_details: input, completion_tokens_details: output } = value;
   const ofInput = isJsonObject(input) ? input : {};

@@ -2,18 +2,18 @@
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { ProviderId } from "../../../model/profile.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
-import { fileName, hasMedia, type MediaPart, mediaUrl, resolveMedia } from "../common/media-source.ts";
+import { type ContextMedia, carriesMedia, fileName, mediaUrl, resolveMedia } from "../common/media-source.ts";
 import { unsupported } from "../common/native.ts";
 
 /** How a provider takes media in a chat message. */
 export interface ChatMedia {
-  image(part: MediaPart): JsonObject;
-  file(part: MediaPart): JsonObject;
+  image(part: ContextMedia): JsonObject;
+  file(part: ContextMedia): JsonObject;
 }
 
 /** The content of a message: its text, or a list of parts where there are media. */
 export function chatContent(provider: ProviderId, message: ContextMessage, media: ChatMedia): Json {
-  if (!hasMedia(provider, message)) return message.content;
+  if (!carriesMedia(provider, message)) return message.content;
   return (message.parts ?? []).map((part): JsonObject => {
     return part.type === "text" ? { type: "text", text: part.text } : media[part.type](part);
   });

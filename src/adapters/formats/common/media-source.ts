@@ -3,7 +3,7 @@ import type { ContextMessage, ContextPart } from "../../../model/messages.ts";
 import type { ProviderId } from "../../../model/profile.ts";
 import { unsupported } from "./native.ts";
 
-export type MediaPart = Exclude<ContextPart, { type: "text" }>;
+export type ContextMedia = Exclude<ContextPart, { type: "text" }>;
 
 /** An address that the provider itself reads, or the media in base64. */
 export type ResolvedMedia = { url: string } | { mediaType: string; base64: string };
@@ -11,7 +11,7 @@ export type ResolvedMedia = { url: string } | { mediaType: string; base64: strin
 const DATA_URL = /^data:([^;,]*)(?:;[^;,]*)*?;base64,(.*)$/is;
 
 /** Throws `UNSUPPORTED` for media that no provider could read, such as an attachment that nobody has resolved. */
-export function resolveMedia(provider: ProviderId, { type, source, mediaType }: MediaPart): ResolvedMedia {
+export function resolveMedia(provider: ProviderId, { type, source, mediaType }: ContextMedia): ResolvedMedia {
   if ("base64" in source) {
     if (mediaType === undefined)
       throw unsupported(provider, `${articled(type)} by value without a media type`);
@@ -34,17 +34,17 @@ export function mediaUrl(media: ResolvedMedia): string {
 }
 
 /** The name of a file given by value; providers that want one go by its ending. */
-export function fileName({ name }: MediaPart, mediaType: string): string {
+export function fileName({ name }: ContextMedia, mediaType: string): string {
   return name ?? (mediaType === "application/pdf" ? "file.pdf" : "file");
 }
 
 /** Whether a message has more than text; throws `UNSUPPORTED` where its speaker can send text only. */
-export function hasMedia(provider: ProviderId, { role, parts = [] }: ContextMessage): boolean {
+export function carriesMedia(provider: ProviderId, { role, parts = [] }: ContextMessage): boolean {
   if (parts.every(({ type }) => type === "text")) return false;
   if (role !== "user") throw unsupported(provider, `images or files in a message of the role "${role}"`);
   return true;
 }
 
-function articled(type: MediaPart["type"]): string {
+function articled(type: ContextMedia["type"]): string {
   return type === "image" ? "an image" : "a file";
 }

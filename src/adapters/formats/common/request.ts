@@ -10,7 +10,7 @@ export function settings(parameters: JsonObject | undefined, reserved: readonly 
 }
 
 /** The list that a request to be continued has under `key`; throws `INVALID_INPUT` if it has none. */
-export function listOf(request: JsonObject, key: string): readonly Json[] {
+export function requireList(request: JsonObject, key: string): readonly Json[] {
   const list = request[key];
   if (Array.isArray(list)) return list;
   throw new DramatisError("INVALID_INPUT", `A model request must have an array \`${key}\` to be continued.`);
@@ -18,7 +18,7 @@ export function listOf(request: JsonObject, key: string): readonly Json[] {
 
 /** `request` with `later` behind its list `key`; every other key keeps its value and its place. */
 export function continued(request: JsonObject, key: string, later: readonly Json[]): JsonObject {
-  return { ...request, [key]: [...listOf(request, key), ...later] };
+  return { ...request, [key]: [...requireList(request, key), ...later] };
 }
 
 /** Facts as the JSON that they are. */

@@ -10,7 +10,7 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { unsupported } from "./native.ts";
 import { attributed } from "./speaker.ts";
 
-export interface Turn {
+export interface Exchange {
   role: "user" | "assistant";
   blocks: JsonObject[];
 }
@@ -70,8 +70,12 @@ function labelOf({ role, name }: ContextMessage): string {
  * Turns that alternate: neighbours of one role are joined, empty ones are left out, and a model's turn that would come
  * first, or behind another one in what was sent before, gets a user's `opening` before it.
  */
-export function alternating(turns: readonly Turn[], opening: JsonObject, last?: Turn["role"]): Turn[] {
-  const joined: Turn[] = [];
+export function alternating(
+  turns: readonly Exchange[],
+  opening: JsonObject,
+  last?: Exchange["role"],
+): Exchange[] {
+  const joined: Exchange[] = [];
   for (const { role, blocks } of turns) {
     if (blocks.length === 0) continue;
     const previous = joined.at(-1);
@@ -83,7 +87,11 @@ export function alternating(turns: readonly Turn[], opening: JsonObject, last?: 
 }
 
 /** What a model is asked to answer ends with a user's turn, or with calls whose results are still to come. */
-export function answerable(turns: readonly Turn[], opening: JsonObject, last?: ContextMessage): Turn[] {
+export function answerable(
+  turns: readonly Exchange[],
+  opening: JsonObject,
+  last?: ContextMessage,
+): Exchange[] {
   const isWaiting = last?.toolCalls !== undefined && last.toolCalls.length > 0;
   const isAsked = isWaiting || turns.at(-1)?.role === "user";
   return isAsked ? [...turns] : [...turns, { role: "user", blocks: [opening] }];

@@ -5,7 +5,7 @@ import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.t
 import { CallIds } from "../common/call-ids.ts";
 import { type OwnPart, ownParts } from "../common/native.ts";
 import { jsonOf } from "../common/request.ts";
-import { spokenParts, type Turn } from "../common/turns.ts";
+import { type Exchange, spokenParts } from "../common/turns.ts";
 import { toParts } from "./media.ts";
 
 const MAX_NAME = 128;
@@ -26,14 +26,14 @@ interface Calls {
 }
 
 /** One turn per message that follows the contents `earlier`, or per run of results; empty where a message says nothing. */
-export function toTurns(
+export function toContents(
   profile: ModelProfile,
   messages: readonly ContextMessage[],
   earlier: readonly Json[] = [],
-): Turn[] {
+): Exchange[] {
   const names = new Map(earlier.flatMap(callsOf));
   const sent: Calls = { ids: new CallIds(names.keys()), names };
-  const turns: Turn[] = [];
+  const turns: Exchange[] = [];
   let calls: readonly ToolCall[] = [];
   messages.forEach((message, index) => {
     switch (message.role) {

@@ -15,10 +15,10 @@ import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { unsupported } from "../common/native.ts";
 import { ReplyStream } from "../common/reply-stream.ts";
-import { continued, listOf, settings } from "../common/request.ts";
+import { continued, requireList, settings } from "../common/request.ts";
 import { checkChoice, ownTools } from "../common/tools.ts";
-import { alternating, answerable, instructed, NO_MESSAGE, type Turn } from "../common/turns.ts";
-import { generationOf, toName, toTurns } from "./contents.ts";
+import { alternating, answerable, type Exchange, instructed, NO_MESSAGE } from "../common/turns.ts";
+import { generationOf, toContents, toName } from "./contents.ts";
 import { GeminiReader } from "./reader.ts";
 
 /** What the request says itself, or joins with what the profile says. */
@@ -40,7 +40,7 @@ export const geminiFormat: FormatAdapter = {
   provider: "gemini",
   buildRequest(profile, context) {
     const { instructions, messages } = instructed("gemini", context);
-    const turns = alternating(toTurns(profile, messages), OPENING);
+    const turns = alternating(toContents(profile, messages), OPENING);
     const [beside, flat] = parameters(profile);
     const config = { ...flat, ...output(context) };
     return {
@@ -52,18 +52,18 @@ export const geminiFormat: FormatAdapter = {
     };
   },
   extend(profile, request, messages) {
-    const sent = listOf(request, "contents");
-    const turns = alternating(toTurns(profile, messages, sent), OPENING, roleOf(sent.at(-1)));
+    const sent = requireList(request, "contents");
+    const turns = alternating(toContents(profile, messages, sent), OPENING, roleOf(sent.at(-1)));
     return continued(request, "contents", turns.map(toContent));
   },
   decoder: () => new ReplyStream("gemini", new GeminiReader()),
 };
 
-function toContent({ role, blocks }: Turn): JsonObject {
+function toContent({ role, blocks }: Exchange): JsonObject {
   return { role: role === "user" ? "user" : "model", parts: blocks };
 }
 
-function roleOf(content: Json | undefined): Turn["role"] | undefined {
+function roleOf(content: Json | undefined): Exchange["role"] | undefined {
   if (!isJsonObject(content)) return undefined;
   return content.role === "model" ? "assistant" : "user";
 }

@@ -13,7 +13,7 @@ import { inBandError, modelError, readErrorBody } from "../../errors/model-error
 import type { ReplyReader } from "../common/reply-stream.ts";
 import { RunningCounts } from "../common/usage.ts";
 import { ReplyParts } from "./reply-parts.ts";
-import { readUsage } from "./usage.ts";
+import { geminiUsage } from "./usage.ts";
 
 const object = z.custom<JsonObject>(isJsonObject);
 const text = z.string().nullish();
@@ -44,7 +44,7 @@ const FAILURES: ReadonlyMap<string, ErrorCategory> = new Map([
 
 export class GeminiReader implements ReplyReader {
   readonly #parts = new ReplyParts();
-  readonly #counts = new RunningCounts(readUsage);
+  readonly #counts = new RunningCounts(geminiUsage);
   #messageId: string | undefined;
   #stop: string | undefined;
 

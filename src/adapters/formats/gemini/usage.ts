@@ -5,7 +5,7 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { finerCounts, sum, tokenUsage } from "../common/usage.ts";
 
 /** The API counts what its tools brought in beside the other input, and thoughts beside the other output. */
-export function readUsage(counts: JsonObject): TokenUsage | undefined {
+export function geminiUsage(counts: JsonObject): TokenUsage | undefined {
   return tokenUsage(
     {
       inputTokens: sum(counts.promptTokenCount, counts.toolUsePromptTokenCount),

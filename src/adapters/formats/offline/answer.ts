@@ -2,7 +2,7 @@
 import { fingerprint } from "../../../shared/text.ts";
 import type { OfflineBody, OfflineChunk } from "./body.ts";
 
-export type Answer =
+export type OfflineReply =
   | {
       kind: "text";
       text: string;
@@ -17,16 +17,16 @@ export type Answer =
 const WORDS_PER_CHUNK = 3;
 
 /** An answer in the model's own words, marked as such. */
-export function labelled(text: string): Answer {
+export function labelled(text: string): OfflineReply {
   return { kind: "text", text: `Offline model: ${text}` };
 }
 
-export function call(tool: string, input: Record<string, unknown>): Answer {
+export function call(tool: string, input: Record<string, unknown>): OfflineReply {
   return { kind: "calls", calls: [{ tool, input: JSON.stringify(input) }] };
 }
 
 /** Equal requests and answers give equal chunks: the ids are made from the request. */
-export function chunksOf(answer: Answer, body: OfflineBody): OfflineChunk[] {
+export function chunksOf(answer: OfflineReply, body: OfflineBody): OfflineChunk[] {
   const stem = fingerprint(JSON.stringify(body.messages));
   const inputTokens = body.messages.reduce((sum, { text }) => sum + countWords(text), 0);
   const start: OfflineChunk = { id: `offline_${stem}` };

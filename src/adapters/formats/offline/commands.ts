@@ -1,5 +1,5 @@
 /** Rules 1 to 4 of `docs/offline-model.md`: messages that begin with an exclamation mark. */
-import { type Answer, labelled } from "./answer.ts";
+import { labelled, type OfflineReply } from "./answer.ts";
 import type { View } from "./view.ts";
 
 const MAX_WORDS = 1_000;
@@ -7,7 +7,7 @@ const MAX_PAUSE_MS = 1_000;
 const DEFAULT_PAUSE_MS = 40;
 
 /** Rules 1 and 2: the tool calls that the message asks for and that have not been made yet. */
-export function toolCommands({ text, rounds, mayCallTools, results }: View): Answer | undefined {
+export function toolCommands({ text, rounds, mayCallTools, results }: View): OfflineReply | undefined {
   const { steps, isLoop } = parseToolLines(text);
   const calls = isLoop ? steps.at(Math.min(rounds, steps.length - 1)) : steps[rounds];
   if (calls === undefined) return undefined;
@@ -42,13 +42,13 @@ function parseToolLines(text: string): ToolLines {
 }
 
 /** Rule 3. */
-export function say({ text }: View): Answer | undefined {
+export function say({ text }: View): OfflineReply | undefined {
   const [, said] = /^!say ([\s\S]+)$/.exec(text) ?? [];
   return said === undefined ? undefined : { kind: "text", text: said };
 }
 
 /** Rule 4. */
-export function slow({ text }: View): Answer | undefined {
+export function slow({ text }: View): OfflineReply | undefined {
   const [, count, pause] = /^!slow (\d{1,9})(?: (\d{1,9}))?\s*$/.exec(text) ?? [];
   if (count === undefined) return undefined;
   const words = Array.from({ length: Math.min(Number(count), MAX_WORDS) }, (_, index) => `word-${index + 1}`);

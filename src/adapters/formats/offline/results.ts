@@ -1,19 +1,19 @@
 /** Rules 5 and 6: telling what tools answered and what the platform reported. */
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { shorten } from "../../../shared/text.ts";
-import { type Answer, labelled } from "./answer.ts";
+import { labelled, type OfflineReply } from "./answer.ts";
 import type { SeenResult, View } from "./view.ts";
 
 const MAX_RESULTS = 20;
 const MAX_QUOTE = 500;
 
 /** Rule 5. */
-export function quoteNotice({ notice }: View): Answer | undefined {
+export function quoteNotice({ notice }: View): OfflineReply | undefined {
   return notice === undefined ? undefined : labelled(`I was told: ${shorten(notice, MAX_QUOTE)}`);
 }
 
 /** Rule 6. */
-export function quoteResults({ results }: View): Answer | undefined {
+export function quoteResults({ results }: View): OfflineReply | undefined {
   if (results.length === 0) return undefined;
   const rest = results.length - MAX_RESULTS;
   const told = [

@@ -5,7 +5,7 @@
  * OFFLINE-2  Where tools may not be called, none is.
  * OFFLINE-3  Every text says that it comes from the offline model, except those of `!say` and `!slow`, and data.
  */
-import type { Answer } from "./answer.ts";
+import type { OfflineReply } from "./answer.ts";
 import { say, slow, toolCommands } from "./commands.ts";
 import { instanceOf } from "./instance.ts";
 import { quoteNotice, quoteResults } from "./results.ts";
@@ -21,7 +21,7 @@ import {
 } from "./sentences.ts";
 import type { View } from "./view.ts";
 
-type Rule = (view: View) => Answer | undefined;
+type Rule = (view: View) => OfflineReply | undefined;
 
 /** What the user commands is done to the letter. */
 const COMMANDS: readonly Rule[] = [toolCommands, say, slow];
@@ -38,11 +38,11 @@ const RULES: readonly Rule[] = [
   calculate,
 ];
 
-export function answerTo(view: View): Answer {
+export function answerTo(view: View): OfflineReply {
   return first(COMMANDS, view) ?? demanded(first(RULES, view) ?? explain(view), view);
 }
 
-function first(rules: readonly Rule[], view: View): Answer | undefined {
+function first(rules: readonly Rule[], view: View): OfflineReply | undefined {
   for (const rule of rules) {
     const answer = rule(view);
     if (answer !== undefined) return answer;
@@ -51,7 +51,7 @@ function first(rules: readonly Rule[], view: View): Answer | undefined {
 }
 
 /** An answer in the form that the request demands: a call where one must be made, data where data is wanted. */
-function demanded(answer: Answer, { forced, output }: View): Answer {
+function demanded(answer: OfflineReply, { forced, output }: View): OfflineReply {
   if (forced !== undefined && !calls(answer, forced.tool)) {
     return {
       kind: "calls",
@@ -62,6 +62,6 @@ function demanded(answer: Answer, { forced, output }: View): Answer {
   return { kind: "text", text: JSON.stringify(instanceOf(output)) };
 }
 
-function calls(answer: Answer, tool: string): boolean {
+function calls(answer: OfflineReply, tool: string): boolean {
   return answer.kind === "calls" && answer.calls.some((call) => call.tool === tool);
 }

@@ -1,6 +1,6 @@
 /** Rules 7 to 14: sentences that the offline model understands, and what it says to all others. */
 import { shorten } from "../../../shared/text.ts";
-import { type Answer, call, labelled } from "./answer.ts";
+import { call, labelled, type OfflineReply } from "./answer.ts";
 import { findExpression } from "./arithmetic.ts";
 import { readDateQuestion } from "./dates.ts";
 import type { View } from "./view.ts";
@@ -10,7 +10,7 @@ const MAX_QUOTE = 300;
 const MAX_READ = 2_000;
 
 /** Rule 7. */
-export function addNote({ text, offers }: View): Answer | undefined {
+export function addNote({ text, offers }: View): OfflineReply | undefined {
   if (!offers("notes") || text.trimEnd().endsWith("?")) return undefined;
   const pattern = /^\s*(?:please )?(?:remember|note|make a note|write down)(?: that)?:?\s+([\s\S]*\S)/i;
   const [, note] = pattern.exec(text) ?? [];
@@ -18,13 +18,13 @@ export function addNote({ text, offers }: View): Answer | undefined {
 }
 
 /** Rule 8. */
-export function listNotes({ text, offers }: View): Answer | undefined {
+export function listNotes({ text, offers }: View): OfflineReply | undefined {
   const asks = /\b(?:what are|show|list|read)(?: me)?(?: all)? my notes\b|^\s*recall\b/i.test(read(text));
   return asks && offers("notes") ? call("notes", { action: "list" }) : undefined;
 }
 
 /** Rule 9. */
-export function tellName({ text, earlier }: View): Answer | undefined {
+export function tellName({ text, earlier }: View): OfflineReply | undefined {
   if (/\bwhat(?:'s|’s| is| was) my name\b|\b(?:know|remember) my name\b|\bwho am I\b/i.test(read(text))) {
     const name = earlier.map(nameIn).findLast((found) => found !== undefined);
     return labelled(
@@ -38,7 +38,7 @@ export function tellName({ text, earlier }: View): Answer | undefined {
 }
 
 /** Rule 10. */
-export function tellHistory({ text, earlier }: View): Answer | undefined {
+export function tellHistory({ text, earlier }: View): OfflineReply | undefined {
   if (!/\bwhat (?:did|have) I (?:just )?(?:say|said|write|written|ask|asked|tell|told)\b/i.test(read(text))) {
     return undefined;
   }
@@ -49,7 +49,7 @@ export function tellHistory({ text, earlier }: View): Answer | undefined {
 }
 
 /** Rule 11. */
-export function searchDocs({ text, offers }: View): Answer | undefined {
+export function searchDocs({ text, offers }: View): OfflineReply | undefined {
   if (!offers("search_docs")) return undefined;
   const pattern =
     /\bsearch (?:the )?(?:docs|documentation) for\s+(\S.*)|\bhow (?:do|can|would|could|should) (?:I|you|we|one)\s+(\S.*)/i;
@@ -62,19 +62,19 @@ export function searchDocs({ text, offers }: View): Answer | undefined {
 }
 
 /** Rule 12. */
-export function askCalendar({ text, offers }: View): Answer | undefined {
+export function askCalendar({ text, offers }: View): OfflineReply | undefined {
   const question = offers("dates") ? readDateQuestion(read(text)) : undefined;
   return question === undefined ? undefined : call("dates", question);
 }
 
 /** Rule 13. */
-export function calculate({ text, offers }: View): Answer | undefined {
+export function calculate({ text, offers }: View): OfflineReply | undefined {
   const expression = offers("calculator") ? findExpression(read(text)) : undefined;
   return expression === undefined ? undefined : call("calculator", { expression });
 }
 
 /** Rule 14: whatever is left. */
-export function explain({ text, offers }: View): Answer {
+export function explain({ text, offers }: View): OfflineReply {
   const tries = [
     ...(offers("calculator") ? ['"What is 12*(3+4)?"'] : []),
     ...(offers("dates") ? ['"What day is today?"'] : []),

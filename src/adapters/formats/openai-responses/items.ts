@@ -3,7 +3,7 @@ import type { ContextMessage, ContextPart, ToolCall } from "../../../model/messa
 import type { ModelProfile } from "../../../model/profile.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { CallIds } from "../common/call-ids.ts";
-import { fileName, hasMedia, mediaUrl, resolveMedia } from "../common/media-source.ts";
+import { carriesMedia, fileName, mediaUrl, resolveMedia } from "../common/media-source.ts";
 import { NAME_LENGTH, plainName } from "../common/names.ts";
 import { unsupported } from "../common/native.ts";
 import { attributed } from "../common/speaker.ts";
@@ -47,7 +47,7 @@ function replyItems(
   profile: ModelProfile,
   toCall: (call: ToolCall) => JsonObject,
 ): JsonObject[] {
-  hasMedia(PROVIDER, message);
+  carriesMedia(PROVIDER, message);
   const native = nativeItems(message, profile, toCall);
   if (native !== undefined) return native;
   const { role, name, content, toolCalls = [] } = message;
@@ -69,7 +69,7 @@ function findCall(items: readonly Json[], id: string): JsonObject | undefined {
 }
 
 function contentOf(message: ContextMessage): Json {
-  return hasMedia(PROVIDER, message)
+  return carriesMedia(PROVIDER, message)
     ? spokenParts(message).map(toInput)
     : attributed(message.name, message.content);
 }

@@ -17,7 +17,7 @@ import { cacheKey } from "../chat/openai.ts";
 import { fitsStrict, withoutLookaround } from "../chat/strict-schema.ts";
 import { NAME_LENGTH } from "../common/names.ts";
 import { ReplyStream } from "../common/reply-stream.ts";
-import { continued, listOf, settings } from "../common/request.ts";
+import { continued, requireList, settings } from "../common/request.ts";
 import { checkChoice, checkNames, ownTools } from "../common/tools.ts";
 import { toItems } from "./items.ts";
 import { ResponsesReader } from "./reader.ts";
@@ -43,7 +43,7 @@ export const openaiResponsesFormat: FormatAdapter = {
     };
   },
   extend: (profile, request, messages) =>
-    continued(request, "input", toItems(messages, profile, listOf(request, "input"))),
+    continued(request, "input", toItems(messages, profile, requireList(request, "input"))),
   decoder: () => new ReplyStream("openai-responses", new ResponsesReader()),
 };
 

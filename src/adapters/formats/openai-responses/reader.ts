@@ -10,7 +10,7 @@ import { modelError } from "../../errors/model-errors.ts";
 import type { ReplyReader } from "../common/reply-stream.ts";
 import { responsesError } from "./errors.ts";
 import { ResponsesOutput } from "./output.ts";
-import { readUsage } from "./usage.ts";
+import { responsesUsage } from "./usage.ts";
 
 const PROVIDER = "openai-responses";
 
@@ -106,7 +106,7 @@ export class ResponsesReader implements ReplyReader {
     // Places of streamed items may have gaps that the list of the whole has not, so the two are not matched.
     const items = Array.isArray(output) && !this.#output.hasItems ? output : [];
     const rest = items.flatMap((item, at) => (isJsonObject(item) ? this.#output.finish(at, item) : []));
-    const counted = readUsage(usage);
+    const counted = responsesUsage(usage);
     this.#isCutOff = status === "incomplete";
     this.#finish = this.#isCutOff ? incompleteReason(details) : this.#reason();
     return [...id, ...rest, ...(counted === undefined ? [] : [{ type: "usage", usage: counted } as const])];

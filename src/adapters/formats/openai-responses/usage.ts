@@ -4,7 +4,7 @@ import type { TokenUsage } from "../../../model/usage.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { finerCounts, tokenUsage } from "../common/usage.ts";
 
-export function readUsage(value: Json | undefined): TokenUsage | undefined {
+export function responsesUsage(value: Json | undefined): TokenUsage | undefined {
   if (!isJsonObject(value)) return undefined;
   const { input_tokens_details: input, output_tokens_details: output } = value;
   const ofInput = isJsonObject(input) ? input : {};

@@ -13,12 +13,12 @@ import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { readChatChunk, readUsage, toFragment, toolCallSchema } from "../chat/chunk.ts";
+import { chatUsage, readChatChunk, toFragment, toolCallSchema } from "../chat/chunk.ts";
 import { chatContent } from "../chat/content.ts";
 import { type ChatMessage, systemMessages, toChatMessage, toChatTool } from "../chat/messages.ts";
 import { chatNative } from "../chat/native.ts";
 import { type ChatPiece, ChatReader } from "../chat/reader.ts";
-import { type MediaPart, mediaUrl, resolveMedia } from "../common/media-source.ts";
+import { type ContextMedia, mediaUrl, resolveMedia } from "../common/media-source.ts";
 import { unsupported } from "../common/native.ts";
 import { ReplyStream } from "../common/reply-stream.ts";
 import { continued, settings } from "../common/request.ts";
@@ -102,7 +102,7 @@ function toMessage(message: ContextMessage, profile: ModelProfile): JsonObject {
 
 /** The chat models take images by value only, whatever their key `url` says. */
 const media = {
-  image(part: MediaPart): JsonObject {
+  image(part: ContextMedia): JsonObject {
     const found = resolveMedia("workers-ai", part);
     if ("url" in found) throw unsupported("workers-ai", "an image by its address, only by value");
     return { type: "image_url", image_url: { url: mediaUrl(found) } };
@@ -132,7 +132,7 @@ function readNative(chunk: JsonObject): ChatPiece | undefined {
   const parsed = nativeSchema.safeParse(chunk);
   if (!parsed.success) return undefined;
   const { response, tool_calls: calls, usage, finish_reason: finish } = parsed.data;
-  const tokens = readUsage(usage);
+  const tokens = chatUsage(usage);
   return {
     isReply: true,
     text: asText(response),

@@ -1,6 +1,6 @@
 /** Actors as Durable Objects, found by name over their bindings. */
 import { getAgentByName } from "agents";
-import type { ActorDirectory, ConversationActor, MailboxActor } from "../../../protocol/actor-lookup.ts";
+import type { ActorLookup, ConversationActor, MailboxActor } from "../../../protocol/actor-lookup.ts";
 import type { AgentApi } from "../../../protocol/agent-api.ts";
 import type { ActorAddress } from "../../../protocol/envelope.ts";
 import { DramatisError } from "../../../shared/errors.ts";
@@ -12,7 +12,7 @@ export interface ActorBindings {
 }
 
 /** Actors are named `{tenant}:{id}`, so equal ids of two tenants never meet. */
-export function durableActors(bindings: ActorBindings): ActorDirectory {
+export function durableActors(bindings: ActorBindings): ActorLookup {
   return {
     agent: (tenant, id) => stub<AgentApi>(bindings.Agent, `${tenant}:${id}`),
     conversation: (tenant, id) => stub<ConversationActor>(bindings.Conversation, `${tenant}:${id}`),
@@ -21,7 +21,7 @@ export function durableActors(bindings: ActorBindings): ActorDirectory {
 }
 
 /** Mailboxes by address: the binding of an actor is named as its class, and its kind is that name in kebab case. */
-export function durableMailboxes(bindings: object): ActorDirectory["mailbox"] {
+export function durableMailboxes(bindings: object): ActorLookup["mailbox"] {
   return async ({ kind, tenant, id }: ActorAddress) => {
     const binding = classNameOf(kind);
     const namespace: unknown = Reflect.get(bindings, binding);

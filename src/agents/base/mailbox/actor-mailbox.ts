@@ -13,7 +13,7 @@ import type { MailboxPorts } from "./ports.ts";
 const WAKEUP = "mailbox";
 
 /** What the mailbox asks of its actor; asked when needed, for the fields of a subclass come after the constructor. */
-export interface MailboxHost extends Pick<MailboxPorts, "self" | "directory" | "checkStorage"> {
+export interface ActorMailboxPorts extends Pick<MailboxPorts, "self" | "directory" | "checkStorage"> {
   readonly storage: DurableObjectStorage;
   readonly lifecycle: { use(capability: LifecycleCapability): unknown };
   /** The bindings that other actors are found by. */
@@ -28,7 +28,7 @@ export function actorMailbox({
   self,
   directory,
   checkStorage,
-}: MailboxHost): Mailbox {
+}: ActorMailboxPorts): Mailbox {
   const wakeups = new Wakeups({ [WAKEUP]: () => mailbox.wake() }, "dramatis-mailbox");
   const mailbox = new Mailbox({
     database: new DurableSqlDatabase(storage),

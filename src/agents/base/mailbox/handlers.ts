@@ -7,7 +7,7 @@ import { inputIssues } from "../../../shared/validation.ts";
 import type { Outcome } from "./outbox-entry.ts";
 
 /** What waits for a commit. */
-export type Effect = () => void;
+export type AfterCommit = () => void;
 
 /** An envelope on its way through a handler. */
 export interface Delivery {
@@ -21,7 +21,7 @@ export interface Delivery {
    * Runs once what the handler did is committed, and not at all if that fails: for frames, effects, memory. A crash in
    * between loses it, so it must also follow from what was committed.
    */
-  afterCommit(effect: Effect): void;
+  afterCommit(effect: AfterCommit): void;
 }
 
 /**
@@ -38,7 +38,7 @@ export interface ToldOutcome {
   /** Another outcome was told before; this one is a redelivery's. */
   readonly late: boolean;
   /** As in `Delivery`. */
-  afterCommit(effect: Effect): void;
+  afterCommit(effect: AfterCommit): void;
 }
 
 export type OutcomeHandler = (told: ToldOutcome) => void;
@@ -97,7 +97,7 @@ export class Handlers {
 }
 
 /** Runs what was waiting for a commit. One effect that throws does not keep the others from running. */
-export function runEffects(effects: readonly Effect[]): void {
+export function runEffects(effects: readonly AfterCommit[]): void {
   for (const effect of effects) {
     try {
       effect();

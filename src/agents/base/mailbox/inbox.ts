@@ -17,7 +17,7 @@ import { isJson, type Json } from "../../../shared/json.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
 import { inputIssues } from "../../../shared/validation.ts";
 import { attemptSchema, boundedError } from "./answer.ts";
-import { type Delivery, type Effect, type Handlers, NotNow, runEffects } from "./handlers.ts";
+import { type AfterCommit, type Delivery, type Handlers, NotNow, runEffects } from "./handlers.ts";
 import { MAX_ENVELOPE_BYTES, MAX_RESULT_BYTES, RECEIPT_KEPT_MS, TRIM_EVERY } from "./limits.ts";
 import type { Outbox } from "./outbox.ts";
 import type { MailboxPorts } from "./ports.ts";
@@ -50,7 +50,7 @@ export class Inbox {
     if (!fitsUtf8(JSON.stringify(envelope), MAX_ENVELOPE_BYTES)) {
       return refused("TOO_LARGE", `An envelope may have ${MAX_ENVELOPE_BYTES} bytes.`);
     }
-    const effects: Effect[] = [];
+    const effects: AfterCommit[] = [];
     const answer = this.#commit(envelope, attempt.data, effects);
     runEffects(effects);
     void this.publisher.publish();
@@ -59,7 +59,7 @@ export class Inbox {
   }
 
   /** Throws when the transaction does: whether it committed is then for the next attempt to find out. */
-  #commit(envelope: Envelope, attempt: Attempt, effects: Effect[]): Answer {
+  #commit(envelope: Envelope, attempt: Attempt, effects: AfterCommit[]): Answer {
     try {
       return this.ports.database.transaction(() => this.#take(envelope, attempt, effects));
     } catch (error) {
@@ -68,7 +68,7 @@ export class Inbox {
     }
   }
 
-  #take(envelope: Envelope, attempt: Attempt, effects: Effect[]): Answer {
+  #take(envelope: Envelope, attempt: Attempt, effects: AfterCommit[]): Answer {
     const { operationId } = envelope;
     const now = this.ports.clock.now();
     const decision = decideReceipt(operationId, attempt.number, this.store.receipt(operationId), now);
@@ -92,7 +92,7 @@ export class Inbox {
     return { type: "refused", error, recorded: true };
   }
 
-  #handle(envelope: Envelope, effects: Effect[]): Handled {
+  #handle(envelope: Envelope, effects: AfterCommit[]): Handled {
     let run: (delivery: Delivery) => Json;
     try {
       run = this.handlers.prepare(envelope);
@@ -104,7 +104,7 @@ export class Inbox {
       // A transaction of its own, so that what a handler wrote before it threw is taken back.
       const result = this.ports.database.transaction(() => {
         const late = this.#isLateReply(envelope);
-        const afterCommit = (effect: Effect) => void effects.push(effect);
+        const afterCommit = (effect: AfterCommit) => void effects.push(effect);
         return checkedResult(run({ envelope, late, afterCommit }));
       });
       return { type: "done", result };

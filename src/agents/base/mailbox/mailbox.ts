@@ -7,9 +7,10 @@
  *          arrives is told "not now", what is under way waits, and everything else is `UNAVAILABLE`.
  */
 import type { z } from "zod";
-import { ageOf, isOperationId, type NewEnvelope } from "../../../protocol/envelope.ts";
+import { ageOf, type NewEnvelope } from "../../../protocol/envelope.ts";
 import type { Answer, DeadLetterView } from "../../../protocol/mailbox-api.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import { isOperationId } from "../../../shared/identifiers.ts";
 import type { Page, PageOptions } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
 import { type ActorSchema, isRefusal, upgrade } from "../storage/schema-upgrade.ts";

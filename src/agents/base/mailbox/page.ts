@@ -1,6 +1,6 @@
 /** Pages of dead letters: their cursor is the last one's operation id. */
 import { z } from "zod";
-import { isOperationId } from "../../../protocol/envelope.ts";
+import { isOperationId } from "../../../shared/identifiers.ts";
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 200;

@@ -9,7 +9,7 @@ import { firstOperationId } from "../../../protocol/envelope.ts";
 import { LETTER_KEPT_MS } from "../../../protocol/mailbox-api.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { DeadLetter } from "./dead-letter.ts";
-import type { Effect, Handlers } from "./handlers.ts";
+import type { AfterCommit, Handlers } from "./handlers.ts";
 import { MAX_ATTEMPTS } from "./limits.ts";
 import type { OutboxEntry, Outcome } from "./outbox-entry.ts";
 import type { MailboxPorts } from "./ports.ts";
@@ -28,8 +28,8 @@ export class Settlement {
    * Commits the outcome of the entry under `key`, and answers what its handler wants done after that; `null` where it
    * is not known to have committed: if the entry is still there, the receiver has to be asked again.
    */
-  settle(key: string, entry: OutboxEntry, outcome: Outcome): Effect[] | null {
-    const effects: Effect[] = [];
+  settle(key: string, entry: OutboxEntry, outcome: Outcome): AfterCommit[] | null {
+    const effects: AfterCommit[] = [];
     try {
       this.ports.database.transaction(() => this.#commit(key, entry, outcome, effects));
     } catch (error) {
@@ -41,7 +41,7 @@ export class Settlement {
     return effects;
   }
 
-  #commit(key: string, entry: OutboxEntry, outcome: Outcome, effects: Effect[]): void {
+  #commit(key: string, entry: OutboxEntry, outcome: Outcome, effects: AfterCommit[]): void {
     if (!this.store.deleteEntry(key)) return;
     const isTold = this.#tell(entry, outcome, effects);
     if (outcome.status === "delivered" && isTold) return;
@@ -55,11 +55,11 @@ export class Settlement {
    * Tells the sender's handler. If it throws, nothing is committed and the receiver is asked again; a handler that
    * throws for a whole further series of attempts is given up, and the envelope kept as a dead letter.
    */
-  #tell(entry: OutboxEntry, outcome: Outcome, effects: Effect[]): boolean {
+  #tell(entry: OutboxEntry, outcome: Outcome, effects: AfterCommit[]): boolean {
     const { envelope, late, attempt, lastAttempt } = entry;
     const handler = this.handlers.outcome(envelope.type);
     if (handler === undefined) return true;
-    const afterCommit = (effect: Effect) => void effects.push(effect);
+    const afterCommit = (effect: AfterCommit) => void effects.push(effect);
     try {
       this.ports.database.transaction(() => handler({ envelope, outcome, late, afterCommit }));
       return true;

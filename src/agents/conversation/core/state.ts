@@ -18,7 +18,7 @@ import type { ErrorData } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 
 /** What was decided when the conversation was created. */
-export interface ConversationRecord {
+export interface ConversationIdentity {
   id: string;
   tenant: string;
   title: string | null;
@@ -47,7 +47,7 @@ export interface Head {
 }
 
 export interface ConversationState {
-  readonly record: ConversationRecord;
+  readonly record: ConversationIdentity;
   /** Number of the newest journal entry. */
   readonly seq: number;
   readonly turns: number;

@@ -1,7 +1,7 @@
 /**
  * A completed turn as session events, and back. The events own the content then; the turn's row keeps the rest.
  *
- * RECORD-1  `turnFromEvents(turnSummary(t), turnEvents(t))` equals `t` for every completed turn `t`.
+ * RECORD-1  `turnFromEvents(turnRow(t), turnEvents(t))` equals `t` for every completed turn `t`.
  * RECORD-2  A turn gives one user event, then per reply either one call request followed by one result per call, or one
  *          agent message.
  */
@@ -20,9 +20,9 @@ import type { Operation, Reply, Turn } from "./state.ts";
 import { finalReply } from "./state.ts";
 
 /** What a completed turn's row keeps beside its events. */
-export type TurnSummary = Omit<Turn, "input" | "replies" | "operations" | "call" | "repairs" | "status">;
+export type TurnRow = Omit<Turn, "input" | "replies" | "operations" | "call" | "repairs" | "status">;
 
-export function turnSummary(turn: Turn): TurnSummary {
+export function turnRow(turn: Turn): TurnRow {
   const {
     input: _input,
     replies: _replies,
@@ -130,7 +130,7 @@ function replyMetadata(turn: Turn, reply: Reply, operations: readonly Operation[
 }
 
 /** The completed turn that `turnSummary` and `turnEvents` were made of. */
-export function turnFromEvents(summary: TurnSummary, events: readonly SessionEvent[]): Turn {
+export function turnFromEvents(summary: TurnRow, events: readonly SessionEvent[]): Turn {
   let input: Content = "";
   const replies: Reply[] = [];
   const operations: Operation[] = [];

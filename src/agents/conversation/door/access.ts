@@ -1,22 +1,22 @@
 /** Who may see and use a conversation. */
 import { DramatisError } from "../../../shared/errors.ts";
 import { mayReadAll, type Principal } from "../../../shared/principal.ts";
-import type { ConversationRecord } from "../core/state.ts";
+import type { ConversationIdentity } from "../core/state.ts";
 
 /** Throws `NOT_FOUND`, the same as for a conversation that does not exist, unless the principal may read it. */
-export function checkReader(record: ConversationRecord, principal: Principal): void {
+export function checkReader(record: ConversationIdentity, principal: Principal): void {
   if (record.tenant === principal.tenant && (isParticipant(record, principal) || mayReadAll(principal)))
     return;
   throw new DramatisError("NOT_FOUND", "There is no such conversation.");
 }
 
 /** As `checkReader`; reading alone does not entitle to speak: that takes a participant or an admin. */
-export function checkSpeaker(record: ConversationRecord, principal: Principal): void {
+export function checkSpeaker(record: ConversationIdentity, principal: Principal): void {
   checkReader(record, principal);
   if (isParticipant(record, principal) || principal.roles.includes("admin")) return;
   throw new DramatisError("FORBIDDEN", "Only participants of a conversation may speak in it.");
 }
 
-function isParticipant(record: ConversationRecord, { subject }: Principal): boolean {
+function isParticipant(record: ConversationIdentity, { subject }: Principal): boolean {
   return record.participants.some(({ type, id }) => type === "user" && id === subject);
 }

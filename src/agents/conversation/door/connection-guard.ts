@@ -8,7 +8,7 @@ import type { WSMessage } from "agents";
 import { LifecycleCapability } from "agents/lifecycle";
 import type { Client } from "./connections.ts";
 
-export interface GuardedDoors {
+export interface ConnectionGuardPorts {
   /** The connection of a socket; `undefined` if it is closed, or none of ours. */
   connectionOf(socket: WebSocket): Client | undefined;
   isPlain(client: Client): boolean;
@@ -17,7 +17,7 @@ export interface GuardedDoors {
 }
 
 export class ConnectionGuard extends LifecycleCapability {
-  constructor(private readonly doors: GuardedDoors) {
+  constructor(private readonly doors: ConnectionGuardPorts) {
     super("dramatis-connection-guard");
   }
 

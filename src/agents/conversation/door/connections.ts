@@ -40,7 +40,7 @@ export interface ConnectionMemory {
 }
 
 /** What a connection may ask of the conversation. */
-export interface ConnectionHost {
+export interface ConnectionPorts {
   /** The frames to begin with. */
   opening(principal: Principal, from: number | undefined): Iterable<OpeningSlice>;
   startTurn(principal: Principal, input: StartTurn): Promise<StartedTurn>;
@@ -54,7 +54,7 @@ export interface ConnectionHost {
 export type Client = Connection<ConnectionMemory>;
 
 export function openConnection(
-  host: ConnectionHost,
+  host: ConnectionPorts,
   client: Client,
   principal: Principal,
   from?: number,
@@ -91,7 +91,7 @@ export function openConnection(
 const allowances = new WeakMap<Client, Allowance>();
 
 /** Whether a message may be looked at. Closes the connection that has expired, or sends too much. */
-export function admit(host: ConnectionHost, client: Client, message: WSMessage): boolean {
+export function admit(host: ConnectionPorts, client: Client, message: WSMessage): boolean {
   // What the client had sent before its connection was closed may still arrive.
   if (client.readyState !== WebSocket.OPEN) return false;
   const now = host.now();
@@ -115,7 +115,7 @@ export function admit(host: ConnectionHost, client: Client, message: WSMessage):
 }
 
 /** Acts on a message that was admitted. */
-export async function receiveFrame(host: ConnectionHost, client: Client, message: WSMessage): Promise<void> {
+export async function receiveFrame(host: ConnectionPorts, client: Client, message: WSMessage): Promise<void> {
   let ref: string | undefined;
   try {
     const value = parseMessage(message);
@@ -146,7 +146,7 @@ export async function receiveFrame(host: ConnectionHost, client: Client, message
 
 /** Answers what this client alone is told. */
 async function startTurn(
-  host: ConnectionHost,
+  host: ConnectionPorts,
   principal: Principal,
   { v: _v, type: _type, id, ...input }: Extract<ClientFrame, { type: "turn.start" }>,
 ): Promise<Frame[]> {

@@ -7,7 +7,7 @@ import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../../shared/identifiers.ts";
 import type { Principal } from "../../../shared/principal.ts";
-import type { ConversationRecord } from "../core/state.ts";
+import type { ConversationIdentity } from "../core/state.ts";
 import { historySchema } from "./seed-history.ts";
 
 const chosenId = z.string().refine(isChosenId, CHOSEN_ID_RULE);
@@ -46,7 +46,7 @@ export function conversationRecord(
   input: z.output<typeof createConversationSchema>,
   { chain, projectIds }: AgentPart,
   now: number,
-): ConversationRecord {
+): ConversationIdentity {
   const projectId = input.projectId ?? projectIds[0] ?? "default";
   if (!projectIds.includes(projectId)) {
     throw new DramatisError("INVALID_INPUT", `The agent "${input.agentId}" does not work in this project.`, {
@@ -78,7 +78,7 @@ export function conversationRecord(
 }
 
 /** Throws `IDEMPOTENCY_CONFLICT` unless the conversation was created by this very request. */
-export function checkSameRequest(record: ConversationRecord, fingerprint: string): void {
+export function checkSameRequest(record: ConversationIdentity, fingerprint: string): void {
   if (record.fingerprint === fingerprint) return;
   throw new DramatisError(
     "IDEMPOTENCY_CONFLICT",

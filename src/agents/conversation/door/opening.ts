@@ -8,7 +8,7 @@ import type { ConversationQueries } from "../reads/queries.ts";
 import type { OpeningSlice } from "./subscribers.ts";
 
 /** The live side of a conversation: its state, and the texts in progress. */
-export interface LiveConversation {
+export interface OpeningPorts {
   readonly state: ConversationState;
   readonly deltas: { flush(): void; partials(): Snapshot["partials"] };
   partialFrames(): Frame[];
@@ -19,7 +19,7 @@ export interface LiveConversation {
  * taken.
  */
 export function* openingSlices(
-  { runtime, queries, clock }: { runtime: LiveConversation; queries: ConversationQueries; clock: Clock },
+  { runtime, queries, clock }: { runtime: OpeningPorts; queries: ConversationQueries; clock: Clock },
   from: number | undefined,
 ): Generator<OpeningSlice, void> {
   if (from === undefined) {

@@ -12,13 +12,13 @@ import { costOf } from "../../../model/cost.ts";
 import { defined } from "../../../shared/defined.ts";
 import { outcomeOf } from "../core/calls.ts";
 import { callId, turnId } from "../core/ids.ts";
-import type { CallRecord, ConversationRecord, Turn } from "../core/state.ts";
+import type { CallRecord, ConversationIdentity, Turn } from "../core/state.ts";
 
 const SPAN = "dramatis.chat";
 
 /** The calls of a turn that have come to their end since it was as `before`. */
 export function closedCalls(
-  record: ConversationRecord,
+  record: ConversationIdentity,
   before: Turn | undefined,
   turn: Turn,
 ): RequestMetrics[] {
@@ -29,7 +29,7 @@ export function closedCalls(
 }
 
 function metricsOf(
-  record: ConversationRecord,
+  record: ConversationIdentity,
   turn: Turn,
   call: CallRecord,
   index: number,

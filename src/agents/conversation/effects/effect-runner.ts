@@ -14,7 +14,7 @@ import { operationId, turnId } from "../core/ids.ts";
 import { PURE_WINDOW_MS } from "../core/limits.ts";
 import type { EffectSignal } from "../core/signals.ts";
 import {
-  type ConversationRecord,
+  type ConversationIdentity,
   type ModelCall,
   type Operation,
   pendingOperations,
@@ -25,8 +25,8 @@ import { type ModelCallPorts, performModelCall } from "./model-call.ts";
 import { performToolBatch, type ToolBatchInput } from "./tool-batch.ts";
 
 /** What an effect needs of its conversation. */
-export interface EffectHost {
-  readonly record: ConversationRecord;
+export interface EffectReports {
+  readonly record: ConversationIdentity;
   history(turn: Turn): ContextMessage[];
   /** The turn as it would be after a signal, without committing anything. */
   preview(signal: EffectSignal): Turn | undefined;
@@ -55,7 +55,7 @@ export class EffectRunner {
 
   constructor(
     private readonly ports: EffectPorts,
-    private readonly host: EffectHost,
+    private readonly host: EffectReports,
   ) {}
 
   start(effect: Effect): void {

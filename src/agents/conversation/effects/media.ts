@@ -17,7 +17,7 @@ import { plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type InputIssue } from "../../../shared/errors.ts";
 import { issuesText } from "../../../shared/validation.ts";
-import type { ConversationRecord } from "../core/state.ts";
+import type { ConversationIdentity } from "../core/state.ts";
 
 /** The attachments of one conversation; `null` for one that it does not have. */
 export interface ConversationMedia {
@@ -28,7 +28,7 @@ export interface ConversationMedia {
 /** What `store` keeps of a conversation; nothing where it is `null`. */
 export function conversationMedia(
   store: AttachmentStore | null,
-  record: () => Pick<ConversationRecord, "tenant" | "id">,
+  record: () => Pick<ConversationIdentity, "tenant" | "id">,
 ): { media?: ConversationMedia } {
   if (store === null) return {};
   const owner = () => {

@@ -19,7 +19,7 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { MODEL_TIMEOUT_MS } from "../core/limits.ts";
 import { baseContext, moveMessages } from "../core/planning/context.ts";
 import type { AttemptFacts, EffectSignal } from "../core/signals.ts";
-import type { ConversationRecord, ModelCall, Turn } from "../core/state.ts";
+import type { ConversationIdentity, ModelCall, Turn } from "../core/state.ts";
 import { type ConversationMedia, withMedia } from "./media.ts";
 
 export interface ModelCallPorts {
@@ -31,7 +31,7 @@ export interface ModelCallPorts {
 }
 
 export interface ModelCallInput {
-  record: ConversationRecord;
+  record: ConversationIdentity;
   turn: Turn;
   call: ModelCall;
   /** The window of the session, read when the call really begins. */

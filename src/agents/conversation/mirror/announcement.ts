@@ -4,11 +4,11 @@ import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { CONVERSATION_OPENED } from "../../agent/envelopes.ts";
 import { newOperationId } from "../../base/mailbox/operation-id.ts";
 import { Publication } from "../../base/mirror/publication.ts";
-import type { ConversationRecord } from "../core/state.ts";
+import type { ConversationIdentity } from "../core/state.ts";
 import { conversationView } from "../reads/views.ts";
 
 export interface AnnouncementPorts {
-  record(): ConversationRecord;
+  record(): ConversationIdentity;
   /** `null` where there is none. */
   directory(): Directory | null;
   /** As `Mailbox.send`. */
@@ -38,7 +38,7 @@ export class Announcement {
   }
 
   /** Call it in the transaction that creates the conversation, and await what it answers behind it. */
-  note({ tenant, agentId }: ConversationRecord): Promise<void>[] {
+  note({ tenant, agentId }: ConversationIdentity): Promise<void>[] {
     const told = this.ports.send({
       operationId: newOperationId(),
       to: { kind: "agent", tenant, id: agentId },

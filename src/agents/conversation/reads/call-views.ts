@@ -13,11 +13,11 @@ import type { UsageView } from "../../../protocol/frames.ts";
 import { defined } from "../../../shared/defined.ts";
 import { openRecord, outcomeOf, totalsOf } from "../core/calls.ts";
 import { callId, turnId } from "../core/ids.ts";
-import type { CallRecord, ConversationRecord, Turn } from "../core/state.ts";
+import type { CallRecord, ConversationIdentity, Turn } from "../core/state.ts";
 
 /** The records of a turn's calls, the one in progress included. `previous` is the id of the turn before. */
 export function callViews(
-  { id: conversationId, chain }: ConversationRecord,
+  { id: conversationId, chain }: ConversationIdentity,
   turn: Turn,
   previous: string | undefined,
 ): ProviderCallRecord[] {

@@ -6,13 +6,7 @@
  */
 
 import type { JournalEntryView, TurnView } from "../../../protocol/conversation-api.ts";
-import type {
-  Frame,
-  MessageView,
-  OperationView,
-  Snapshot,
-  TurnSummary as TurnSummaryView,
-} from "../../../protocol/frames.ts";
+import type { Frame, MessageView, OperationView, Snapshot, TurnSummary } from "../../../protocol/frames.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Page, PageOptions } from "../../../shared/page.ts";
 import { framesOf } from "../core/frames.ts";
@@ -20,7 +14,7 @@ import { MAX_TURN_NUMBER, parseItemId, turnId } from "../core/ids.ts";
 import type { JournalEntry, JournalRow } from "../core/journal-entry.ts";
 import { resultLength } from "../core/planning/content-size.ts";
 import type { ConversationState, Turn } from "../core/state.ts";
-import type { ConversationStore } from "../store/conversation-store.ts";
+import type { ConversationDatabase } from "../store/conversation-database.ts";
 import { lastSeq } from "../store/journal.ts";
 import type { StoredTurn } from "../store/turns.ts";
 import { TurnReader } from "./turn-reader.ts";
@@ -45,7 +39,7 @@ const SNAPSHOT_MESSAGES = 50;
 const MAX_SNAPSHOT_RESULTS = 4 * 1024 * 1024;
 
 export class ConversationQueries {
-  constructor(private readonly store: ConversationStore) {}
+  constructor(private readonly store: ConversationDatabase) {}
 
   messages(state: ConversationState, options: PageOptions = {}): Page<MessageView> {
     return this.#messages(state, options, new TurnReader(state, this.store));
@@ -70,7 +64,7 @@ export class ConversationQueries {
     });
   }
 
-  turns(options: PageOptions = {}): Page<TurnSummaryView> {
+  turns(options: PageOptions = {}): Page<TurnSummary> {
     const { limit, order, cursor } = readOptions(options);
     const start = cursor ?? (order === "asc" ? 0 : MAX_TURN_NUMBER + 1);
     const { turns, more } = this.store.turns.list(start, order, limit);

@@ -6,7 +6,7 @@
 import type { TurnLookup } from "../core/frames.ts";
 import { toolsLength } from "../core/planning/content-size.ts";
 import type { ConversationState, Turn } from "../core/state.ts";
-import type { ConversationStore } from "../store/conversation-store.ts";
+import type { ConversationDatabase } from "../store/conversation-database.ts";
 
 const MAX_READ_CHARACTERS = 4 * 1024 * 1024;
 
@@ -16,7 +16,7 @@ export class TurnReader {
 
   constructor(
     private readonly state: ConversationState,
-    private readonly store: ConversationStore,
+    private readonly store: ConversationDatabase,
   ) {}
 
   readonly take: TurnLookup = (n) => {

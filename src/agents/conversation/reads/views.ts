@@ -1,25 +1,26 @@
 /** A conversation's records as its clients see them. Pure. */
 
 import type { JournalEntryView, MoveView, TurnView } from "../../../protocol/conversation-api.ts";
-import type {
-  ConversationView,
-  MessageView,
-  OperationView,
-  TurnSummary as TurnSummaryView,
-} from "../../../protocol/frames.ts";
+import type { ConversationView, MessageView, OperationView, TurnSummary } from "../../../protocol/frames.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { wireError } from "../core/frames.ts";
 import { messageId, operationId, turnId } from "../core/ids.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
-import { type ConversationRecord, finalReply, type Operation, type Reply, type Turn } from "../core/state.ts";
-import type { TurnSummary } from "../core/turn-events.ts";
+import {
+  type ConversationIdentity,
+  finalReply,
+  type Operation,
+  type Reply,
+  type Turn,
+} from "../core/state.ts";
+import type { TurnRow } from "../core/turn-events.ts";
 import { outputOf } from "../core/turn-events.ts";
 import { callViews, turnCost, turnUsage } from "./call-views.ts";
 
 const iso = (milliseconds: number) => new Date(milliseconds).toISOString();
 
-export function conversationView(record: ConversationRecord, activeTurns: number): ConversationView {
+export function conversationView(record: ConversationIdentity, activeTurns: number): ConversationView {
   const { id, title, agentId, projectId, participants, createdAt } = record;
   return {
     id,
@@ -54,9 +55,9 @@ export function isTranscriptEntry(entry: JournalEntry): boolean {
 }
 
 /** What a summary is made of: a turn without its content. */
-export type TurnFacts = TurnSummary & Pick<Turn, "status">;
+export type TurnFacts = TurnRow & Pick<Turn, "status">;
 
-export function turnSummaryView(turn: TurnFacts): TurnSummaryView {
+export function turnSummaryView(turn: TurnFacts): TurnSummary {
   return {
     id: turnId(turn.stem, turn.n),
     status: turn.status,
@@ -69,13 +70,13 @@ export function turnSummaryView(turn: TurnFacts): TurnSummaryView {
 }
 
 /** A turn's summary with the data of its answer, where it asked for data. */
-export function answeredTurnView(turn: Turn): TurnSummaryView {
+export function answeredTurnView(turn: Turn): TurnSummary {
   const output = outputOf(turn);
   return { ...turnSummaryView(turn), ...defined({ output }) };
 }
 
 /** `previous` is the id of the turn before. */
-export function turnView(record: ConversationRecord, turn: Turn, previous: string | undefined): TurnView {
+export function turnView(record: ConversationIdentity, turn: Turn, previous: string | undefined): TurnView {
   const answer = finalReply(turn);
   return {
     ...answeredTurnView(turn),

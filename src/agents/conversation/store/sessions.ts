@@ -5,10 +5,10 @@
 import type { SessionTable } from "../../../memory/session/session-table.ts";
 import type { StoredSession } from "../../../memory/session/types.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import type { ConversationStore } from "./conversation-store.ts";
+import type { ConversationDatabase } from "./conversation-database.ts";
 
 export class ConversationSessions implements SessionTable {
-  constructor(private readonly store: ConversationStore) {}
+  constructor(private readonly store: ConversationDatabase) {}
 
   insert(): never {
     throw refused();

@@ -7,7 +7,7 @@
 import { type LongText, type PackedText, packedBytes } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { Turn } from "../core/state.ts";
-import { type TurnSummary, turnSummary } from "../core/turn-events.ts";
+import { type TurnRow, turnRow } from "../core/turn-events.ts";
 import { type PackedCall, packCall, unpackCall } from "./call-rows.ts";
 
 export const CREATE_TURNS =
@@ -22,7 +22,7 @@ const BACKWARD = "SELECT n, status, body FROM turns WHERE n < ? ORDER BY n DESC 
 type Row = { n: number; status: string; body: PackedText };
 
 /** A row as read: whole, or completed with its content still in the session. */
-export type StoredTurn = { whole: true; turn: Turn } | { whole: false; summary: TurnSummary };
+export type StoredTurn = { whole: true; turn: Turn } | { whole: false; summary: TurnRow };
 
 /** Active and failed turns have all of their content in their rows. */
 const MAX_LISTED_BYTES = 4 * 1024 * 1024;
@@ -40,7 +40,7 @@ export class TurnTable {
   ) {}
 
   put(turn: Turn): void {
-    const content = turn.status === "completed" ? turnSummary(turn) : turn;
+    const content = turn.status === "completed" ? turnRow(turn) : turn;
     const { n, recoveries, issues, calls, ...rest } = content;
     const body = JSON.stringify({
       ...rest,
@@ -84,7 +84,7 @@ export class TurnTable {
     }
     // SAFETY: only `put` writes these columns.
     return status === "completed"
-      ? { whole: false, summary: value as TurnSummary }
+      ? { whole: false, summary: value as TurnRow }
       : { whole: true, turn: value as Turn };
   }
 }

@@ -18,12 +18,12 @@ import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
 import type { ContextMessage } from "../../../../model/messages.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import { defined } from "../../../../shared/defined.ts";
-import type { ConversationRecord, Turn } from "../state.ts";
+import type { ConversationIdentity, Turn } from "../state.ts";
 import { turnEvents } from "../turn-events.ts";
 
 /** Everything of a call but the moves. */
 export function baseContext(
-  { id, chain }: Pick<ConversationRecord, "id" | "chain">,
+  { id, chain }: Pick<ConversationIdentity, "id" | "chain">,
   history: readonly ContextMessage[],
   turn: Turn,
 ): ModelContext {

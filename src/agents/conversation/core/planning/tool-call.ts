@@ -9,13 +9,13 @@ import type { ToolErrorCode, ToolResult } from "../../../../protocol/tool-result
 import { defined } from "../../../../shared/defined.ts";
 import { isJsonObject } from "../../../../shared/json.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
-import type { ConversationRecord, Operation, Turn } from "../state.ts";
+import type { ConversationIdentity, Operation, Turn } from "../state.ts";
 import { clientToolDefinition } from "./client-tools.ts";
 import type { PlanInput } from "./plan-input.ts";
 import { violations } from "./schema-check.ts";
 
 export function checkToolCall(
-  record: ConversationRecord,
+  record: ConversationIdentity,
   { tools = [] }: Pick<Turn, "tools">,
   call: RequestedToolCall,
   { gate, clientToolTimeoutMs = CLIENT_TOOL_TIMEOUT_MS }: Pick<PlanInput, "gate" | "clientToolTimeoutMs">,

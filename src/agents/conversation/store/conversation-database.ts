@@ -15,8 +15,8 @@ import { DramatisError } from "../../../shared/errors.ts";
 import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
 import type { JournalRow } from "../core/journal-entry.ts";
 import type { Transition } from "../core/reduce-turn.ts";
-import type { ConversationRecord, ConversationState, Turn } from "../core/state.ts";
-import { type TurnSummary, turnEvents, turnFromEvents } from "../core/turn-events.ts";
+import type { ConversationIdentity, ConversationState, Turn } from "../core/state.ts";
+import { type TurnRow, turnEvents, turnFromEvents } from "../core/turn-events.ts";
 import { CREATE_JOURNAL, Journal, lastSeq } from "./journal.ts";
 import { CONVERSATION_SCHEMA } from "./schema.ts";
 import { CREATE_TURNS, TurnTable } from "./turns.ts";
@@ -29,11 +29,11 @@ export interface Committed {
   row: JournalRow;
 }
 
-export class ConversationStore {
+export class ConversationDatabase {
   readonly journal: Journal;
   readonly turns: TurnTable;
   readonly events: EventStore;
-  readonly #record: VersionedRecord<ConversationRecord>;
+  readonly #record: VersionedRecord<ConversationIdentity>;
 
   constructor(
     private readonly database: SqlDatabase,
@@ -66,7 +66,7 @@ export class ConversationStore {
    * `CONFLICT` if the conversation exists.
    */
   create(
-    record: ConversationRecord,
+    record: ConversationIdentity,
     beside: () => void = () => undefined,
     history: readonly SessionEvent[] = [],
   ): ConversationState {
@@ -120,7 +120,7 @@ export class ConversationStore {
     return stored.whole ? stored.turn : turnFromEvents(stored.summary, this.#eventsOf(stored.summary));
   }
 
-  #eventsOf({ agentId, events }: TurnSummary): SessionEvent[] {
+  #eventsOf({ agentId, events }: TurnRow): SessionEvent[] {
     if (events === undefined) return [];
     const { from, count } = events;
     const options = { before: from + count, limit: count, maxBytes: Number.MAX_SAFE_INTEGER };
