@@ -4,12 +4,12 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import {
-  type LiveConversation,
   connectConversation,
   createClient,
   type DramatisClient,
   DramatisClientError,
   type Frame,
+  type LiveConversation,
 } from "../../src/client/index.ts";
 import type { ConnectionLog, History, Manner } from "./history.ts";
 import type { HitServer } from "./hit-server.ts";
