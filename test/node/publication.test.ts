@@ -1,6 +1,6 @@
-/** An actor that tells a directory which is slow, or down for a while. */
+/** A mirror of a directory that is slow, or down for a while. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Publication } from "../../src/agents/base/mirror/publication.ts";
+import { Mirror } from "../../src/agents/base/mirror/mirror.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -19,33 +19,35 @@ class World {
   listed = "";
   put: () => Promise<void> = async () => undefined;
 
-  begin(): Publication {
-    return new Publication({
+  begin(): Mirror {
+    return new Mirror({
       put: async () => {
         const { value } = this.stored;
         await this.put();
         this.listed = value;
       },
       changedAt: () => this.stored.changedAt,
-      now: () => this.now,
-      arm: async (milliseconds) => {
-        this.armed ??= this.now + milliseconds;
-      },
-      disarm: () => {
-        this.armed = null;
+      clock: { now: () => this.now },
+      wakeup: {
+        arm: async (milliseconds) => {
+          this.armed ??= this.now + milliseconds;
+        },
+        disarm: () => {
+          this.armed = null;
+        },
       },
     });
   }
 
-  async change(publication: Publication, value: string): Promise<void> {
+  async change(mirror: Mirror, value: string): Promise<void> {
     this.stored = { value, changedAt: this.now };
-    await publication.note();
+    await mirror.note();
   }
 
   /** The wake-up comes. */
-  ring(publication: Publication): void {
+  ring(mirror: Mirror): void {
     this.now = this.armed ?? Number.NaN;
-    const again = publication.wake();
+    const again = mirror.wake();
     this.armed = again === null ? null : this.now + again;
   }
 }
@@ -75,13 +77,13 @@ test("PUB-1 a life that ends during a slow put leaves the wake-up to the next on
 
 test("PUB-2 what changes during a put is put after it, one at a time", async () => {
   const world = new World();
-  const publication = world.begin();
+  const mirror = world.begin();
   const waiting: (() => void)[] = [];
   world.put = () => new Promise((resolve) => waiting.push(resolve));
-  await world.change(publication, "old");
-  const published = publication.publish();
-  await world.change(publication, "new");
-  void publication.publish();
+  await world.change(mirror, "old");
+  const published = mirror.publish();
+  await world.change(mirror, "new");
+  void mirror.publish();
   expect(waiting).toHaveLength(1);
   waiting[0]?.();
   await settled();
@@ -94,23 +96,23 @@ test("PUB-2 what changes during a put is put after it, one at a time", async () 
 test("PUB-3 a directory that stays away is tried 15 seconds later, then ever more rarely, at least every 15 minutes", async () => {
   const world = new World();
   world.put = () => Promise.reject(new Error("no such table"));
-  const publication = world.begin();
-  await world.change(publication, "first");
-  await publication.publish();
+  const mirror = world.begin();
+  await world.change(mirror, "first");
+  await mirror.publish();
   const pauses: number[] = [];
   for (let attempt = 0; attempt < 10; attempt++) {
     const before = world.now;
     // Every other attempt finds the actor as it woke.
-    world.ring(attempt % 2 === 0 ? publication : world.begin());
+    world.ring(attempt % 2 === 0 ? mirror : world.begin());
     pauses.push(world.now - before);
     await settled();
   }
   const expected = [15 * SECOND, 15 * SECOND, 30 * SECOND, MINUTE, 2 * MINUTE, 4 * MINUTE, 8 * MINUTE];
   expect(pauses).toEqual([...expected, 15 * MINUTE, 15 * MINUTE, 15 * MINUTE]);
   world.put = async () => undefined;
-  world.ring(publication);
+  world.ring(mirror);
   await settled();
   expect(world.listed).toBe("first");
-  await world.change(publication, "second");
+  await world.change(mirror, "second");
   expect(world.armed).toBe(world.now + 15 * SECOND);
 });

@@ -13,7 +13,7 @@ import { openingSlices } from "../../src/agents/conversation/door/opening.ts";
 import { Subscribers } from "../../src/agents/conversation/door/subscribers.ts";
 import { effectsOf } from "../../src/agents/conversation/effects/effects.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
-import { UsagePublication } from "../../src/agents/conversation/mirror/usage-publication.ts";
+import { UsageMirror } from "../../src/agents/conversation/mirror/usage-mirror.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import type { TaskExecutor } from "../../src/agents/executor/types.ts";
@@ -83,7 +83,7 @@ export class Life implements Caller {
   readonly queries: ConversationQueries;
   readonly host: ConnectionPorts;
   readonly submit: Submit;
-  readonly #usage: UsagePublication;
+  readonly #usage: UsageMirror;
   /** Nobody's authority ends here. */
   readonly subscribers = new Subscribers(() => undefined);
   /** Streams that are being read: they keep it in memory. */
@@ -100,7 +100,7 @@ export class Life implements Caller {
     this.death = new Promise<never>((_, reject) => (this.#reject = reject));
     this.death.catch(() => undefined);
     this.runtime = new ConversationRuntime(this.#ports());
-    this.#usage = this.#publication();
+    this.#usage = this.#usageMirror();
     const submit: Submit = (results) => this.runtime.submit(results);
     this.submit = actor.surroundings.variant.submit?.(submit) ?? submit;
     this.queries = new ConversationQueries(this.runtime.store);
@@ -170,15 +170,15 @@ export class Life implements Caller {
     };
   }
 
-  #publication(): UsagePublication {
+  #usageMirror(): UsageMirror {
     const { variant, directory } = this.actor.surroundings;
     const put = directory(this);
     const putUsage = variant.directory?.(put) ?? put;
-    return new UsagePublication({
+    return new UsageMirror({
       state: () => this.runtime.state,
-      // SAFETY: it is all that a publication uses.
+      // SAFETY: it is all that the mirror uses.
       directory: () => ({ putUsage }) as Directory,
-      now: () => this.clock.now(),
+      clock: this.clock,
       disarm: () => {
         if (this.alive) this.actor.disarm();
       },

@@ -24,7 +24,7 @@ import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../shared/ident
 import type { PageOptions } from "../../shared/page.ts";
 import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
-import { Publication } from "../base/mirror/publication.ts";
+import { Mirror } from "../base/mirror/mirror.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { CONVERSATION_OPENED, conversationOpenedSchema, openedConversation } from "./envelopes.ts";
@@ -63,15 +63,12 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       new DurableSqlDatabase(this.ctx.storage),
       new DurableKeyValue(this.ctx.storage),
     );
-    readonly #wakeups = new Wakeups({
-      directory: () => this.#publication.wake(),
-    });
-    readonly #publication = new Publication({
+    readonly #wakeups = new Wakeups({ directory: () => this.#listing.wake() });
+    readonly #listing = new Mirror({
+      clock: systemClock,
+      wakeup: this.#wakeups.named("directory"),
       put: async () => services.directory(this.env)?.putAgent(this.#store.identity()),
       changedAt: () => Date.parse(this.#store.identity().updatedAt),
-      now: () => systemClock.now(),
-      arm: (milliseconds) => this.#wakeups.arm("directory", milliseconds),
-      disarm: () => this.#wakeups.disarm("directory"),
     });
 
     constructor(ctx: DurableObjectState, env: Env) {
@@ -192,10 +189,10 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     async #commit(change: () => void): Promise<void> {
       const { armed } = this.ctx.storage.transactionSync(() => {
         change();
-        return { armed: this.#publication.note() };
+        return { armed: this.#listing.note() };
       });
       await armed;
-      await this.#publication.publish();
+      await this.#listing.publish();
     }
   };
 }

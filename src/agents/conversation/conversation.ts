@@ -57,7 +57,7 @@ import { checkHistory, seedEvents } from "./door/seed-history.ts";
 import { frameStream, type Listener, type OpeningSlice, Subscribers } from "./door/subscribers.ts";
 import { conversationMedia } from "./effects/media.ts";
 import { Announcement } from "./mirror/announcement.ts";
-import { UsagePublication } from "./mirror/usage-publication.ts";
+import { UsageMirror } from "./mirror/usage-mirror.ts";
 import type { ConversationClassPorts } from "./ports.ts";
 import { usageView } from "./reads/call-views.ts";
 import { ConversationQueries } from "./reads/queries.ts";
@@ -81,7 +81,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const times = [this.#runtime.dueIn, this.#usage.wake()].filter((time) => time !== null);
         return times.length === 0 ? null : Math.min(...times);
       },
-      directory: () => this.#announcement.wake(),
+      directory: () => this.#announcement.listing.wake(),
       registration: () => this.#announcement.noteAgain(),
       expiry: () => {
         this.#subscribers.publish([]);
@@ -94,14 +94,13 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       directory: () => services.directory(this.env),
       send: (envelope) => this.mailbox.send(envelope),
       transaction: (body) => this.ctx.storage.transactionSync(body),
-      now: () => systemClock.now(),
-      arm: (milliseconds) => this.#wakeups.arm("directory", milliseconds),
-      disarm: () => this.#wakeups.disarm("directory"),
+      clock: systemClock,
+      wakeup: this.#wakeups.named("directory"),
     });
-    readonly #usage = new UsagePublication({
+    readonly #usage = new UsageMirror({
       state: () => this.#runtime.state,
       directory: () => services.directory(this.env),
-      now: () => systemClock.now(),
+      clock: systemClock,
       disarm: () => this.#wakeups.disarm("window"),
     });
     readonly #guard = new ConnectionGuard({
@@ -193,7 +192,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const announce = () => armed.push(...this.#announcement.note(record));
         this.#runtime.create(record, listed === false ? undefined : announce, events);
         await Promise.all(armed);
-        if (listed !== false) await this.#announcement.publish();
+        if (listed !== false) await this.#announcement.listing.publish();
         return conversationView(record, 0);
       });
     }

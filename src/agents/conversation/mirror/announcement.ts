@@ -1,68 +1,59 @@
-/** Tells a conversation's agent and the directory that it exists. */
+/** Announces a new conversation to its agent and to the directory. */
 import type { Directory } from "../../../d1/directory.ts";
+import type { Clock } from "../../../ports/clock.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { CONVERSATION_OPENED } from "../../agent/envelopes.ts";
 import { newOperationId } from "../../base/mailbox/operation-id.ts";
-import { Publication } from "../../base/mirror/publication.ts";
+import { Mirror } from "../../base/mirror/mirror.ts";
+import type { Wakeup } from "../../base/timers/wakeups.ts";
 import type { ConversationIdentity } from "../core/state.ts";
 import { conversationView } from "../reads/views.ts";
 
 export interface AnnouncementPorts {
+  clock: Pick<Clock, "now">;
   record(): ConversationIdentity;
   /** `null` where there is none. */
   directory(): Directory | null;
   /** As `Mailbox.send`. */
   send(envelope: NewEnvelope): Promise<void>;
   transaction<Value>(body: () => Value): Value;
-  /** Milliseconds since the epoch. */
-  now(): number;
-  /** The wake-up that calls `wake`, as `Wakeups.arm` and `Wakeups.disarm`. */
-  arm(milliseconds: number): Promise<void>;
-  disarm(): void;
+  /** The wake-up that calls `listing.wake`. */
+  wakeup: Wakeup;
 }
 
 export class Announcement {
-  readonly #publication: Publication;
+  /** The conversation's entry in the directory. */
+  readonly listing: Mirror;
 
   constructor(private readonly ports: AnnouncementPorts) {
-    this.#publication = new Publication({
+    const { clock, wakeup } = ports;
+    this.listing = new Mirror({
+      clock,
+      wakeup,
       put: async () => {
         const record = ports.record();
         await ports.directory()?.putConversation(record.tenant, conversationView(record, 0));
       },
       changedAt: () => ports.record().createdAt,
-      now: () => ports.now(),
-      arm: (milliseconds) => ports.arm(milliseconds),
-      disarm: () => ports.disarm(),
     });
   }
 
-  /** Call it in the transaction that creates the conversation, and await what it answers behind it. */
+  /** Call it in the transaction that creates the conversation. Await the promises after the commit. */
   note({ tenant, agentId }: ConversationIdentity): Promise<void>[] {
-    const told = this.ports.send({
+    const sent = this.ports.send({
       operationId: newOperationId(),
       to: { kind: "agent", tenant, id: agentId },
       type: CONVERSATION_OPENED,
       body: {},
     });
-    return [told, this.#publication.note()];
+    return [sent, this.listing.note()];
   }
 
-  /** As `Publication.publish`. */
-  publish(): Promise<void> {
-    return this.#publication.publish();
-  }
-
-  /** As `Publication.wake`. */
-  wake(): number | null {
-    return this.#publication.wake();
-  }
-
-  /** Release 0.1.0 armed this until both knew of the conversation, and does not say who did not. It comes once. */
+  /** Serves the one wake-up that release 0.1.0 armed for both the agent and the directory. */
   noteAgain(): null {
     for (const armed of this.ports.transaction(() => this.note(this.ports.record())))
       armed.catch((error: unknown) => console.error(error));
-    void this.#publication.publish();
+    void this.listing.publish();
     return null;
   }
 }

@@ -1,0 +1,99 @@
+/**
+ * Copies a fact that an actor owns to the directory, until the directory has taken its newest state.
+ *
+ * PUB-1  A change is noted in the transaction that makes it, together with the wake-up that publishes it. Neither a crash
+ *        nor a directory that is down for a while loses it.
+ * PUB-2  Puts run one at a time. A change during a put causes another put, so the directory ends with the newest state.
+ * PUB-3  The pause between two attempts is the time that the directory has been behind, from 15 seconds to 15 minutes.
+ */
+import type { Clock } from "../../../ports/clock.ts";
+import type { Wakeup } from "../timers/wakeups.ts";
+
+export interface MirrorPorts {
+  clock: Pick<Clock, "now">;
+  /** Puts the actor's present state into the directory. Repeating it changes nothing. */
+  put(): Promise<void>;
+  /** Reports whether an earlier life may have left something to put; `true` when absent. */
+  mayBeBehind?(): boolean;
+  /**
+   * The time of the newest stored change, in milliseconds since the epoch. Without it, each life backs off anew and doubles
+   * its pauses.
+   */
+  changedAt?(): number;
+  /** The wake-up that calls `wake`. */
+  wakeup: Wakeup;
+}
+
+const MIN_RETRY_MS = 15_000;
+const MAX_RETRY_MS = 15 * 60_000;
+
+export class Mirror {
+  /** `null` until this life has looked. */
+  #isBehind: boolean | null = null;
+  /** One minimal pause before this life found the directory behind; `null` while it is not. */
+  #behindSince: number | null = null;
+  #changes = 0;
+  #wakeAt = 0;
+  /** When the next attempt may start, after one that failed. */
+  #retryAt = 0;
+  #running: Promise<void> | null = null;
+
+  constructor(private readonly ports: MirrorPorts) {}
+
+  /**
+   * Notes a change. Call it in the transaction that makes the change, and `publish` after the commit. Resolves when the
+   * wake-up is armed: await that before acknowledging the change. Throws if the wake-up cannot be written.
+   */
+  note(): Promise<void> {
+    const now = this.ports.clock.now();
+    this.#isBehind = true;
+    this.#behindSince ??= now - MIN_RETRY_MS;
+    this.#changes += 1;
+    this.#wakeAt = now + MIN_RETRY_MS;
+    this.#retryAt = 0;
+    return this.ports.wakeup.arm(MIN_RETRY_MS);
+  }
+
+  /** Puts what the directory lacks, unless a retry is not due yet. Leaves failures to the wake-up; never rejects. */
+  async publish(): Promise<void> {
+    if (this.ports.clock.now() < this.#retryAt) return;
+    this.#running ??= this.#publish().finally(() => {
+      this.#running = null;
+    });
+    await this.#running;
+  }
+
+  /** Starts what is due. Returns the milliseconds until the next call; `null` when the directory is up to date. */
+  wake(): number | null {
+    if (!this.#checkBehind()) return null;
+    const now = this.ports.clock.now();
+    if (now < this.#retryAt) return this.#retryAt - now;
+    this.#behindSince ??= now - MIN_RETRY_MS;
+    const behindFor = now - (this.ports.changedAt?.() ?? this.#behindSince);
+    const pause = Math.min(Math.max(behindFor, MIN_RETRY_MS), MAX_RETRY_MS);
+    this.#wakeAt = now + pause;
+    void this.publish();
+    return pause;
+  }
+
+  #checkBehind(): boolean {
+    this.#isBehind ??= this.ports.mayBeBehind?.() ?? true;
+    return this.#isBehind;
+  }
+
+  async #publish(): Promise<void> {
+    try {
+      while (this.#checkBehind()) {
+        const changes = this.#changes;
+        await this.ports.put();
+        this.#isBehind = changes !== this.#changes;
+      }
+      this.#behindSince = null;
+      // Disarming is cheaper than a wake-up that finds nothing to do.
+      this.ports.wakeup.disarm();
+    } catch (error) {
+      this.#retryAt = this.#wakeAt;
+      console.error("Publishing to the directory failed; it will be retried:", error);
+    }
+  }
+}
