@@ -17,11 +17,11 @@ import { isJson, type Json } from "../../../shared/json.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
 import { inputIssues } from "../../../shared/validation.ts";
 import { attemptSchema, boundedError } from "./answer.ts";
+import type { DeadLetterMirror } from "./dead-letter-mirror.ts";
 import { type AfterCommit, type Delivery, type Handlers, NotNow, runEffects } from "./handlers.ts";
 import { MAX_ENVELOPE_BYTES, MAX_RESULT_BYTES, RECEIPT_KEPT_MS, TRIM_EVERY } from "./limits.ts";
 import type { Outbox } from "./outbox.ts";
 import type { MailboxPorts } from "./ports.ts";
-import type { Publisher } from "./publisher.ts";
 import { decideReceipt, type Receipt } from "./receipt.ts";
 import type { MailboxStore } from "./store.ts";
 
@@ -33,7 +33,7 @@ export class Inbox {
     private readonly store: MailboxStore,
     private readonly handlers: Handlers,
     private readonly outbox: Outbox,
-    private readonly publisher: Publisher,
+    private readonly letters: DeadLetterMirror,
   ) {}
 
   async receive(input: unknown, attemptInput: unknown): Promise<Answer> {
@@ -53,7 +53,7 @@ export class Inbox {
     const effects: AfterCommit[] = [];
     const answer = this.#commit(envelope, attempt.data, effects);
     runEffects(effects);
-    void this.publisher.publish();
+    this.letters.publish();
     await this.outbox.whenArmed();
     return answer;
   }
@@ -130,7 +130,7 @@ export class Inbox {
     const letter = this.store.deadLetter(inReplyTo);
     if (letter === undefined) return this.outbox.underWay(inReplyTo)?.late ?? false;
     this.store.keep({ ...letter, repliedAt: this.ports.clock.now() });
-    this.publisher.note(inReplyTo);
+    this.letters.note(inReplyTo);
     return true;
   }
 

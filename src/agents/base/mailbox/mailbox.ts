@@ -15,13 +15,13 @@ import type { Page, PageOptions } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
 import { type ActorSchema, isRefusal, upgrade } from "../storage/schema-upgrade.ts";
 import { deadLetterView } from "./dead-letter.ts";
+import { DeadLetterMirror } from "./dead-letter-mirror.ts";
 import { Handlers, type OutcomeHandler, type ReceiveHandler } from "./handlers.ts";
 import { Inbox } from "./inbox.ts";
 import { REDELIVER_WITHIN_MS, REFUSED_RETRY_MS } from "./limits.ts";
 import { Outbox } from "./outbox.ts";
 import { deadLetterPageSchema } from "./page.ts";
 import type { MailboxPorts } from "./ports.ts";
-import { Publisher } from "./publisher.ts";
 import { Settlement } from "./settlement.ts";
 import { MailboxStore } from "./store.ts";
 
@@ -33,16 +33,16 @@ export class Mailbox {
   #isUpToDate = false;
   readonly #handlers = new Handlers();
   readonly #store: MailboxStore;
-  readonly #publisher: Publisher;
+  readonly #letters: DeadLetterMirror;
   readonly #outbox: Outbox;
   readonly #inbox: Inbox;
 
   constructor(private readonly ports: MailboxPorts) {
     this.#store = new MailboxStore(ports.database, ports.keyValue);
-    this.#publisher = new Publisher(ports, this.#store);
-    const settlement = new Settlement(ports, this.#store, this.#handlers, this.#publisher);
+    this.#letters = new DeadLetterMirror(ports, this.#store);
+    const settlement = new Settlement(ports, this.#store, this.#handlers, this.#letters);
     this.#outbox = new Outbox(ports, this.#store, settlement);
-    this.#inbox = new Inbox(ports, this.#store, this.#handlers, this.#outbox, this.#publisher);
+    this.#inbox = new Inbox(ports, this.#store, this.#handlers, this.#outbox, this.#letters);
   }
 
   /**
@@ -84,7 +84,7 @@ export class Mailbox {
   /** Does what is due. Answers after how many milliseconds to be called again; `null` when nothing is under way. */
   wake(): number | null {
     if (this.#refusal() !== null) return REFUSED_RETRY_MS;
-    const [outbox, publisher] = [this.#outbox.wake(), this.#publisher.wake()];
+    const [outbox, publisher] = [this.#outbox.wake(), this.#letters.wake()];
     if (outbox === null || publisher === null) return outbox ?? publisher;
     return Math.min(outbox, publisher);
   }
@@ -124,11 +124,11 @@ export class Mailbox {
         );
       }
       this.#store.removeDeadLetter(operationId);
-      this.#publisher.note(operationId);
+      this.#letters.note(operationId);
       return { armed: this.#outbox.resend(letter) };
     });
     await armed;
-    void this.#publisher.publish();
+    this.#letters.publish();
   }
 
   #refusal(): DramatisError | null {

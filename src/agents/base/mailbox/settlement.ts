@@ -9,11 +9,11 @@ import { firstOperationId } from "../../../protocol/envelope.ts";
 import { LETTER_KEPT_MS } from "../../../protocol/mailbox-api.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { DeadLetter } from "./dead-letter.ts";
+import type { DeadLetterMirror } from "./dead-letter-mirror.ts";
 import type { AfterCommit, Handlers } from "./handlers.ts";
 import { MAX_ATTEMPTS } from "./limits.ts";
 import type { OutboxEntry, Outcome } from "./outbox-entry.ts";
 import type { MailboxPorts } from "./ports.ts";
-import type { Publisher } from "./publisher.ts";
 import type { MailboxStore } from "./store.ts";
 
 export class Settlement {
@@ -21,7 +21,7 @@ export class Settlement {
     private readonly ports: MailboxPorts,
     private readonly store: MailboxStore,
     private readonly handlers: Handlers,
-    private readonly publisher: Publisher,
+    private readonly letters: DeadLetterMirror,
   ) {}
 
   /**
@@ -37,7 +37,7 @@ export class Settlement {
       this.store.forgetTables();
       return null;
     }
-    void this.publisher.publish();
+    this.letters.publish();
     return effects;
   }
 
@@ -48,7 +48,7 @@ export class Settlement {
     const now = this.ports.clock.now();
     this.store.keep(deadLetter(entry, outcome, now));
     const displaced = this.store.trimDeadLetters(firstOperationId(now - LETTER_KEPT_MS));
-    for (const operationId of [entry.envelope.operationId, ...displaced]) this.publisher.note(operationId);
+    for (const operationId of [entry.envelope.operationId, ...displaced]) this.letters.note(operationId);
   }
 
   /**

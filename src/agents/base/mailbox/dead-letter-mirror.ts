@@ -1,0 +1,82 @@
+/**
+ * The copy of an actor's dead letters in the directory. The actor owns the letters; the directory follows.
+ *
+ * DEAD-2  A change is noted in the transaction that makes it, and the note is deleted only when the directory has taken
+ *         that change: a directory that was down catches up later.
+ * DEAD-3  Without a directory there is no wake-up. A failed put is retried after 15 seconds, then after twice as long each
+ *         time, up to 15 minutes. A letter that the directory rejects delays no other.
+ */
+
+import { Mirror } from "../mirror/mirror.ts";
+import { deadLetterView } from "./dead-letter.ts";
+import type { MailboxPorts } from "./ports.ts";
+import type { MailboxStore } from "./store.ts";
+
+/** Notes that are read at once. */
+const BATCH = 50;
+/** This many failures in one attempt are the directory's fault, not that of single letters. */
+const MAX_FAILURES = 10;
+
+export class DeadLetterMirror {
+  #notes = 0;
+  readonly #mirror: Mirror;
+
+  constructor(
+    private readonly ports: MailboxPorts,
+    private readonly store: MailboxStore,
+  ) {
+    this.#mirror = new Mirror({
+      clock: ports.clock,
+      put: () => this.#put(),
+      mayBeBehind: () => this.#target() !== null && store.unpublished(1).length > 0,
+      // The wake-up is the mailbox's: it may be armed for more than this.
+      wakeup: { arm: (milliseconds) => ports.arm(milliseconds), disarm: () => undefined },
+    });
+  }
+
+  /** Notes that a letter has changed. Call it in the transaction that changes it, and `publish` after the commit. */
+  note(operationId: string): void {
+    if (this.ports.directory() === null) return;
+    this.store.markUnpublished(operationId, `${this.ports.clock.now()}:${++this.#notes}`);
+    this.#mirror.note().catch((error: unknown) => console.error(error));
+  }
+
+  /** As `Mirror.publish`. */
+  publish(): void {
+    void this.#mirror.publish();
+  }
+
+  /** As `Mirror.wake`. */
+  wake(): number | null {
+    return this.#mirror.wake();
+  }
+
+  #target() {
+    const [directory, self] = [this.ports.directory(), this.ports.self()];
+    return directory === null || self === null ? null : { directory, tenant: self.tenant };
+  }
+
+  /** Puts every noted letter, or removes it where it is no longer dead. Throws if any of them failed. */
+  async #put(): Promise<void> {
+    const target = this.#target();
+    if (target === null) return;
+    const { directory, tenant } = target;
+    const failed = new Set<string>();
+    const next = () => this.store.unpublished(BATCH + failed.size).filter(([id]) => !failed.has(id));
+    for (let notes = next(); notes.length > 0 && failed.size < MAX_FAILURES; notes = next()) {
+      for (const [operationId, mark] of notes) {
+        if (failed.size >= MAX_FAILURES) break;
+        try {
+          const letter = this.store.deadLetter(operationId);
+          if (letter === undefined) await directory.remove(tenant, operationId);
+          else await directory.put(tenant, deadLetterView(letter));
+          this.store.published(operationId, mark);
+        } catch (error) {
+          failed.add(operationId);
+          console.error("A dead letter could not be published:", error);
+        }
+      }
+    }
+    if (failed.size > 0) throw new Error(`${failed.size} dead letters could not be published.`);
+  }
+}
