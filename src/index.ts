@@ -68,11 +68,10 @@ export type {
   StartedTurn,
   StartTurn,
   SubscribeOptions,
-  TurnView,
 } from "./protocol/conversation-api.ts";
 export type { Persona, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
 export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts";
-export type { DefinitionReference } from "./shared/definition-reference.ts";
+export type { TurnView } from "./protocol/views.ts";
 export {
   DramatisError,
   type ErrorCode,
@@ -80,5 +79,6 @@ export {
   type InputIssue,
   type Result,
 } from "./shared/errors.ts";
+export type { DefinitionReference } from "./shared/identifiers.ts";
 export type { Principal, Role } from "./shared/principal.ts";
 export type { RateLimit } from "./shared/token-bucket.ts";

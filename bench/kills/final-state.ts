@@ -2,7 +2,7 @@
 
 import { framesIn } from "../../src/client/event-stream.ts";
 import { createClient, type Frame, type MessageView } from "../../src/client/index.ts";
-import type { JournalEntryView } from "../../src/protocol/conversation-api.ts";
+import type { JournalEntryView } from "../../src/protocol/views.ts";
 import type { FinalState } from "./history.ts";
 
 /** Entries of the journal that are no frames. */

@@ -1,7 +1,7 @@
 /** What is recorded of a run, by everyone who took part; plain data, so that it can be checked later. Times are `Date.now()`. */
 
 import type { Frame, MessageView } from "../../src/client/index.ts";
-import type { JournalEntryView } from "../../src/protocol/conversation-api.ts";
+import type { JournalEntryView } from "../../src/protocol/views.ts";
 import type { Script } from "./script.ts";
 
 /** How a user talks: the real client over a WebSocket, a stream of each turn, or a POST and nothing more. */

@@ -8,7 +8,7 @@ export type * from "../model/gateway.ts";
 export * from "../model/profile.ts";
 export type * from "../model/reply.ts";
 export type { TokenUsage } from "../model/usage.ts";
-export type { CallContext } from "../shared/call-context.ts";
+export type { CallContext } from "../shared/identifiers.ts";
 export { defaultModelProfile, type ModelEnvironment, OFFLINE_PROFILE } from "./default-profile.ts";
 export { aiSdkFormat } from "./formats/ai-sdk/ai-sdk.ts";
 export { anthropicFormat } from "./formats/anthropic/anthropic.ts";

@@ -1,7 +1,7 @@
 /** A live connection to one conversation for any JavaScript runtime with WebSockets; React code uses `useConversation`. */
 import { PartySocket } from "partysocket";
-import type { ToolOutcome } from "../protocol/client-tools.ts";
-import type { Content } from "../protocol/frames.ts";
+import type { ToolOutcome } from "../protocol/requests.ts";
+import type { Content } from "../shared/content.ts";
 import { Login, type Token } from "./admission.ts";
 import type { HistoryPage } from "./history.ts";
 import { parseHost, reconnection, resumingWebSocket, type WebSocketClass } from "./resume.ts";

@@ -1,7 +1,6 @@
 /** A turn's frames from server-sent events. */
 import { createParser } from "eventsource-parser";
-import type { Frame } from "../protocol/frames.ts";
-import { isOfOtherVersion, parseFrame } from "../protocol/parse-frame.ts";
+import { type Frame, isOfOtherVersion, parseFrame } from "../protocol/frames.ts";
 import { DramatisClientError, otherVersion, streamInterrupted } from "./errors.ts";
 
 /** The frames of an answer, up to the end of its turn. Leaving early releases the connection. */

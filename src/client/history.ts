@@ -1,6 +1,5 @@
 /** Older pages of a conversation, read over HTTP and put before what the live connection brought. */
-import type { MoveView, TurnView } from "../protocol/conversation-api.ts";
-import type { MessageView } from "../protocol/frames.ts";
+import type { MessageView, MoveView, TurnView } from "../protocol/views.ts";
 import type { LiveConversation, OperationState, TurnItem, TurnState } from "./state.ts";
 import { newTurn } from "./turns.ts";
 

@@ -2,16 +2,17 @@
 
 import type { ContextMessage } from "../model/messages.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
-import type { ToolOutcome } from "../protocol/client-tools.ts";
-import type { StartedTurn, StartTurn, SubmittedResult, TurnView } from "../protocol/conversation-api.ts";
+import type { StartedTurn, StartTurn, SubmittedResult } from "../protocol/conversation-api.ts";
+import type { Frame } from "../protocol/frames.ts";
+import type { ToolOutcome } from "../protocol/requests.ts";
 import type {
   AgentUsage,
   AttachmentView,
   ConversationSummary,
   ConversationView,
-  Frame,
   MessageView,
-} from "../protocol/frames.ts";
+  TurnView,
+} from "../protocol/views.ts";
 import type { PageOptions } from "../shared/page.ts";
 import { currentToken, type Token } from "./admission.ts";
 import { errorFromResponse, noAnswer, notJson } from "./errors.ts";

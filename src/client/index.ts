@@ -1,24 +1,21 @@
 /** `dramatis/client`: everything a program needs to talk to conversations, without a framework. */
 export type { ToolSpec } from "../model/context.ts";
-export type { ClientToolError, ToolChoice, ToolOutcome } from "../protocol/client-tools.ts";
+export type { Frame, FrameType } from "../protocol/frames.ts";
+export type { ClientToolError, ToolChoice, ToolOutcome } from "../protocol/requests.ts";
 export type {
   AgentUsage,
   AttachmentView,
-  Content,
   ConversationSummary,
   ConversationView,
-  Frame,
-  FrameType,
-  MediaPart,
   MessageView,
   OperationView,
   Snapshot,
-  TextPart,
   TurnIssues,
   TurnSummary,
   UsageView,
   WireError,
-} from "../protocol/frames.ts";
+} from "../protocol/views.ts";
+export type { Content, MediaPart, TextPart } from "../shared/content.ts";
 export type { Token } from "./admission.ts";
 export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
 export { DramatisClientError } from "./errors.ts";

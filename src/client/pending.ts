@@ -1,5 +1,5 @@
 /** Pure changes of what a client has sent and the conversation has not yet recorded. */
-import type { WireError } from "../protocol/frames.ts";
+import type { WireError } from "../protocol/views.ts";
 import type { LiveConversation, PendingMessage } from "./state.ts";
 
 /** The state with a message that is being sent. */

@@ -1,6 +1,6 @@
 /** Pure changes of the results that a client has given and the conversation has not yet recorded. */
-import type { ToolSubmission } from "../protocol/client-tools.ts";
-import type { WireError } from "../protocol/frames.ts";
+import type { ToolSubmission } from "../protocol/requests.ts";
+import type { WireError } from "../protocol/views.ts";
 import type { LiveConversation, OperationState } from "./state.ts";
 
 /** The state with a result on its way; it takes the place of one of the same call. A call that is over takes none. */

@@ -11,9 +11,9 @@
  */
 
 import type { OutputSpec, ToolSpec } from "../model/context.ts";
-import type { ToolChoice, ToolOutcome, ToolSubmission } from "../protocol/client-tools.ts";
-import { type ClientFrame, type Content, PROTOCOL_VERSION, UNAUTHORIZED_CLOSE } from "../protocol/frames.ts";
-import { isOfOtherVersion, parseFrame } from "../protocol/parse-frame.ts";
+import { isOfOtherVersion, PROTOCOL_VERSION, parseFrame, UNAUTHORIZED_CLOSE } from "../protocol/frames.ts";
+import type { ClientFrame, ToolChoice, ToolOutcome, ToolSubmission } from "../protocol/requests.ts";
+import type { Content } from "../shared/content.ts";
 import { defined } from "../shared/defined.ts";
 import { addHistory, type HistoryPage } from "./history.ts";
 import { addPending, dropPending } from "./pending.ts";

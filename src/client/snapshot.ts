@@ -1,5 +1,5 @@
 /** State from a snapshot: everything the server records is replaced, what only this client knows is kept. */
-import type { MessageView, Snapshot } from "../protocol/frames.ts";
+import type { MessageView, Snapshot } from "../protocol/views.ts";
 import type { LiveConversation, TurnItem, TurnState } from "./state.ts";
 import { newTurn } from "./turns.ts";
 

@@ -6,15 +6,15 @@
  */
 
 import type { OutputSpec, ToolSpec } from "../model/context.ts";
-import type { ToolChoice, ToolSubmission } from "../protocol/client-tools.ts";
+import type { ToolChoice, ToolSubmission } from "../protocol/requests.ts";
 import type {
-  Content,
   ConversationView,
   MessageView,
   OperationView,
   TurnIssues,
   WireError,
-} from "../protocol/frames.ts";
+} from "../protocol/views.ts";
+import type { Content } from "../shared/content.ts";
 import { defined } from "../shared/defined.ts";
 
 /**

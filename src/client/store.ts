@@ -9,7 +9,8 @@
  * CLIENT-6  A result this client gave leaves `results` only when its call is over.
  */
 
-import type { Frame, MessageView } from "../protocol/frames.ts";
+import type { Frame } from "../protocol/frames.ts";
+import type { MessageView } from "../protocol/views.ts";
 import { defined } from "../shared/defined.ts";
 import { rejectPending } from "./pending.ts";
 import { rejectResult, settleResults } from "./results.ts";

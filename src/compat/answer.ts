@@ -5,8 +5,9 @@
  * ANSWER-1  The answers of a turn are the same live and replayed, and the same as `partOf` finds in the finished turn.
  * ANSWER-2  The agent's own tools are its own business: an answer says nothing of them.
  */
-import type { MoveView, TurnView } from "../protocol/conversation-api.ts";
-import type { Frame, WireError } from "../protocol/frames.ts";
+
+import type { Frame } from "../protocol/frames.ts";
+import type { MoveView, TurnView, WireError } from "../protocol/views.ts";
 import { isJsonObject, type JsonObject } from "../shared/json.ts";
 import { type Piece, SentText } from "./sent-text.ts";
 

@@ -20,10 +20,9 @@ import { type DefinitionKind, type DefinitionTypes, KIND_NAMES } from "../librar
 import type { CodeDefinition } from "../library/registry.ts";
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
-import { decodeCursor, encodeCursor, type ListKey } from "../shared/cursor.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
-import type { Page, PageOptions } from "../shared/page.ts";
+import { decodeCursor, encodeCursor, type ListKey, type Page, type PageOptions } from "../shared/page.ts";
 import {
   ADD_LIBRARY,
   ADD_VERSION,

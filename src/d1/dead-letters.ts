@@ -7,8 +7,8 @@
  */
 
 import { firstOperationId } from "../protocol/envelope.ts";
-import type { DeadLetterView } from "../protocol/mailbox-api.ts";
 import { LETTER_KEPT_MS } from "../protocol/mailbox-api.ts";
+import type { DeadLetterView } from "../protocol/views.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import { migrate } from "./migrate.ts";

@@ -9,7 +9,7 @@
 
 import type { UsageTotals } from "../model/usage.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
-import type { AgentUsage, ConversationSummary } from "../protocol/frames.ts";
+import type { AgentUsage, ConversationSummary } from "../protocol/views.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 

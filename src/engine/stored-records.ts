@@ -1,8 +1,7 @@
 /** Records on their way into a store and out of it: checked, and as the JSON text that every store keeps. Pure. */
 import { z } from "zod";
 import { DramatisError } from "../shared/errors.ts";
-import { isJson } from "../shared/json.ts";
-import { checkJson } from "../shared/json-text.ts";
+import { checkJson, isJson } from "../shared/json.ts";
 import { jsonPointer, validate } from "../shared/validation.ts";
 import type { ListOptions } from "./conversation-store.ts";
 import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./types.ts";

@@ -11,10 +11,10 @@
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
-import type { DefinitionReference } from "../shared/definition-reference.ts";
 import { DramatisError, type InputIssue } from "../shared/errors.ts";
+import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
-import { isPlainUrl } from "../shared/url.ts";
+import { isPlainUrl } from "../shared/text.ts";
 import { claimsMore } from "./effects.ts";
 import { inputSchemaIssues } from "./input-schema.ts";
 import { formatReference, parseReference } from "./reference.ts";

@@ -1,6 +1,6 @@
 /** Lists that hold what is deployed: it has no time of creation, so it stands in the order of the code, before the rest. */
-import { decodeCursor, encodeCursor, type ListKey } from "../shared/cursor.ts";
-import type { Page, PageOptions } from "../shared/page.ts";
+
+import { decodeCursor, encodeCursor, type ListKey, type Page, type PageOptions } from "../shared/page.ts";
 import type { DefinitionStore } from "./definition-store.ts";
 import type { CodeRegistry } from "./registry.ts";
 import { codeLibraryView, type LibraryView, storedLibraryView } from "./views.ts";

@@ -8,10 +8,9 @@
 import { z } from "zod";
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
-import type { ToolState } from "../protocol/tool-state.ts";
-import type { CallContext } from "../shared/call-context.ts";
-import type { DefinitionReference } from "../shared/definition-reference.ts";
+import type { ToolState } from "../protocol/executor-api.ts";
 import { DramatisError } from "../shared/errors.ts";
+import type { CallContext, DefinitionReference } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { inputIssues, issuesText, validate } from "../shared/validation.ts";

@@ -6,8 +6,8 @@
 
 import { z } from "zod";
 import { defined } from "../shared/defined.ts";
-import type { DefinitionReference } from "../shared/definition-reference.ts";
 import { DramatisError } from "../shared/errors.ts";
+import type { DefinitionReference } from "../shared/identifiers.ts";
 
 /** A reference that names its library. No version means the latest when it is resolved. */
 export interface LibraryReference {

@@ -8,8 +8,8 @@
  */
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona, Pin, ToolDefinition, VersionChain } from "../protocol/definitions.ts";
-import type { DefinitionReference } from "../shared/definition-reference.ts";
 import { DramatisError } from "../shared/errors.ts";
+import type { DefinitionReference } from "../shared/identifiers.ts";
 import { validate } from "../shared/validation.ts";
 import { contentHash } from "./hash.ts";
 import { completePersona } from "./persona.ts";

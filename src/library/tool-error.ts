@@ -1,5 +1,5 @@
 /** How a tool says what went wrong. */
-import type { ToolErrorCode } from "../protocol/tool-result.ts";
+import type { ToolErrorCode } from "../protocol/executor-api.ts";
 
 /**
  * Thrown by a tool's `execute`: the model is told code and message, so the message says what it should do differently.

@@ -1,6 +1,6 @@
 /** The I/O half of a model provider: posts a request, yields the deltas of the reply. */
 
-import type { CallContext } from "../shared/call-context.ts";
+import type { CallContext } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
 import type { ModelProfile } from "./profile.ts";
 import type { ModelDelta } from "./reply.ts";

@@ -1,6 +1,6 @@
 /** Model profiles: which model answers, and how it is called. */
 
-import type { DefinitionReference } from "../shared/definition-reference.ts";
+import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
 
 export const PROVIDERS = [

@@ -1,18 +1,18 @@
-/** Where actors find each other. */
+/** The look-up of actors by tenant and id. */
 import type { AgentApi } from "./agent-api.ts";
 import type { ConversationApi } from "./conversation-api.ts";
 import type { ActorAddress } from "./envelope.ts";
 import type { DeadLetterApi, MailboxPeer } from "./mailbox-api.ts";
 
-/** A conversation's actor: its RPC surface, and the door for its WebSocket connections. */
+/** A conversation's actor: its RPC interface, and the entrance of its WebSocket connections. */
 export interface ConversationActor extends ConversationApi {
   fetch(request: Request): Promise<Response>;
 }
 
-/** An actor of any kind, as far as its mailbox goes. */
+/** The mailbox of an actor of any kind. */
 export interface MailboxActor extends MailboxPeer, DeadLetterApi {}
 
-/** Finds actors by tenant and id. An actor is there even if nothing was created under its name. */
+/** Finds actors. Every name finds one, even if nothing was created under it. */
 export interface ActorLookup {
   agent(tenant: string, id: string): Promise<AgentApi>;
   conversation(tenant: string, id: string): Promise<ConversationActor>;

@@ -4,7 +4,7 @@
  */
 
 import type { ModelProfile } from "../model/profile.ts";
-import type { DefinitionReference } from "../shared/definition-reference.ts";
+import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
 
 /** What one agent is: who it is, what it remembers, what it may use. Holds no state. */

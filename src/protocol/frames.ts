@@ -1,143 +1,33 @@
 /**
- * The wire protocol: the frames that WebSocket, server-sent events and RPC subscribers get, and those a client sends.
+ * The frames of the wire protocol, which WebSocket, server-sent events and RPC subscribers get. Servers and clients share
+ * this file.
  *
- * WIRE-1  `seq` is the journal's entry number; frames that have one ascend strictly and may skip.
- * WIRE-2  Text deltas carry no `seq`; `offset` counts UTF-16 units from the message's beginning.
+ * WIRE-1  `seq` is the number of a journal entry. Frames with a `seq` ascend strictly and may skip numbers.
+ * WIRE-2  Text deltas carry no `seq`; `offset` counts UTF-16 units from the beginning of the message.
  * WIRE-3  Ids stand at the frame's top level, never in `data`.
  */
-import { z } from "zod";
-import type { OutputSpec } from "../model/context.ts";
-import { type Content, contentSchema } from "../shared/content-schema.ts";
-import type { JsonObject } from "../shared/json.ts";
-import {
-  clientToolsSchema,
-  isOutcome,
-  ONE_OUTCOME,
-  outcomeFields,
-  toolChoiceSchema,
-} from "./client-tools.ts";
-
-export type { Content, MediaPart, TextPart } from "../shared/content-schema.ts";
+import type { Content } from "../shared/content.ts";
+import type { Snapshot, TurnIssues, WireError } from "./views.ts";
 
 export const PROTOCOL_VERSION = 1;
 
 /** The WebSocket subprotocol of this version. */
 export const SUBPROTOCOL = "dramatis.v1";
-/** A token travels as a second subprotocol, behind this prefix. */
+/** The prefix of the second subprotocol, which carries a token. */
 export const BEARER_PREFIX = "bearer.";
 
-/** The close code of a connection whose principal is not, or no longer, let in. */
+/** The close code for a principal without access, or whose access has ended. */
 export const UNAUTHORIZED_CLOSE = 4401;
-/** The close code of a conversation that does not exist for this principal. */
+/** The close code for a conversation that does not exist for this principal. */
 export const NOT_FOUND_CLOSE = 4404;
-/** The close code of a connection that sent, or would be, too much. */
+/** The close code for a connection over its limits. */
 export const FLOOD_CLOSE = 4429;
-
-/** An uploaded image or file; `url` names it in parts of content, in its own conversation. */
-export interface AttachmentView {
-  id: string;
-  mediaType: string;
-  /** Bytes. */
-  size: number;
-  name?: string;
-  url: string;
-}
-
-export interface WireError {
-  code: string;
-  message: string;
-  retriable: boolean;
-}
-
-export interface MessageView {
-  id: string;
-  turnId: string;
-  role: "user" | "agent";
-  content: Content;
-  /** ISO 8601 UTC. */
-  createdAt: string;
-  agentId?: string;
-  clientId?: string;
-}
-
-export interface TurnSummary {
-  id: string;
-  status: "active" | "completed" | "failed";
-  agentId: string;
-  createdAt: string;
-  completedAt: string | null;
-  error?: WireError;
-  issues?: TurnIssues;
-  /** The data of its answer, where it asked for data. Lists of turns leave it out. */
-  output?: unknown;
-}
-
-export interface TurnIssues {
-  toolFailures?: number;
-  memoryExtractionFailed?: boolean;
-}
-
-export interface OperationView {
-  id: string;
-  turnId: string;
-  name: string;
-  input: unknown;
-  /** A client runs it: the turn waits for its result. */
-  client?: true;
-  state: "running" | "completed" | "failed";
-  result?: unknown;
-  error?: WireError;
-}
-
-export interface ConversationView {
-  id: string;
-  title: string | null;
-  status: "active" | "waiting" | "completed" | "failed";
-  gate: "idle" | "running" | "cancelled";
-  agentId: string;
-  projectId: string;
-  participants: { type: "user" | "agent"; id: string }[];
-  createdAt: string;
-  /** Where it is asked for by itself; snapshots have none. */
-  usage?: UsageView;
-}
-
-/** What model calls used, failed attempts included. */
-export interface UsageView {
-  inputTokens: number;
-  /** The part of the input that came from a provider's cache. */
-  cachedInputTokens: number;
-  outputTokens: number;
-  /** US dollars, of the calls whose model has prices. */
-  cost: number;
-  calls: number;
-}
-
-/** What the conversations of an agent used together. */
-export interface AgentUsage extends UsageView {
-  agentId: string;
-  /** Conversations in which a model was called. */
-  conversations: number;
-}
-
-/** A conversation as lists show it: without what changes with every turn. */
-export type ConversationSummary = Omit<ConversationView, "status" | "gate" | "usage">;
-
-export interface Snapshot {
-  conversation: ConversationView;
-  /** The turns of `messages`, and every active one. */
-  turns: TurnSummary[];
-  /** The last page; older ones by HTTP. */
-  messages: MessageView[];
-  partials: { messageId: string; turnId: string; text: string }[];
-  operations: OperationView[];
-}
 
 interface FrameData {
   snapshot: Snapshot;
   "conversation.updated": { title?: string | null; status?: string };
   "turn.started": { clientId?: string; agentId: string };
-  /** All that the turn still waits for are results of tools that a client runs. */
+  /** The turn waits for nothing but results of tools that a client runs. */
   "turn.waiting": { reason: "client-tools" };
   "turn.completed": { issues?: TurnIssues; output?: unknown };
   "turn.failed": { error: WireError };
@@ -172,48 +62,37 @@ export type Frame = {
   };
 }[FrameType];
 
-const identifier = z.string().min(1).max(200);
+/**
+ * Returns the frame in a message's text, or `null` for anything else, such as the SDK's own messages. Checks the envelope of
+ * the frame and trusts its content. A frame may have an unknown type of a newer server; the reducer ignores it.
+ */
+export function parseFrame(message: unknown): Frame | null {
+  const value = parseObject(message);
+  const { v, type, time, data, seq } = value;
+  const isFrame =
+    v === PROTOCOL_VERSION &&
+    typeof type === "string" &&
+    typeof time === "string" &&
+    typeof data === "object" &&
+    data !== null &&
+    (seq === undefined || typeof seq === "number");
+  // SAFETY: the envelope was checked; the content is the server's.
+  return isFrame ? (value as unknown as Frame) : null;
+}
 
-/** The schema is checked where the turn starts. */
-const schemaObject = z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>;
+/** Reports whether a message's text is a frame of another version. */
+export function isOfOtherVersion(message: unknown): boolean {
+  const { v, type } = parseObject(message);
+  return typeof v === "number" && v !== PROTOCOL_VERSION && typeof type === "string";
+}
 
-/** What a turn's answer must look like; `name` is told to the model. */
-export const outputSchema: z.ZodType<OutputSpec> = z.strictObject({
-  name: z
-    .string()
-    .regex(/^[A-Za-z0-9_-]{1,64}$/, "Must be 1 to 64 letters, digits, `_` and `-`.")
-    .default("answer"),
-  schema: schemaObject,
-});
-
-/** What a client may send over a WebSocket. `id` is the client's idempotency key. */
-export const clientFrameSchema = z.discriminatedUnion("type", [
-  z.strictObject({
-    v: z.literal(PROTOCOL_VERSION).optional(),
-    type: z.literal("turn.start"),
-    id: identifier,
-    content: contentSchema,
-    replyToMessageId: identifier.exactOptional(),
-    tools: clientToolsSchema.exactOptional(),
-    toolChoice: toolChoiceSchema.exactOptional(),
-    output: outputSchema.exactOptional(),
-  }),
-  z
-    .strictObject({
-      v: z.literal(PROTOCOL_VERSION).optional(),
-      type: z.literal("tool.result"),
-      operationId: identifier,
-      ...outcomeFields,
-    })
-    .refine(isOutcome, ONE_OUTCOME),
-  z.strictObject({ v: z.literal(PROTOCOL_VERSION).optional(), type: z.literal("ping") }),
-]);
-
-export type ClientFrame = z.infer<typeof clientFrameSchema>;
-
-/** The types of frames that a client may send. */
-export const CLIENT_FRAME_TYPES = [
-  "turn.start",
-  "tool.result",
-  "ping",
-] as const satisfies ClientFrame["type"][];
+/** The object in a JSON text; an empty one for anything else. */
+function parseObject(text: unknown): Partial<Record<string, unknown>> {
+  try {
+    const value: unknown = typeof text === "string" ? JSON.parse(text) : null;
+    // SAFETY: widens an object to optional unknown members.
+    return typeof value === "object" && value !== null ? (value as Partial<Record<string, unknown>>) : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,4 +1,4 @@
-/** The shapes of identifiers: what a URL or a body may name. An id of another shape cannot exist. */
+/** The shapes of identifiers that a URL or a body may name. An id of another shape cannot exist. */
 
 const ULID = "[0-9A-HJKMNP-TV-Z]{26}";
 export const CONVERSATION_ID = new RegExp(`^conv_${ULID}$`);
@@ -22,11 +22,24 @@ export function isOperationId(value: unknown): value is string {
   return typeof value === "string" && OPERATION_ID.test(value);
 }
 
-/** Ids that people choose: agents, libraries, definitions, projects. */
+/** Ids that people choose: of agents, libraries, definitions and projects. */
 export function isChosenId(value: string): boolean {
   return CHOSEN_ID.test(value);
 }
 
-/** What `isChosenId` asks for, as a sentence for error messages. */
+/** The rule of `isChosenId`, for error messages. */
 export const CHOSEN_ID_RULE =
   "Must be 1 to 64 lower-case letters, digits and hyphens, and begin with a letter or digit.";
+
+/** `library/id`, `library/id@version`, or the same as an object. Without a version it resolves to the latest one. */
+export type DefinitionReference = string | { library: string; id: string; version?: number };
+
+/** The origin of a signal, an operation or a call. */
+export interface CallContext {
+  tenant: string;
+  projectId: string;
+  agentId: string;
+  conversationId: string;
+  turnId: string;
+  traceparent?: string;
+}

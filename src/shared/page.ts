@@ -1,7 +1,11 @@
-/** One page of a list: what HTTP lists answer under their resource's name. */
+/** Pages of lists, and the cursors between them. */
+import { z } from "zod";
+import { DramatisError } from "./errors.ts";
+
+/** One page of a list. */
 export interface Page<Item> {
   items: Item[];
-  /** Give it back to get the next page; absent on the last. */
+  /** Send it back to get the next page; absent on the last page. */
   nextCursor?: string;
 }
 
@@ -11,3 +15,50 @@ export interface PageOptions {
   cursor?: string;
   order?: "asc" | "desc";
 }
+
+export const DEFAULT_PAGE_SIZE = 50;
+
+/** Returns the page of `rows`, whose reader requested one row more than `limit` to find out whether others follow. */
+export function pageOf<Row, Item>(
+  rows: readonly Row[],
+  limit: number,
+  toItem: (row: Row) => Item,
+  cursorOf: (row: Row) => string,
+): Page<Item> {
+  const items = rows.slice(0, limit).map(toItem);
+  const last = rows[limit - 1];
+  return rows.length > limit && last !== undefined ? { items, nextCursor: cursorOf(last) } : { items };
+}
+
+/** The key that orders a list: milliseconds since the epoch, then the id. */
+export interface ListKey {
+  createdAt: number;
+  id: string;
+}
+
+const keySchema = z.tuple([z.int(), z.string()]);
+
+/** Returns the cursor after a key, opaque to clients. */
+export function encodeCursor({ createdAt, id }: ListKey): string {
+  return btoa(JSON.stringify([createdAt, id]))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "");
+}
+
+/** Returns the key in a cursor. Throws `INVALID_INPUT` for any other text. */
+export function decodeCursor(cursor: string): ListKey {
+  try {
+    const [createdAt, id] = keySchema.parse(
+      JSON.parse(atob(cursor.replaceAll("-", "+").replaceAll("_", "/"))),
+    );
+    return { createdAt, id };
+  } catch (cause) {
+    throw new DramatisError("INVALID_INPUT", "This is not a cursor of this list.", {
+      errors: [{ path: "/cursor", message: CURSOR_RULE }],
+      cause,
+    });
+  }
+}
+
+export const CURSOR_RULE = "Must be the `nextCursor` of an answer.";

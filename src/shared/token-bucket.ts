@@ -1,51 +1,52 @@
 /**
- * A token bucket: how much may happen at once, and how fast that comes back. Pure; times are milliseconds.
+ * Token buckets: a limit on how much may happen at once, and how fast that refills. Times are in milliseconds.
  *
- * BUCKET-1  In any span of time a bucket gives at most its burst and what its rate brings in that span.
- * BUCKET-2  What is refused costs nothing and says how long to wait: that is enough, and less than 1 ms too long.
- * BUCKET-3  A clock that jumps back leaves a bucket empty at worst: it is never in debt for longer than one filling.
+ * BUCKET-1  In any span of time a bucket gives at most its burst plus what its rate refills in that span.
+ * BUCKET-2  A refusal costs nothing and returns a wait that suffices and is less than 1 ms too long.
+ * BUCKET-3  A clock that jumps back leaves a bucket empty at worst: its debt never exceeds one filling.
+ * LIMIT-1   A limiter remembers at most `capacity` keys and forgets the least recently used one first.
  */
 
 /** A limit as applications write it. */
 export interface RateLimit {
-  /** How many come back in a minute; more than 0. */
+  /** Tokens that refill per minute; more than 0. */
   perMinute: number;
-  /** How many may come at once; at least 1. */
+  /** Tokens that may be taken at once; at least 1. */
   burst: number;
 }
 
-/** One that is full needs no memory: a new one is the same. */
+/** A full bucket needs no memory: a new one is the same. */
 export interface TokenBucket {
   readonly limit: RateLimit;
-  /** Milliseconds that it took, as of `at`, to be full again: as a span it loses nothing beside times of 13 digits. */
+  /** The time, as of `at`, until the bucket is full again. A span keeps its precision beside times of 13 digits. */
   readonly debt: number;
   readonly at: number;
 }
 
-/** Whether the tokens were given, and the bucket after that. `retryAfter` is in whole milliseconds. */
+/** The outcome of taking tokens, and the bucket afterwards. `retryAfter` is in whole milliseconds. */
 export type Taken =
   | { allowed: true; bucket: TokenBucket }
   | { allowed: false; bucket: TokenBucket; retryAfter: number };
 
-/** A full bucket. */
+/** Returns a full bucket. */
 export function tokenBucket(limit: RateLimit): TokenBucket {
   return { limit, debt: 0, at: 0 };
 }
 
-/** Takes `cost` tokens; what costs more than the burst takes a full bucket. */
+/** Takes `cost` tokens. A cost above the burst takes a full bucket. */
 export function takeToken(bucket: TokenBucket, cost: number, now: number): Taken {
   const { limit } = bucket;
   const perToken = 60_000 / limit.perMinute;
   const filling = limit.burst * perToken;
   const debt = debtOf(bucket, now);
   const wanted = debt + Math.min(cost, limit.burst) * perToken;
-  // Fractions that were added one by one miss their sum by a little.
+  // The sum of fractions that were added one by one is inexact.
   const excess = wanted - filling - perToken * ROUNDING;
   if (excess <= 0) return { allowed: true, bucket: { limit, debt: wanted, at: now } };
   return { allowed: false, bucket: { limit, debt, at: now }, retryAfter: Math.ceil(excess) };
 }
 
-/** Whether the bucket can be forgotten: a new one gives the same. */
+/** Reports whether the bucket is full and can be forgotten. */
 export function isFull(bucket: TokenBucket, now: number): boolean {
   return debtOf(bucket, now) === 0;
 }
@@ -54,5 +55,39 @@ function debtOf({ debt, at }: TokenBucket, now: number): number {
   return Math.max(0, debt - Math.max(0, now - at));
 }
 
-/** Of one token. */
+/** In tokens. */
 const ROUNDING = 1e-6;
+
+const CAPACITY = 10_000;
+
+/** Token buckets by key, in the memory of one isolate. */
+export class RateLimiter {
+  /** In the order of their last use. */
+  readonly #buckets = new Map<string, TokenBucket>();
+
+  constructor(
+    private readonly limit: RateLimit,
+    private readonly capacity = CAPACITY,
+  ) {}
+
+  /** Takes a token of the key. Returns the milliseconds to wait, 0 if the token was granted. */
+  take(key: string, now: number): number {
+    const taken = takeToken(this.#buckets.get(key) ?? tokenBucket(this.limit), 1, now);
+    this.#keep(key, taken.bucket, now);
+    return taken.allowed ? 0 : taken.retryAfter;
+  }
+
+  /** The number of remembered keys. */
+  get size(): number {
+    return this.#buckets.size;
+  }
+
+  #keep(key: string, bucket: TokenBucket, now: number): void {
+    this.#buckets.delete(key);
+    this.#buckets.set(key, bucket);
+    for (const [oldest, quiet] of this.#buckets) {
+      if (this.#buckets.size <= this.capacity && !isFull(quiet, now)) break;
+      this.#buckets.delete(oldest);
+    }
+  }
+}

@@ -11,7 +11,7 @@ import {
 } from "../../src/client/index.ts";
 import { parseHost, resumeUrl } from "../../src/client/resume.ts";
 import { ConversationSession } from "../../src/client/session.ts";
-import { clientFrameSchema } from "../../src/protocol/frames.ts";
+import { clientFrameSchema } from "../../src/protocol/requests.ts";
 import { conversationView } from "./client-script.ts";
 import { type ServerSocket, WebSocketServer } from "./websocket-server.ts";
 

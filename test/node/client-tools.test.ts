@@ -27,9 +27,9 @@ import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
-import type { ToolSubmission } from "../../src/protocol/client-tools.ts";
 import type { StartTurn } from "../../src/protocol/conversation-api.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import type { ToolSubmission } from "../../src/protocol/requests.ts";
 import { validate } from "../../src/shared/validation.ts";
 import {
   type ChatRequestBody,

@@ -10,8 +10,7 @@ import { memoryToolState } from "../../src/agents/executor/tool-state.ts";
 import type { Tool, ToolContext } from "../../src/library/define.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
-import type { ToolErrorCode } from "../../src/protocol/tool-result.ts";
-import type { ToolState } from "../../src/protocol/tool-state.ts";
+import type { ToolErrorCode, ToolState } from "../../src/protocol/executor-api.ts";
 
 const NOW = Date.UTC(2026, 1, 28, 23, 30);
 

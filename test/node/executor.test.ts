@@ -5,9 +5,8 @@ import { localExecutor, serviceExecutor } from "../../src/agents/executor/client
 import { readLines, writeLines } from "../../src/agents/executor/lines.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
 import { memoryToolState } from "../../src/agents/executor/tool-state.ts";
-import type { ExecutorReport, ToolInvocation } from "../../src/agents/executor/types.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
-import type { ToolResult } from "../../src/protocol/tool-result.ts";
+import type { ExecutorReport, ToolInvocation, ToolResult } from "../../src/protocol/executor-api.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { callOf, testTools } from "../support/tools.ts";
 

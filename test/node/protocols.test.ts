@@ -25,8 +25,8 @@ import { responseObject } from "../../src/compat/openai/response-object.ts";
 import { responseInput, responseSchema } from "../../src/compat/openai/response-request.ts";
 import { SentText } from "../../src/compat/sent-text.ts";
 import { UiMessageEncoder } from "../../src/compat/ui-message/chunks.ts";
-import type { MoveView, TurnView } from "../../src/protocol/conversation-api.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import type { MoveView, TurnView } from "../../src/protocol/views.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 
 const RUNS = { numRuns: 100 };

@@ -2,8 +2,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { completeLimits } from "../../src/http/base/limits.ts";
-import { RateLimiter } from "../../src/shared/rate-limiter.ts";
-import { isFull, type RateLimit, takeToken, tokenBucket } from "../../src/shared/token-bucket.ts";
+import {
+  isFull,
+  type RateLimit,
+  RateLimiter,
+  takeToken,
+  tokenBucket,
+} from "../../src/shared/token-bucket.ts";
 
 const START = Date.UTC(2026, 0, 1);
 

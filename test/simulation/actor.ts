@@ -12,7 +12,7 @@ import {
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../../src/agents/executor/tool-state.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
-import type { ToolStateApi } from "../../src/protocol/tool-state.ts";
+import type { ToolStateApi } from "../../src/protocol/executor-api.ts";
 import { asResult, DramatisError } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { Crash, InjectedError } from "./faults.ts";

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ProviderCallRecord } from "../../src/model/call-record.ts";
 import { NO_USAGE } from "../../src/model/usage.ts";
-import type { TurnView } from "../../src/protocol/conversation-api.ts";
+import type { TurnView } from "../../src/protocol/views.ts";
 import type { ModelCallRecord } from "./history.ts";
 import { MODELS } from "./models.ts";
 import type { ModelFailure } from "./plan.ts";

@@ -1,7 +1,7 @@
 /** What must hold of the tools that clients run. */
 import { isDeepStrictEqual } from "node:util";
-import type { ToolOutcome } from "../../src/protocol/client-tools.ts";
-import type { MoveView } from "../../src/protocol/conversation-api.ts";
+import type { ToolOutcome } from "../../src/protocol/requests.ts";
+import type { MoveView } from "../../src/protocol/views.ts";
 import type { Submission } from "./history.ts";
 import type { Scope } from "./scope.ts";
 

@@ -1,6 +1,6 @@
 /** What must hold of the tools that a conversation runs itself. */
 import { isDeepStrictEqual } from "node:util";
-import type { TurnView } from "../../src/protocol/conversation-api.ts";
+import type { TurnView } from "../../src/protocol/views.ts";
 import { callOf } from "./client-tool.ts";
 import { firedIn, type Scope } from "./scope.ts";
 import { EFFECTS } from "./tools.ts";

@@ -2,7 +2,7 @@
 
 import type { OperationState } from "../../src/client/state.ts";
 import type { ToolSpec } from "../../src/model/context.ts";
-import type { ToolOutcome } from "../../src/protocol/client-tools.ts";
+import type { ToolOutcome } from "../../src/protocol/requests.ts";
 import type { ClientSurroundings } from "./client.ts";
 import type { Submission } from "./history.ts";
 import type { CallPlan, MessagePlan } from "./plan.ts";

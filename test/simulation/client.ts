@@ -2,7 +2,7 @@
 
 import type { LiveConversation } from "../../src/client/state.ts";
 import type { StartTurn } from "../../src/protocol/conversation-api.ts";
-import type { MediaPart } from "../../src/protocol/frames.ts";
+import type { MediaPart } from "../../src/shared/content.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { type Actor, TENANT } from "./actor.ts";
 import { ClientToolRunner, toolsOf } from "./client-tool.ts";

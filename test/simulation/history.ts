@@ -3,10 +3,11 @@
 import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
 import type { LiveConversation } from "../../src/client/state.ts";
 import type { UsageTotals } from "../../src/model/usage.ts";
-import type { ToolOutcome } from "../../src/protocol/client-tools.ts";
-import type { JournalEntryView, TurnView } from "../../src/protocol/conversation-api.ts";
-import type { Content, Frame, MessageView } from "../../src/protocol/frames.ts";
-import type { ToolResult } from "../../src/protocol/tool-result.ts";
+import type { ToolResult } from "../../src/protocol/executor-api.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
+import type { ToolOutcome } from "../../src/protocol/requests.ts";
+import type { JournalEntryView, MessageView, TurnView } from "../../src/protocol/views.ts";
+import type { Content } from "../../src/shared/content.ts";
 import type { Json } from "../../src/shared/json.ts";
 import type { Fault, ModelFailure, Plan, ToolName, UnfitAnswer } from "./plan.ts";
 

@@ -16,13 +16,13 @@ import type { ConversationMedia } from "../../src/agents/conversation/effects/me
 import { UsageMirror } from "../../src/agents/conversation/mirror/usage-mirror.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
-import type { TaskExecutor } from "../../src/agents/executor/types.ts";
 import type { Directory } from "../../src/d1/directory.ts";
 import type { SessionEvent } from "../../src/memory/session/types.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import type { Ids } from "../../src/ports/ids.ts";
 import type { KeyValue } from "../../src/ports/key-value.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
+import type { TaskExecutor } from "../../src/protocol/executor-api.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "./client-tool.ts";
 import { MortalClock, type WorldClock } from "./clocks.ts";
 import { Crash, type FaultPlane, InjectedError } from "./faults.ts";

@@ -1,7 +1,7 @@
 /** What the checks of one conversation look at. */
 
 import { textOf } from "../../src/client/state.ts";
-import type { MessageView } from "../../src/protocol/frames.ts";
+import type { MessageView } from "../../src/protocol/views.ts";
 import type { History, Outcome, SentMessage } from "./history.ts";
 import type { Fault } from "./plan.ts";
 import type { Property } from "./properties.ts";

@@ -2,7 +2,7 @@
 import { frameStream } from "../../src/agents/conversation/door/subscribers.ts";
 import { initialState, type LiveConversation } from "../../src/client/state.ts";
 import { applyFrame } from "../../src/client/store.ts";
-import { parseFrame } from "../../src/protocol/parse-frame.ts";
+import { parseFrame } from "../../src/protocol/frames.ts";
 import { RETRY_MS } from "./client.ts";
 import type { ConnectionRecord } from "./history.ts";
 import { HttpClient } from "./http-client.ts";

@@ -5,7 +5,6 @@ import { serviceExecutor } from "../../src/agents/executor/client.ts";
 import { writeLines } from "../../src/agents/executor/lines.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
 import { conversationToolState } from "../../src/agents/executor/tool-state.ts";
-import type { ExecutorReport, TaskExecutor } from "../../src/agents/executor/types.ts";
 import {
   defineLibrary,
   defineModelProfile,
@@ -16,7 +15,7 @@ import {
 import type { CodeRegistry } from "../../src/library/registry.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
-import type { ToolStateApi } from "../../src/protocol/tool-state.ts";
+import type { ExecutorReport, TaskExecutor, ToolStateApi } from "../../src/protocol/executor-api.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type FaultPlane, InjectedError } from "./faults.ts";
 import type { History, ToolRun } from "./history.ts";

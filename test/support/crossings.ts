@@ -3,10 +3,10 @@
  * port of that life is dead: what still runs of it can neither write nor be seen.
  */
 
-import type { TaskExecutor } from "../../src/agents/executor/types.ts";
 import type { ModelGateway } from "../../src/model/gateway.ts";
 import type { KeyValue } from "../../src/ports/key-value.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
+import type { TaskExecutor } from "../../src/protocol/executor-api.ts";
 
 class Crash extends Error {
   override readonly name = "Crash";

@@ -1,9 +1,9 @@
 /** A small library of tools that misbehave in every way, and calls of them. */
 import { z } from "zod";
-import type { ToolInvocation } from "../../src/agents/executor/types.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
+import type { ToolInvocation } from "../../src/protocol/executor-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 

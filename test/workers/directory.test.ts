@@ -6,7 +6,7 @@ import { D1Directory } from "../../src/d1/d1-directory.ts";
 import { migrate } from "../../src/d1/migrate.ts";
 import { MIGRATIONS } from "../../src/d1/schema.ts";
 import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
-import type { ConversationSummary } from "../../src/protocol/frames.ts";
+import type { ConversationSummary } from "../../src/protocol/views.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import {
   ADMIN,

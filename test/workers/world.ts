@@ -5,17 +5,12 @@ import { EventSourceParserStream } from "eventsource-parser/stream";
 import { expect } from "vitest";
 import { initialState, type LiveConversation } from "../../src/client/state.ts";
 import { applyFrame } from "../../src/client/store.ts";
-import type { JournalEntryView, StartTurn, TurnView } from "../../src/protocol/conversation-api.ts";
+import type { StartTurn } from "../../src/protocol/conversation-api.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
-import type {
-  ClientFrame,
-  Content,
-  ConversationView,
-  Frame,
-  FrameType,
-  MessageView,
-} from "../../src/protocol/frames.ts";
-import { parseFrame } from "../../src/protocol/parse-frame.ts";
+import { type Frame, type FrameType, parseFrame } from "../../src/protocol/frames.ts";
+import type { ClientFrame } from "../../src/protocol/requests.ts";
+import type { ConversationView, JournalEntryView, MessageView, TurnView } from "../../src/protocol/views.ts";
+import type { Content } from "../../src/shared/content.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import type { Script } from "../support/provider-script.ts";
 import { Play } from "./provider.ts";

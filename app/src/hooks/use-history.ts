@@ -2,7 +2,7 @@
 import { useCallback, useRef, useState } from "react";
 import type { MessageView } from "../../../src/client/index.ts";
 import type { Conversation } from "../../../src/client/react/use-conversation.ts";
-import type { TurnView } from "../../../src/protocol/conversation-api.ts";
+import type { TurnView } from "../../../src/protocol/views.ts";
 import { client } from "../client.ts";
 
 export interface History {

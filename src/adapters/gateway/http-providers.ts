@@ -3,7 +3,7 @@
 import type { ModelRequest } from "../../model/gateway.ts";
 import type { ModelProfile, ProviderId } from "../../model/profile.ts";
 import type { JsonObject } from "../../shared/json.ts";
-import { isPlainUrl } from "../../shared/url.ts";
+import { isPlainUrl } from "../../shared/text.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
 
 /** One call, as it goes out below a base URL. */

@@ -4,7 +4,7 @@ import type { ModelProfile } from "../../model/profile.ts";
 import type { ModelDelta } from "../../model/reply.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
-import type { CallContext } from "../../shared/call-context.ts";
+import type { CallContext } from "../../shared/identifiers.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import type { Classifier } from "./classify.ts";
 import type { HostGuards } from "./host-guards.ts";

@@ -18,9 +18,13 @@ import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts"
 import type { AgentApi, AgentIdentity, CreateAgent } from "../../protocol/agent-api.ts";
 import type { Persona } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
-import type { DefinitionReference } from "../../shared/definition-reference.ts";
 import { asResult, DramatisError } from "../../shared/errors.ts";
-import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../shared/identifiers.ts";
+import {
+  CHOSEN_ID_RULE,
+  type DefinitionReference,
+  isChosenId,
+  isConversationId,
+} from "../../shared/identifiers.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";

@@ -24,13 +24,8 @@ import { systemClock, systemIds } from "../../ports/system.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
 import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";
-import type {
-  Answer,
-  Attempt,
-  DeadLetterApi,
-  DeadLetterView,
-  MailboxPeer,
-} from "../../protocol/mailbox-api.ts";
+import type { Answer, Attempt, DeadLetterApi, MailboxPeer } from "../../protocol/mailbox-api.ts";
+import type { DeadLetterView } from "../../protocol/views.ts";
 import { asResult, type Result } from "../../shared/errors.ts";
 import type { Facts } from "../../shared/json.ts";
 import type { Page, PageOptions } from "../../shared/page.ts";

@@ -8,7 +8,6 @@ import type { LoadEventsOptions, SessionEvent } from "../../memory/session/types
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
 import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
-import type { ToolSubmission } from "../../protocol/client-tools.ts";
 import type {
   ConversationApi,
   CreateConversation,
@@ -17,8 +16,10 @@ import type {
   SubmittedResult,
   SubscribeOptions,
 } from "../../protocol/conversation-api.ts";
-import { type ConversationView, type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
-import type { ToolStateApi, ToolStateEntry } from "../../protocol/tool-state.ts";
+import type { ToolStateApi, ToolStateEntry } from "../../protocol/executor-api.ts";
+import { type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
+import type { ToolSubmission } from "../../protocol/requests.ts";
+import type { ConversationView } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { asResult, type DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";

@@ -7,8 +7,8 @@ import type { AdapterLookup } from "../../model/format-adapter.ts";
 import type { ModelGateway } from "../../model/gateway.ts";
 import type { Gate } from "../../policy/gate.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
+import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
-import type { TaskExecutor } from "../executor/types.ts";
 
 /** What an application gives its conversations, each made from the environment. */
 export interface ConversationClassPorts<Env> {

@@ -3,11 +3,11 @@ import { z } from "zod";
 import { idSchema } from "../../library/reference.ts";
 import { MAX_TIMEOUT_MS } from "../../library/schemas.ts";
 import { ToolError } from "../../library/tool-error.ts";
-import type { CallContext } from "../../shared/call-context.ts";
+import type { ExecutorReport, ToolInvocation } from "../../protocol/executor-api.ts";
+import type { CallContext } from "../../shared/identifiers.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { inputIssues, issuesText, validate } from "../../shared/validation.ts";
 import { failedResult } from "./run-tool.ts";
-import type { ExecutorReport, ToolInvocation } from "./types.ts";
 
 const identifier = z.string().min(1).max(200);
 

@@ -2,13 +2,12 @@
 
 import type { ToolCodes } from "../../library/registry.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ToolState } from "../../protocol/tool-state.ts";
-import type { CallContext } from "../../shared/call-context.ts";
+import type { TaskExecutor, ToolInvocation, ToolState } from "../../protocol/executor-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
+import type { CallContext } from "../../shared/identifiers.ts";
 import { readLines } from "./lines.ts";
 import { runCalls } from "./run-calls.ts";
 import { memoryToolState } from "./tool-state.ts";
-import type { TaskExecutor, ToolInvocation } from "./types.ts";
 
 /** The executor's RPC face, as a service binding offers it. */
 export interface ExecutorService {

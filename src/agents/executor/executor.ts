@@ -6,13 +6,12 @@ import { WorkerEntrypoint } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import type { ToolCodes } from "../../library/registry.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ToolStateApi } from "../../protocol/tool-state.ts";
-import type { CallContext } from "../../shared/call-context.ts";
+import type { ExecutorReport, ToolStateApi } from "../../protocol/executor-api.ts";
+import type { CallContext } from "../../shared/identifiers.ts";
 import { readCalls } from "./calls.ts";
 import { writeLines } from "./lines.ts";
 import { runCalls } from "./run-calls.ts";
 import { conversationToolState } from "./tool-state.ts";
-import type { ExecutorReport } from "./types.ts";
 
 /** The bindings an `Executor` uses. */
 export interface ExecutorEnv {

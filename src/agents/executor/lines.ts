@@ -4,9 +4,9 @@
  * LINES-1  What is read equals what was written, however the bytes were cut.
  */
 import { z } from "zod";
+import type { ExecutorReport } from "../../protocol/executor-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
-import type { ExecutorReport } from "./types.ts";
 
 const operationId = z.string().min(1);
 

@@ -4,8 +4,9 @@
  * BATCH-1  Every call yields exactly one result, and none of its progress after it.
  * BATCH-2  No call waits for another.
  */
+
+import type { ExecutorReport, ToolInvocation } from "../../protocol/executor-api.ts";
 import { runTool, type ToolPorts } from "./run-tool.ts";
-import type { ExecutorReport, ToolInvocation } from "./types.ts";
 
 /** Starts every call at the first `next`. Leaving the iteration aborts the calls that still run. */
 export async function* runCalls(

@@ -11,13 +11,11 @@ import type { Tool } from "../../library/define.ts";
 import type { ToolCodes } from "../../library/registry.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ToolErrorCode, ToolResult } from "../../protocol/tool-result.ts";
-import type { ToolState } from "../../protocol/tool-state.ts";
-import type { CallContext } from "../../shared/call-context.ts";
+import type { ToolErrorCode, ToolInvocation, ToolResult, ToolState } from "../../protocol/executor-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
+import type { CallContext } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
 import { MAX_OUTPUT_BYTES, MAX_PROGRESS_BYTES, toJson } from "./output.ts";
-import type { ToolInvocation } from "./types.ts";
 
 /** What a runner needs from outside. */
 export interface ToolPorts {

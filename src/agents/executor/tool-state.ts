@@ -1,6 +1,6 @@
 /** Where tools keep facts: in the conversation by RPC, or in memory where there are no actors. */
 
-import type { ToolState, ToolStateApi, ToolStateEntry } from "../../protocol/tool-state.ts";
+import type { ToolState, ToolStateApi, ToolStateEntry } from "../../protocol/executor-api.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 

@@ -6,7 +6,8 @@
  */
 
 import type { UIMessage } from "ai";
-import type { Content, MessageView } from "../../protocol/frames.ts";
+import type { MessageView } from "../../protocol/views.ts";
+import type { Content } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 
 type Part = UIMessage["parts"][number];

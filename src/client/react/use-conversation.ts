@@ -5,8 +5,8 @@
 import { useAgent } from "agents/react";
 import { PartySocket } from "partysocket";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
-import type { ToolOutcome } from "../../protocol/client-tools.ts";
-import type { Content } from "../../protocol/frames.ts";
+import type { ToolOutcome } from "../../protocol/requests.ts";
+import type { Content } from "../../shared/content.ts";
 import { Login, type Token } from "../admission.ts";
 import type { HistoryPage } from "../history.ts";
 import { isFinalClose, parseHost, reconnection, resumingWebSocket, type WebSocketClass } from "../resume.ts";

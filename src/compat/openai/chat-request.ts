@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type { StartTurn } from "../../protocol/conversation-api.ts";
-import type { Content } from "../../protocol/frames.ts";
+import type { Content } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { callArguments, contentOf, type InputItem, type TurnInput, turnInput } from "./input.ts";
 import {

@@ -5,7 +5,7 @@
  *        has the status that it has elsewhere.
  * OAI-10  A client that sends requests again by itself is told when it may: where nothing was begun.
  */
-import type { WireError } from "../../protocol/frames.ts";
+import type { WireError } from "../../protocol/views.ts";
 
 export const OPENAI_ERROR_TYPES = [
   "invalid_request_error",

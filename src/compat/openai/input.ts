@@ -6,11 +6,9 @@
  */
 
 import type { ContextMessage, ToolCall } from "../../model/messages.ts";
-import type { Content } from "../../protocol/frames.ts";
-import { isBlank } from "../../shared/content.ts";
+import { type Content, isBlank } from "../../shared/content.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { isJsonObject, type JsonObject } from "../../shared/json.ts";
-import { checkJson } from "../../shared/json-text.ts";
+import { checkJson, isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { parseCallId } from "./ids.ts";
 
 export type InputItem =

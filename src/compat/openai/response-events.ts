@@ -4,7 +4,7 @@
  * OAI-6  `sequence_number` counts from 0 without gaps; each item is added before and done after everything of it, and the
  *        items of the last event's response are those that were done.
  */
-import type { WireError } from "../../protocol/frames.ts";
+import type { WireError } from "../../protocol/views.ts";
 import type { AnswerEvent, AnswerPart, ClientCall } from "../answer.ts";
 import { streamError } from "./errors.ts";
 import type { AnswerAddress } from "./ids.ts";

@@ -1,7 +1,7 @@
 /** The body of a response: its schema, and what it asks a conversation for. Pure. */
 import { z } from "zod";
 import type { StartTurn } from "../../protocol/conversation-api.ts";
-import type { Content } from "../../protocol/frames.ts";
+import type { Content } from "../../shared/content.ts";
 import {
   callArguments,
   contentOf,

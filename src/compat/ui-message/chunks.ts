@@ -8,7 +8,8 @@
  * UISTREAM-3  Text that is made anew takes its step back with `reset-step`; what is shown is at all times a prefix of
  *             the message's text, and in the end all of it.
  */
-import type { Frame, WireError } from "../../protocol/frames.ts";
+import type { Frame } from "../../protocol/frames.ts";
+import type { WireError } from "../../protocol/views.ts";
 import { type Piece, SentText } from "../sent-text.ts";
 
 /** The chunks that a stream of ours is made of; each is one of the SDK's `UIMessageChunk`. */

@@ -1,8 +1,7 @@
 /** What `useChat` sends, and what it says to a conversation. Pure. */
 import { z } from "zod";
 import type { StartTurn } from "../../protocol/conversation-api.ts";
-import type { Content } from "../../protocol/frames.ts";
-import { parseContent } from "../../shared/content.ts";
+import { type Content, parseContent } from "../../shared/content.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { validate } from "../../shared/validation.ts";
 

@@ -5,7 +5,7 @@
  * BODY-2  What comes out nests at most 64 deep and holds well-formed Unicode only.
  */
 import { DramatisError } from "../../shared/errors.ts";
-import { checkJson, parseJsonText } from "../../shared/json-text.ts";
+import { checkJson, parseJsonText } from "../../shared/json.ts";
 import { MAX_BODY_BYTES } from "./limits.ts";
 
 /** The body as JSON. Throws `TOO_LARGE`, `INVALID_JSON` or, for lone surrogates, `INVALID_INPUT`. */

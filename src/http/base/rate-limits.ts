@@ -6,7 +6,7 @@
  */
 import { DramatisError } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
-import { RateLimiter } from "../../shared/rate-limiter.ts";
+import { RateLimiter } from "../../shared/token-bucket.ts";
 import type { Limits } from "./limits.ts";
 
 /** The platform's rate limiter, as it is bound: one count for all isolates of a location. */

@@ -7,7 +7,7 @@ import {
   partOf,
   REPLY_RESTARTED,
 } from "../../compat/answer.ts";
-import type { TurnView } from "../../protocol/conversation-api.ts";
+import type { TurnView } from "../../protocol/views.ts";
 import { DramatisError, type ErrorData, toErrorData } from "../../shared/errors.ts";
 import type { Asked } from "./turns.ts";
 

@@ -11,7 +11,7 @@ import {
   responseOptions,
   responseSchema,
 } from "../../compat/openai/response-request.ts";
-import type { TurnView } from "../../protocol/conversation-api.ts";
+import type { TurnView } from "../../protocol/views.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import { validate } from "../../shared/validation.ts";

@@ -4,8 +4,7 @@ import type { ProviderCallRecord } from "../../model/call-record.ts";
 import type { ErrorCategory } from "../../model/error.ts";
 import type { RateLimitFeedback } from "../../model/reply.ts";
 import type { TokenUsage } from "../../model/usage.ts";
-import type { TurnUsage } from "../../protocol/conversation-api.ts";
-import type { AgentUsage, UsageView } from "../../protocol/frames.ts";
+import type { AgentUsage, TurnUsage, UsageView } from "../../protocol/views.ts";
 import { agentId, conversationId, count, json, time, turnId } from "./scalars.ts";
 
 /** Every category, and `none`: the type says so when one is missing. */

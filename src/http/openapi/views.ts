@@ -9,17 +9,19 @@ import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../compat/openai/errors
 import { idSchema, referenceSchema } from "../../library/reference.ts";
 import { personaSchema } from "../../library/schemas.ts";
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
-import type { JournalEntryView, SubmittedResult, TurnView } from "../../protocol/conversation-api.ts";
-import {
-  type AttachmentView,
-  type ConversationSummary,
-  type ConversationView,
-  clientFrameSchema,
-  type MessageView,
-  type TurnSummary,
-} from "../../protocol/frames.ts";
-import type { DeadLetterView } from "../../protocol/mailbox-api.ts";
-import { contentSchema } from "../../shared/content-schema.ts";
+import type { SubmittedResult } from "../../protocol/conversation-api.ts";
+import { clientFrameSchema } from "../../protocol/requests.ts";
+import type {
+  AttachmentView,
+  ConversationSummary,
+  ConversationView,
+  DeadLetterView,
+  JournalEntryView,
+  MessageView,
+  TurnSummary,
+  TurnView,
+} from "../../protocol/views.ts";
+import { contentSchema } from "../../shared/content.ts";
 import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
 import { agentId, conversationId, count, json, messageId, operationId, time, turnId } from "./scalars.ts";
 import { dollars, providerCall, turnUsage, usage } from "./usage-views.ts";

@@ -6,8 +6,7 @@
  */
 
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
-import type { Frame } from "../../protocol/frames.ts";
-import { parseFrame } from "../../protocol/parse-frame.ts";
+import { type Frame, parseFrame } from "../../protocol/frames.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";

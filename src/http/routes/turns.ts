@@ -6,10 +6,10 @@ import {
   isOutcome,
   ONE_OUTCOME,
   outcomeFields,
+  outputSchema,
   type ToolOutcome,
   toolChoiceSchema,
-} from "../../protocol/client-tools.ts";
-import { outputSchema } from "../../protocol/frames.ts";
+} from "../../protocol/requests.ts";
 import { parseContent } from "../../shared/content.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { isOperationId, isTurnId } from "../../shared/identifiers.ts";

@@ -8,7 +8,7 @@
  */
 
 import type { ContextMessage, ContextPart } from "../../model/messages.ts";
-import { contentSchema } from "../../shared/content-schema.ts";
+import { contentSchema } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import type { Facts } from "../../shared/json.ts";
 import { isNativeReply } from "./native-reply.ts";

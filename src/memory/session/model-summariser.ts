@@ -11,8 +11,8 @@ import { collectReply } from "../../adapters/reply.ts";
 import type { FormatAdapter } from "../../model/format-adapter.ts";
 import type { ModelGateway } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
-import type { CallContext } from "../../shared/call-context.ts";
 import { DramatisError } from "../../shared/errors.ts";
+import type { CallContext } from "../../shared/identifiers.ts";
 import type { Summariser, SummariserInput } from "./compaction.ts";
 
 export interface ModelSummariserOptions {

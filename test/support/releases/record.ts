@@ -9,7 +9,7 @@ import { D1Directory } from "../../../src/d1/d1-directory.ts";
 import { contentHash } from "../../../src/library/hash.ts";
 import { resolveChain } from "../../../src/library/resolve.ts";
 import { SessionStore } from "../../../src/memory/session/session-store.ts";
-import type { Content } from "../../../src/protocol/frames.ts";
+import type { Content } from "../../../src/shared/content.ts";
 import { VERSION } from "../../../src/shared/version.ts";
 import { compaction, everyAction, numbered, agent as spoken, user } from "../events.ts";
 import type { ReplyScript, Script, StepScript } from "../provider-script.ts";

@@ -17,8 +17,8 @@ import { NodeSqlDatabase } from "../../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../../src/ports/node/virtual-clock.ts";
 import type { SqlDatabase } from "../../../src/ports/sql-database.ts";
+import type { ToolState } from "../../../src/protocol/executor-api.ts";
 import type { Frame } from "../../../src/protocol/frames.ts";
-import type { ToolState } from "../../../src/protocol/tool-state.ts";
 import type { RunRecord, Script, StepScript } from "../provider-script.ts";
 import { releaseLibrary } from "./library.ts";
 

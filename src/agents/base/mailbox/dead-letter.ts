@@ -5,7 +5,7 @@
  */
 
 import type { Envelope } from "../../../protocol/envelope.ts";
-import type { DeadLetterView } from "../../../protocol/mailbox-api.ts";
+import type { DeadLetterView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";

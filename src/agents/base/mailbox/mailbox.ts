@@ -8,7 +8,8 @@
  */
 import type { z } from "zod";
 import { ageOf, type NewEnvelope } from "../../../protocol/envelope.ts";
-import type { Answer, DeadLetterView } from "../../../protocol/mailbox-api.ts";
+import type { Answer } from "../../../protocol/mailbox-api.ts";
+import type { DeadLetterView } from "../../../protocol/views.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { isOperationId } from "../../../shared/identifiers.ts";
 import type { Page, PageOptions } from "../../../shared/page.ts";

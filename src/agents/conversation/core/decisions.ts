@@ -2,9 +2,9 @@
 
 import type { ModelContext, OutputSpec, ToolSpec } from "../../../model/context.ts";
 import type { ModelReply } from "../../../model/reply.ts";
-import type { Caller } from "../../../protocol/conversation-api.ts";
-import type { Content } from "../../../protocol/frames.ts";
-import type { ToolResult } from "../../../protocol/tool-result.ts";
+import type { ToolResult } from "../../../protocol/executor-api.ts";
+import type { Caller } from "../../../protocol/views.ts";
+import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { AttemptOutcome } from "./calls.ts";
 import type { Operation } from "./state.ts";

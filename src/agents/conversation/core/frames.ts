@@ -2,12 +2,11 @@
  * Journal entries as wire frames. Pure: the same log and turns give the same frames, live or replayed.
  */
 
-import type { Frame, WireError } from "../../../protocol/frames.ts";
-import { PROTOCOL_VERSION } from "../../../protocol/frames.ts";
+import { type Frame, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
+import type { WireError } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
-import type { Json } from "../../../shared/json.ts";
-import { isJsonObject } from "../../../shared/json.ts";
+import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { messageId, operationId, turnId } from "./ids.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
 import type { Turn } from "./state.ts";

@@ -10,10 +10,10 @@ import type { ErrorCategory } from "../../../model/error.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { FinishReason, RateLimitFeedback } from "../../../model/reply.ts";
 import type { TokenUsage, UsageTotals } from "../../../model/usage.ts";
-import type { Caller } from "../../../protocol/conversation-api.ts";
 import type { ToolEffect, VersionChain } from "../../../protocol/definitions.ts";
-import type { Content, TurnIssues } from "../../../protocol/frames.ts";
-import type { ToolResult } from "../../../protocol/tool-result.ts";
+import type { ToolResult } from "../../../protocol/executor-api.ts";
+import type { Caller, TurnIssues } from "../../../protocol/views.ts";
+import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 

@@ -10,14 +10,12 @@ import { EventAction, type SessionEvent } from "../../../memory/session/types.ts
 import type { NativeReply } from "../../../model/messages.ts";
 import type { FinishReason } from "../../../model/reply.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
-import type { Content } from "../../../protocol/frames.ts";
-import type { ToolResult } from "../../../protocol/tool-result.ts";
-import { plainText } from "../../../shared/content.ts";
+import type { ToolResult } from "../../../protocol/executor-api.ts";
+import { type Content, plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { messageId, operationId, parseItemId } from "./ids.ts";
-import type { Operation, Reply, Turn } from "./state.ts";
-import { finalReply } from "./state.ts";
+import { finalReply, type Operation, type Reply, type Turn } from "./state.ts";
 
 /** What a completed turn's row keeps beside its events. */
 export type TurnRow = Omit<Turn, "input" | "replies" | "operations" | "call" | "repairs" | "status">;

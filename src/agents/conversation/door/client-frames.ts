@@ -5,15 +5,10 @@
  * CFRAME-2  Nothing walks a frame before its depth and its text were checked.
  */
 import type { WSMessage } from "agents";
-import {
-  CLIENT_FRAME_TYPES,
-  type ClientFrame,
-  clientFrameSchema,
-  PROTOCOL_VERSION,
-} from "../../../protocol/frames.ts";
+import { PROTOCOL_VERSION } from "../../../protocol/frames.ts";
+import { CLIENT_FRAME_TYPES, type ClientFrame, clientFrameSchema } from "../../../protocol/requests.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import { isJsonObject } from "../../../shared/json.ts";
-import { checkJson, parseJsonText } from "../../../shared/json-text.ts";
+import { checkJson, isJsonObject, parseJsonText } from "../../../shared/json.ts";
 import { validate } from "../../../shared/validation.ts";
 import { MAX_FRAME_LENGTH } from "../core/limits.ts";
 import { MAX_KEY_LENGTH } from "../core/signals.ts";

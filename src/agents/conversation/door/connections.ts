@@ -13,13 +13,8 @@
 
 import type { Connection, WSMessage } from "agents";
 import type { StartedTurn, StartTurn } from "../../../protocol/conversation-api.ts";
-import {
-  type ClientFrame,
-  FLOOD_CLOSE,
-  type Frame,
-  NOT_FOUND_CLOSE,
-  UNAUTHORIZED_CLOSE,
-} from "../../../protocol/frames.ts";
+import { FLOOD_CLOSE, type Frame, NOT_FOUND_CLOSE, UNAUTHORIZED_CLOSE } from "../../../protocol/frames.ts";
+import type { ClientFrame } from "../../../protocol/requests.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";

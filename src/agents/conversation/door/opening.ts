@@ -1,8 +1,8 @@
 /** What a watcher of a conversation begins with. */
 
 import type { Clock } from "../../../ports/clock.ts";
-import type { Frame, Snapshot } from "../../../protocol/frames.ts";
-import { PROTOCOL_VERSION } from "../../../protocol/frames.ts";
+import { type Frame, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
+import type { Snapshot } from "../../../protocol/views.ts";
 import type { ConversationState } from "../core/state.ts";
 import type { ConversationQueries } from "../reads/queries.ts";
 import type { OpeningSlice } from "./subscribers.ts";

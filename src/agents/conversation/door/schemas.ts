@@ -3,12 +3,12 @@
 import { z } from "zod";
 import {
   clientToolsSchema,
+  outputSchema,
   submissionsSchema,
   type ToolSubmission,
   toolChoiceSchema,
-} from "../../../protocol/client-tools.ts";
-import { outputSchema } from "../../../protocol/frames.ts";
-import { contentSchema } from "../../../shared/content-schema.ts";
+} from "../../../protocol/requests.ts";
+import { contentSchema } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { utf8Length } from "../../../shared/utf8.ts";

@@ -12,9 +12,7 @@ import type { ContextMessage } from "../../../model/messages.ts";
 import type { Ids } from "../../../ports/ids.ts";
 import { isBlank } from "../../../shared/content.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import type { Facts } from "../../../shared/json.ts";
-import { isJson } from "../../../shared/json.ts";
-import { checkJson } from "../../../shared/json-text.ts";
+import { checkJson, type Facts, isJson } from "../../../shared/json.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 
 const MAX_MESSAGES = 1_000;

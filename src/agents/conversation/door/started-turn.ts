@@ -1,7 +1,7 @@
 /** What the sender of a message is told of its turn, and whether a message is the one that was sent before. */
 import type { ToolSpec } from "../../../model/context.ts";
 import type { StartedTurn, StartTurn } from "../../../protocol/conversation-api.ts";
-import type { Content } from "../../../protocol/frames.ts";
+import type { Content } from "../../../shared/content.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";
 import { messageId, turnId } from "../core/ids.ts";
 import type { UserMessage } from "../core/signals.ts";

@@ -7,9 +7,9 @@
  */
 
 import type { ContextMessage } from "../../../model/messages.ts";
-import type { CallContext } from "../../../shared/call-context.ts";
+import type { TaskExecutor } from "../../../protocol/executor-api.ts";
+import type { CallContext } from "../../../shared/identifiers.ts";
 import type { Json } from "../../../shared/json.ts";
-import type { TaskExecutor } from "../../executor/types.ts";
 import { operationId, turnId } from "../core/ids.ts";
 import { PURE_WINDOW_MS } from "../core/limits.ts";
 import type { EffectSignal } from "../core/signals.ts";

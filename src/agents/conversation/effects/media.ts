@@ -12,8 +12,7 @@
 import { addressIssue, attachmentIdOf, readDataUrl } from "../../../attachments/attachment.ts";
 import type { Attachment, AttachmentStore } from "../../../attachments/attachment-store.ts";
 import type { ContextMessage, ContextPart } from "../../../model/messages.ts";
-import type { Content, MediaPart } from "../../../protocol/frames.ts";
-import { plainText } from "../../../shared/content.ts";
+import { type Content, type MediaPart, plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type InputIssue } from "../../../shared/errors.ts";
 import { issuesText } from "../../../shared/validation.ts";

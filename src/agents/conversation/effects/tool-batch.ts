@@ -4,10 +4,9 @@
  */
 
 import type { VersionChain } from "../../../protocol/definitions.ts";
-import type { ToolResult } from "../../../protocol/tool-result.ts";
-import type { CallContext } from "../../../shared/call-context.ts";
+import type { TaskExecutor, ToolResult } from "../../../protocol/executor-api.ts";
+import type { CallContext } from "../../../shared/identifiers.ts";
 import type { Json } from "../../../shared/json.ts";
-import type { TaskExecutor } from "../../executor/types.ts";
 import { operationId } from "../core/ids.ts";
 import { failure } from "../core/planning/tool-call.ts";
 import { invokedTool } from "../core/planning/tool-target.ts";

@@ -5,8 +5,15 @@
  * QUERY-2  Messages come in the order of the journal.
  */
 
-import type { JournalEntryView, TurnView } from "../../../protocol/conversation-api.ts";
-import type { Frame, MessageView, OperationView, Snapshot, TurnSummary } from "../../../protocol/frames.ts";
+import type { Frame } from "../../../protocol/frames.ts";
+import type {
+  JournalEntryView,
+  MessageView,
+  OperationView,
+  Snapshot,
+  TurnSummary,
+  TurnView,
+} from "../../../protocol/views.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Page, PageOptions } from "../../../shared/page.ts";
 import { framesOf } from "../core/frames.ts";

@@ -1,7 +1,14 @@
 /** A conversation's records as its clients see them. Pure. */
 
-import type { JournalEntryView, MoveView, TurnView } from "../../../protocol/conversation-api.ts";
-import type { ConversationView, MessageView, OperationView, TurnSummary } from "../../../protocol/frames.ts";
+import type {
+  ConversationView,
+  JournalEntryView,
+  MessageView,
+  MoveView,
+  OperationView,
+  TurnSummary,
+  TurnView,
+} from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { wireError } from "../core/frames.ts";

@@ -1,6 +1,6 @@
 /** Facts that tools keep in the conversation, by key. */
 import type { KeyValue } from "../../../ports/key-value.ts";
-import type { ToolStateEntry } from "../../../protocol/tool-state.ts";
+import type { ToolStateEntry } from "../../../protocol/executor-api.ts";
 import type { Json } from "../../../shared/json.ts";
 
 const PREFIX = "tool:";

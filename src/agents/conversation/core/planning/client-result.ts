@@ -5,8 +5,9 @@
  *               none. The same one again changes nothing; any other is refused.
  * CLIENTTOOL-2  A client's result is kept as it was given, or refused.
  */
-import type { ToolOutcome } from "../../../../protocol/client-tools.ts";
-import type { ToolResult } from "../../../../protocol/tool-result.ts";
+
+import type { ToolResult } from "../../../../protocol/executor-api.ts";
+import type { ToolOutcome } from "../../../../protocol/requests.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../../shared/json.ts";
 import type { AgentDecision } from "../decisions.ts";

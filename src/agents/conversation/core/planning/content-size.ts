@@ -1,6 +1,6 @@
 /** How much content turns hold, in characters. A result is measured once: it never changes. */
 import type { ToolSpec } from "../../../../model/context.ts";
-import type { ToolResult } from "../../../../protocol/tool-result.ts";
+import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import type { ConversationState, Turn } from "../state.ts";
 
 const measured = new WeakMap<ToolResult, number>();

@@ -5,7 +5,7 @@
 
 import type { RequestedToolCall } from "../../../../model/reply.ts";
 import type { Gate } from "../../../../policy/gate.ts";
-import type { ToolErrorCode, ToolResult } from "../../../../protocol/tool-result.ts";
+import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { isJsonObject } from "../../../../shared/json.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";

@@ -1,6 +1,6 @@
 /** A tool's result: keep it, and ask the model again once every call of the reply has one. */
 
-import type { ToolResult } from "../../../../protocol/tool-result.ts";
+import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import type { AgentDecision } from "../decisions.ts";
 import { MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../limits.ts";
 import type { EffectSignal } from "../signals.ts";

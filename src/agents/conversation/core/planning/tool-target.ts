@@ -1,7 +1,7 @@
 /** Which deployed code a tool call runs. Pure. */
 import { parseReference } from "../../../../library/reference.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
-import type { ToolInvocation } from "../../../executor/types.ts";
+import type { ToolInvocation } from "../../../../protocol/executor-api.ts";
 import type { Operation } from "../state.ts";
 
 const NOWHERE: ToolInvocation["tool"] = { library: "", id: "", version: 0 };

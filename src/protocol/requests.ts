@@ -1,0 +1,136 @@
+/** The requests of clients: schemas for a turn's tools and output, for tool results, and for WebSocket frames. */
+import { z } from "zod";
+import type { ModelContext, OutputSpec, ToolSpec } from "../model/context.ts";
+import { contentSchema } from "../shared/content.ts";
+import { isJson, type Json, type JsonObject } from "../shared/json.ts";
+import { utf8Length } from "../shared/utf8.ts";
+import { TOOL_ERROR_CODES, type ToolErrorCode } from "./executor-api.ts";
+import { PROTOCOL_VERSION } from "./frames.ts";
+
+/** Client tools per turn. */
+const MAX_CLIENT_TOOLS = 64;
+/** Total size of a turn's client tools, in bytes of JSON. */
+const MAX_CLIENT_TOOLS_BYTES = 256 * 1024;
+/** Results per submission. */
+const MAX_SUBMISSIONS = 64;
+
+/** The tools a model may or must call: any, none, at least one, or the named one. */
+export type ToolChoice = ModelContext["toolChoice"];
+
+/** The outcome of a tool call: exactly one of the two. */
+export interface ToolOutcome {
+  /** The result that the model gets. */
+  result?: Json;
+  error?: ClientToolError;
+}
+
+/** The failure of a tool call, as the model gets it. */
+export interface ClientToolError {
+  message: string;
+  /** `EXECUTION_FAILED` when absent. */
+  code?: ToolErrorCode;
+  /** Allows the model to repeat the call; `false` when absent. */
+  retriable?: boolean;
+}
+
+/** The outcome of the call with this id. */
+export interface ToolSubmission extends ToolOutcome {
+  operationId: string;
+}
+
+const toolName = z
+  .string()
+  .regex(/^[a-zA-Z0-9_-]{1,64}$/, "A tool's name is 1 to 64 letters, digits, underscores and hyphens.");
+
+const JSON_RULE = "Must be JSON, nested at most 64 deep.";
+
+const clientTool: z.ZodType<ToolSpec> = z.strictObject({
+  name: toolName,
+  description: z.string().max(10_000),
+  // SAFETY: `isJson` has checked it.
+  inputSchema: z
+    .looseObject({ type: z.literal("object", "The schema must describe an object.") })
+    .refine(isJson, JSON_RULE) as z.ZodType<JsonObject>,
+});
+
+/** A turn's client tools: distinct names, within the limits. */
+export const clientToolsSchema = z
+  .array(clientTool)
+  .max(MAX_CLIENT_TOOLS)
+  .superRefine((tools, context) => {
+    tools.forEach((tool, index) => {
+      if (tools.findIndex((other) => other.name === tool.name) === index) return;
+      context.addIssue({ code: "custom", path: [index, "name"], message: "Another tool has this name." });
+    });
+    if (utf8Length(JSON.stringify(tools)) <= MAX_CLIENT_TOOLS_BYTES) return;
+    const message = `The tools of a turn may have ${MAX_CLIENT_TOOLS_BYTES} bytes of JSON together.`;
+    context.addIssue({ code: "custom", message });
+  });
+
+/** The tool choice of a turn's first model call. */
+export const toolChoiceSchema: z.ZodType<ToolChoice> = z.union([
+  z.enum(["auto", "none", "required"]),
+  z.strictObject({ name: toolName }),
+]);
+
+/** The form of a turn's answer. The model gets `name`; the turn checks `schema` when it starts. */
+export const outputSchema: z.ZodType<OutputSpec> = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,64}$/, "Must be 1 to 64 letters, digits, `_` and `-`.")
+    .default("answer"),
+  schema: z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>,
+});
+
+export const outcomeFields = {
+  result: z.unknown().refine(isJson, JSON_RULE).exactOptional(),
+  error: z
+    .strictObject({
+      message: z.string().min(1).max(10_000),
+      code: z.enum(TOOL_ERROR_CODES).exactOptional(),
+      retriable: z.boolean().exactOptional(),
+    })
+    .exactOptional(),
+};
+
+/** Reports whether exactly one of the two is given. */
+export function isOutcome(value: { result?: unknown; error?: unknown }): boolean {
+  return Object.hasOwn(value, "result") !== Object.hasOwn(value, "error");
+}
+
+export const ONE_OUTCOME = "Give `result` or `error`, one of them.";
+
+const identifier = z.string().min(1).max(200);
+
+export const submissionsSchema = z
+  .array(z.strictObject({ operationId: identifier, ...outcomeFields }).refine(isOutcome, ONE_OUTCOME))
+  .min(1)
+  .max(MAX_SUBMISSIONS);
+
+const version = z.literal(PROTOCOL_VERSION).optional();
+
+/** A frame that a client may send over a WebSocket. `id` is the client's idempotency key. */
+export const clientFrameSchema = z.discriminatedUnion("type", [
+  z.strictObject({
+    v: version,
+    type: z.literal("turn.start"),
+    id: identifier,
+    content: contentSchema,
+    replyToMessageId: identifier.exactOptional(),
+    tools: clientToolsSchema.exactOptional(),
+    toolChoice: toolChoiceSchema.exactOptional(),
+    output: outputSchema.exactOptional(),
+  }),
+  z
+    .strictObject({ v: version, type: z.literal("tool.result"), operationId: identifier, ...outcomeFields })
+    .refine(isOutcome, ONE_OUTCOME),
+  z.strictObject({ v: version, type: z.literal("ping") }),
+]);
+
+export type ClientFrame = z.infer<typeof clientFrameSchema>;
+
+export const CLIENT_FRAME_TYPES = [
+  "turn.start",
+  "tool.result",
+  "ping",
+] as const satisfies ClientFrame["type"][];

@@ -1,0 +1,187 @@
+/** The views of resources that servers answer with, over HTTP, in frames and by RPC. Times are ISO 8601 UTC. */
+import type { ProviderCallRecord } from "../model/call-record.ts";
+import type { Content } from "../shared/content.ts";
+import type { ErrorData } from "../shared/errors.ts";
+import type { Json } from "../shared/json.ts";
+import type { ActorAddress } from "./envelope.ts";
+
+export interface WireError {
+  code: string;
+  message: string;
+  retriable: boolean;
+}
+
+/** An uploaded image or file. */
+export interface AttachmentView {
+  id: string;
+  mediaType: string;
+  /** Bytes. */
+  size: number;
+  name?: string;
+  /** Names the attachment in parts of content, in its own conversation. */
+  url: string;
+}
+
+export interface ConversationView {
+  id: string;
+  title: string | null;
+  status: "active" | "waiting" | "completed" | "failed";
+  gate: "idle" | "running" | "cancelled";
+  agentId: string;
+  projectId: string;
+  participants: { type: "user" | "agent"; id: string }[];
+  createdAt: string;
+  /** Present where the conversation itself was requested; absent in snapshots. */
+  usage?: UsageView;
+}
+
+/** A conversation in a list: without what changes with every turn. */
+export type ConversationSummary = Omit<ConversationView, "status" | "gate" | "usage">;
+
+/** The usage of model calls, failed attempts included. */
+export interface UsageView {
+  inputTokens: number;
+  /** The part of the input that came from a provider's cache. */
+  cachedInputTokens: number;
+  outputTokens: number;
+  /** US dollars, for calls of models with prices. */
+  cost: number;
+  calls: number;
+}
+
+/** The total usage of an agent's conversations. */
+export interface AgentUsage extends UsageView {
+  agentId: string;
+  /** Conversations with model calls. */
+  conversations: number;
+}
+
+export interface MessageView {
+  id: string;
+  turnId: string;
+  role: "user" | "agent";
+  content: Content;
+  createdAt: string;
+  agentId?: string;
+  clientId?: string;
+}
+
+/** The user who started a turn. */
+export type Caller = { type: "user"; userId: string };
+
+export interface TurnSummary {
+  id: string;
+  status: "active" | "completed" | "failed";
+  agentId: string;
+  createdAt: string;
+  completedAt: string | null;
+  error?: WireError;
+  issues?: TurnIssues;
+  /** The data of the answer, where the turn requested data. Absent in lists of turns. */
+  output?: unknown;
+}
+
+export interface TurnIssues {
+  toolFailures?: number;
+  memoryExtractionFailed?: boolean;
+}
+
+export interface TurnView extends TurnSummary {
+  conversationId: string;
+  caller: Caller;
+  input: Content;
+  userMessageId: string;
+  agentMessageIds: string[];
+  replyToMessageId: string | null;
+  contextAssemblyRunId: string | null;
+  memoryExtractionRunId: string | null;
+  /** Milliseconds from creation to completion; `null` while active. */
+  latencyMs: number | null;
+  /** Tokens of all model calls, failed attempts included; `null` if no provider counted. */
+  usage: TurnUsage | null;
+  /** US dollars; `null` if no called model has prices. */
+  cost: number | null;
+  /** The model calls in order. Empty for turns of releases that kept no records. */
+  calls: ProviderCallRecord[];
+  moves: MoveView[];
+}
+
+/** Token counts as reported by the providers; an optional one is present if any provider reported it. */
+export interface TurnUsage {
+  inputTokens: number;
+  outputTokens: number;
+  cachedInputTokens?: number;
+  cacheWriteTokens?: number;
+  reasoningTokens?: number;
+}
+
+/** One iteration of a turn's loop. */
+export interface MoveView {
+  id: string;
+  /** From 1. */
+  sequence: number;
+  reasoning?: string;
+  toolCall?: {
+    operationId: string;
+    name: string;
+    toolId: string | null;
+    input: Json;
+    /** The client runs the tool. */
+    client?: true;
+  };
+  toolResult?: { success: boolean; result?: Json; error?: WireError };
+  /** The model's whole reply; on the first move of a reply. */
+  raw?: Json;
+  createdAt: string;
+}
+
+export interface OperationView {
+  id: string;
+  turnId: string;
+  name: string;
+  input: unknown;
+  /** A client runs the tool: the turn waits for its result. */
+  client?: true;
+  state: "running" | "completed" | "failed";
+  result?: unknown;
+  error?: WireError;
+}
+
+export interface JournalEntryView {
+  seq: number;
+  type: string;
+  time: string;
+  turnId?: string;
+  messageId?: string;
+  operationId?: string;
+  data?: Json;
+}
+
+export interface Snapshot {
+  conversation: ConversationView;
+  /** The turns of `messages`, and every active one. */
+  turns: TurnSummary[];
+  /** The last page. HTTP serves older ones. */
+  messages: MessageView[];
+  partials: { messageId: string; turnId: string; text: string }[];
+  operations: OperationView[];
+}
+
+/** A dead letter as operators see it. */
+export interface DeadLetterView {
+  /** The operation's id. */
+  id: string;
+  status: "failed" | "unknown";
+  type: string;
+  from: ActorAddress;
+  to: ActorAddress;
+  inReplyTo?: string;
+  error: ErrorData;
+  attempts: number;
+  /** Without secrets; `null` if larger than 16 KiB. */
+  body: Json;
+  sentAt: string;
+  diedAt: string;
+  /** When a late result arrived. */
+  repliedAt?: string;
+}
