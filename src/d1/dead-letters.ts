@@ -13,7 +13,7 @@ import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import { migrate } from "./migrate.ts";
 
-export interface DeadLetterDirectory extends DeadLetterPublication {
+export interface DeadLetterDirectory extends DeadLetterWriter {
   /** Ascending by operation id, which is by the operation's age. Throws `UNAVAILABLE` when the store does not answer. */
   list(tenant: string, options?: PageOptions): Promise<Page<DeadLetterView>>;
   /** The letter of an operation; `null` if the tenant has none. */
@@ -95,7 +95,7 @@ export class D1DeadLetters implements DeadLetterDirectory {
 }
 
 /** The part of the directory that an actor writes. Doing either twice is doing it once. */
-export interface DeadLetterPublication {
+export interface DeadLetterWriter {
   put(tenant: string, letter: DeadLetterView): Promise<void>;
   remove(tenant: string, operationId: string): Promise<void>;
 }

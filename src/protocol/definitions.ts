@@ -1,13 +1,13 @@
 /**
- * Definitions: what library authors write. A definition is data with an id, versioned by the hash of its content;
- * a tool's `execute` is code and belongs to whatever is deployed.
+ * Definitions that library authors write. A definition is data with an id, versioned by the hash of its content. A tool's
+ * `execute` is code and belongs to the deployment.
  */
 
 import type { ModelProfile } from "../model/profile.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
 
-/** What one agent is: who it is, what it remembers, what it may use. Holds no state. */
+/** The definition of an agent: its identity, memory and tools. Holds no state. */
 export interface Persona {
   name?: string;
   description?: string;
@@ -15,11 +15,11 @@ export interface Persona {
     systemPrompt: string;
     /** Behavioural instructions, each a system instruction of its own after the prompt. */
     instructions?: string[];
-    /** A model profile of a library; absent = the default profile. */
+    /** A model profile of a library; the default profile when absent. */
     modelProfileId?: DefinitionReference;
   };
   memory?: {
-    /** Turns of this conversation that the model sees, as far as they fit its context; 20 when absent. */
+    /** Maximum number of past turns in the model's context; 20 when absent. */
     recentTurnsLimit?: number;
   };
   tools?: {
@@ -31,36 +31,36 @@ export interface Persona {
   };
 }
 
-/** What running a tool twice would do. Absent means `once`. */
+/** The effect of running a tool twice. `once` when absent. */
 export type ToolEffect = "pure" | "idempotent" | "once";
 
-/** A tool as data: what a conversation pins. */
+/** A tool as data, which a conversation pins. */
 export interface ToolDefinition {
   name: string;
   description: string;
   inputSchema: JsonObject;
   effect: ToolEffect;
-  /** One attempt may take this long, in milliseconds. */
+  /** Time limit of one attempt, in milliseconds. */
   timeoutMs: number;
-  /** The deployed tool whose code runs, where that is not the tool itself. */
+  /** The deployed tool whose code runs, if it is not the tool itself. */
   task?: DefinitionReference;
 }
 
-/** Where a pinned definition came from. Inline definitions have no library. */
+/** The source of a pinned definition. Inline definitions have no library. */
 export interface Pin {
   library?: string;
   id: string;
-  /** 0 for a deployed definition that was pinned while its number could not be asked for: the hash says which it is. */
+  /** 0 for a deployed definition that was pinned while its number was unavailable: the hash identifies it. */
   version: number;
   /** SHA-256 of the canonical JSON of the content, in hex. */
   hash: string;
 }
 
-/** Everything a conversation needs of its agent, resolved when it was created and kept as data. */
+/** The definitions that a conversation needs of its agent, resolved at its creation and kept as data. */
 export interface VersionChain {
   persona: Pin & { definition: Persona };
   tools: (Pin & { definition: ToolDefinition })[];
   modelProfile: Pin & { definition: ModelProfile };
-  /** Who answers when that model cannot, in order. */
+  /** The models that answer when the first cannot, in order. */
   fallbacks?: (Pin & { definition: ModelProfile })[];
 }

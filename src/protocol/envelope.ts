@@ -1,16 +1,17 @@
 /**
- * What travels between actors, and how it is checked on both sides.
+ * Envelopes between actors, with the schemas for both sides.
  *
- * MAIL-1  An operation id is `op_` and a ULID. It names one envelope for ever, and carries the time that its age is
- *         counted from: whoever sees it later needs no other record to tell how old it is.
+ * MAIL-1  An operation id is `op_` and a ULID. It identifies one envelope for ever and contains the time from which its age
+ *         counts, so the age is known without another record.
  * MAIL-2  Sender and receiver have the same tenant.
  */
 import { decodeTime, encodeTime } from "ulid";
 import { z } from "zod";
+import { systemIds } from "../ports/system.ts";
 import { isOperationId } from "../shared/identifiers.ts";
 import { isJson, type Json, type JsonObject } from "../shared/json.ts";
 
-/** Whom an envelope is from or for. An actor is named `{tenant}:{id}` in the namespace of its kind. */
+/** The sender or receiver of an envelope: the actor named `{tenant}:{id}` in the namespace of its kind. */
 export interface ActorAddress {
   /** The actor's class in kebab case: `conversation`, `agent`, `coordinator`, … */
   kind: string;
@@ -23,10 +24,10 @@ export interface Envelope {
   operationId: string;
   from: ActorAddress;
   to: ActorAddress;
-  /** Which of the receiver's handlers it is for, such as `conversation.opened`. */
+  /** Selects the receiver's handler, such as `conversation.opened`. */
   type: string;
   body: Json;
-  /** The operation whose result this is. */
+  /** The operation that this envelope answers. */
   inReplyTo?: string;
   /** The execution context: tenant, project, conversation or run, trace parent. */
   context?: JsonObject;
@@ -34,7 +35,7 @@ export interface Envelope {
   sentAt: number;
 }
 
-/** What a caller gives to send one; the mailbox adds who sends, and when. */
+/** An envelope to send; the mailbox adds the sender and the time. */
 export type NewEnvelope = Omit<Envelope, "from" | "sentAt">;
 
 /** Characters of a ULID that encode its time. */
@@ -52,37 +53,48 @@ const address = {
   id: z.string().regex(/^[A-Za-z0-9._-]{1,200}$/),
 };
 
+const JSON_RULE = "Must be JSON, nested at most 64 deep.";
+
 const content = {
   operationId,
   type: z
     .string()
     .regex(/^[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*$/)
     .max(100),
-  body: z.custom<Json>(isJson, "Must be JSON, nested at most 64 deep."),
+  body: z.custom<Json>(isJson, JSON_RULE),
   inReplyTo: z.exactOptional(operationId),
-  context: z.exactOptional(z.record(z.string(), z.custom<Json>(isJson, "Must be JSON."))),
+  context: z.exactOptional(z.record(z.string(), z.custom<Json>(isJson, JSON_RULE))),
   sentAt: z.int().min(0),
 };
 
 const staysWithinTenant = ({ from, to }: Pick<Envelope, "from" | "to">) => from.tenant === to.tenant;
 const TENANT_RULE = { path: ["to", "tenant"], message: "An envelope stays within its tenant." };
 
-/** An envelope to be sent. */
+/** The sender's schema of an envelope. */
 export const sentEnvelopeSchema = z
   .strictObject({ ...content, from: z.strictObject(address), to: z.strictObject(address) })
   .refine(staysWithinTenant, TENANT_RULE);
 
-/** An envelope as a receiver reads it: members that it does not know, a newer release's, are left out. */
+/** The receiver's schema of an envelope: it drops unknown members, which a newer release may send. */
 export const envelopeSchema = z
   .object({ ...content, from: z.object(address), to: z.object(address) })
   .refine(staysWithinTenant, TENANT_RULE);
 
-/** Milliseconds since the operation's id was made; negative if the id is ahead of `now`. */
+/**
+ * Returns a new operation id. Ids of one isolate ascend.
+ *
+ * @example mailbox.send({ operationId: newOperationId(), to, type: "order.placed", body: { order } })
+ */
+export function newOperationId(): string {
+  return `op_${systemIds.ulid()}`;
+}
+
+/** Returns the age of an operation in milliseconds; negative if its id is ahead of `now`. */
 export function ageOf(id: string, now: number): number {
   return now - decodeTime(id.slice("op_".length));
 }
 
-/** The smallest operation id of a time. */
+/** Returns the smallest operation id of a time. */
 export function firstOperationId(time: number): string {
   return `op_${encodeTime(time, TIME_LENGTH)}`;
 }
@@ -91,7 +103,7 @@ export function sameAddress(one: ActorAddress, other: ActorAddress): boolean {
   return one.kind === other.kind && one.tenant === other.tenant && one.id === other.id;
 }
 
-/** One text per address. */
+/** Returns an address as a text, unique per address. */
 export function addressKey({ kind, tenant, id }: ActorAddress): string {
   return `${kind}:${tenant}:${id}`;
 }

@@ -1,7 +1,6 @@
-/** An object without its undefined members: an absent member and one that is `undefined` are not the same to JSON Schema, RPC and types. */
-
 /**
- * The members that have a value.
+ * Returns the members that have a value. JSON Schema, RPC and types distinguish an absent member from an undefined one.
+ *
  * @example { id, ...defined({ name, requestId: error.requestId }) }
  */
 export function defined<Members extends object>(

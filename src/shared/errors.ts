@@ -1,6 +1,6 @@
 /**
- * The one error taxonomy, from provider to client. An error that crosses an actor boundary is data
- * (`ErrorData`); inside an actor it is thrown as `DramatisError`.
+ * The error taxonomy, from provider to client. Inside an actor an error is thrown as `DramatisError`; across actors it is
+ * data (`ErrorData`).
  */
 import { defined } from "./defined.ts";
 
@@ -30,23 +30,23 @@ export const ERROR_CODES = [
 
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
-/** What was wrong at one place of an input. `path` is a JSON pointer. */
+/** A defect at one place of an input. `path` is a JSON pointer. */
 export interface InputIssue {
   path: string;
   message: string;
 }
 
-/** An error as data: what crosses RPC, the wire and the journal. */
+/** An error as data, for RPC, the wire and the journal. */
 export interface ErrorData {
   code: string;
   message: string;
   retriable: boolean;
   errors?: InputIssue[];
-  /** Milliseconds after which the same may succeed. */
+  /** Milliseconds after which a retry may succeed. */
   retryAfter?: number;
 }
 
-/** Thrown inside an actor or a handler. `message` says what to change. */
+/** An error inside an actor or a handler. `message` states what is wrong and what to do. */
 export class DramatisError extends Error {
   override readonly name = "DramatisError";
 
@@ -56,7 +56,7 @@ export class DramatisError extends Error {
     readonly options: {
       retriable?: boolean;
       errors?: InputIssue[];
-      /** Milliseconds after which the same may succeed. */
+      /** Milliseconds after which a retry may succeed. */
       retryAfter?: number;
       cause?: unknown;
     } = {},
@@ -82,13 +82,13 @@ export class DramatisError extends Error {
 /** The result of an RPC between actors: a value, or an error as data. */
 export type Result<Value> = { ok: true; value: Value } | { ok: false; error: ErrorData };
 
-/** Any thrown value as data. What is not ours becomes `INTERNAL_ERROR` without detail, so nothing leaks. */
+/** Returns any thrown value as data. Unexpected errors become `INTERNAL_ERROR` without detail, so nothing leaks. */
 export function toErrorData(error: unknown): ErrorData {
   if (error instanceof DramatisError) return error.toData();
   return { code: "INTERNAL_ERROR", message: "An internal error occurred.", retriable: true };
 }
 
-/** Runs an RPC body and turns what it throws into data; unexpected errors are logged where they happened. */
+/** Runs an RPC body and returns errors as data. Logs unexpected errors where they happened. */
 export async function asResult<Value>(body: () => Value | Promise<Value>): Promise<Result<Value>> {
   try {
     return { ok: true, value: await body() };
@@ -98,7 +98,7 @@ export async function asResult<Value>(body: () => Value | Promise<Value>): Promi
   }
 }
 
-/** The value of a result, or its error thrown. */
+/** Returns the value of a result, or throws its error. */
 export function unwrap<Value>(result: Result<Value>): Value {
   if (result.ok) return result.value;
   const { code, message, retriable, errors, retryAfter } = result.error;

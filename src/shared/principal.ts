@@ -1,8 +1,8 @@
 /**
- * Who is asking. Every resource belongs to a tenant; roles open what is not one's own.
+ * Principals: the authenticated callers. Every resource belongs to a tenant; roles grant access beyond a caller's own.
  *
- * PRINCIPAL-1  No two tenants share a name of an actor, a row or a key of storage, and none has a name that stands for no
- *              tenant: theirs begin with no colon, are well-formed, and short enough to stand in each of them.
+ * PRINCIPAL-1  No two tenants share an actor name, a row or a storage key, and no tenant has a name that means "no tenant".
+ *              Tenant names do not begin with a colon, are well-formed, and are short enough to be part of each of these.
  */
 import { DramatisError } from "./errors.ts";
 
@@ -14,15 +14,15 @@ export interface Principal {
   subject: string;
   tenant: string;
   roles: Role[];
-  /** When its authority ends, in milliseconds since the epoch; absent = it does not end by itself. */
+  /** When its access ends, in milliseconds since the epoch; never when absent. */
   expiresAt?: number;
 }
 
-/** With this many characters a tenant's name, escaped, leaves room for the rest in a key of 1 024 bytes. */
+/** An escaped tenant name of this many characters fits a storage key of 1 024 bytes with room for the rest. */
 const MAX_TENANT_LENGTH = 100;
 const MAX_SUBJECT_LENGTH = 200;
 
-/** The principal as it is. Throws `UNAVAILABLE`, saying what to change, for one of an application that cannot be used. */
+/** Returns the principal. Throws `UNAVAILABLE` if the application's `authorize` returned an unusable one. */
 export function usablePrincipal(principal: Principal): Principal {
   const { tenant, subject } = principal;
   const isName = (name: string, max: number) => name !== "" && name.length <= max && name.isWellFormed();
@@ -30,21 +30,21 @@ export function usablePrincipal(principal: Principal): Principal {
     return principal;
   throw new DramatisError(
     "UNAVAILABLE",
-    `\`authorize\` names a principal that cannot be used: a tenant is 1 to ${MAX_TENANT_LENGTH} well-formed characters and begins with no colon, a subject 1 to ${MAX_SUBJECT_LENGTH}.`,
+    `\`authorize\` returned an unusable principal: a tenant needs 1 to ${MAX_TENANT_LENGTH} well-formed characters without a leading colon, a subject 1 to ${MAX_SUBJECT_LENGTH}.`,
   );
 }
 
-/** A principal that may read everything of its tenant. */
+/** Reports whether a principal may read everything in its tenant. */
 export function mayReadAll(principal: Principal): boolean {
   return principal.roles.includes("operator") || principal.roles.includes("admin");
 }
 
-/** A principal that may create and change agents and libraries of its tenant. */
+/** Reports whether a principal may create and change agents and libraries of its tenant. */
 export function mayAuthor(principal: Principal): boolean {
   return principal.roles.includes("author") || principal.roles.includes("admin");
 }
 
-/** Whether a principal's authority has ended. */
+/** Reports whether a principal's access has ended. */
 export function hasExpired({ expiresAt }: Pick<Principal, "expiresAt">, now: number): boolean {
   return expiresAt !== undefined && expiresAt <= now;
 }

@@ -1,18 +1,18 @@
 /**
- * Takes secrets out of text that others wrote, such as a provider's error message that quotes the key.
+ * Removes secrets from foreign text, such as a provider's error message that quotes the key.
  *
- * REDACT-1  A secret given to `redactSecrets` never stands in its result, nor the beginning of one that was cut off by "…".
+ * REDACT-1  The result of `redactSecrets` contains no given secret, and no beginning of one that "…" cut off.
  */
 
 const REDACTED = "[redacted]";
 
-/** Below this length a "secret" is a placeholder, and replacing it would garble every message. */
+/** A shorter "secret" is a placeholder: replacing it would garble every message. */
 const SHORTEST_SECRET = 4;
 
-/** A beginning of a secret that is shorter tells nobody anything. */
+/** A shorter beginning of a secret reveals nothing. */
 const SHORTEST_BEGINNING = 6;
 
-/** What keys of well-known services look like, also where the service has starred out a part of one. */
+/** Keys of well-known services, including those that the service has partly masked with asterisks. */
 const SECRET_SHAPES = [
   /\bBearer\s+[\w.~+/=*-]+/gi,
   /\bsk-[\w*-]{6,}/g,
@@ -22,7 +22,7 @@ const SECRET_SHAPES = [
   /\bAIza[\w-]{20,}/g,
 ];
 
-/** `text` without `secrets` and without anything that looks like a key. */
+/** Returns `text` without `secrets` and without anything that looks like a key. */
 export function redactSecrets(text: string, secrets: readonly string[] = []): string {
   const longestFirst = secrets
     .filter((secret) => secret.length >= SHORTEST_SECRET)
@@ -34,7 +34,7 @@ export function redactSecrets(text: string, secrets: readonly string[] = []): st
   return SECRET_SHAPES.reduce((rest, shape) => rest.replace(shape, REDACTED), known);
 }
 
-/** Texts are shortened before anybody looks for the secret in them. */
+/** A text may have been shortened in the middle of a secret. */
 function withoutBeginning(text: string, secret: string): string {
   if (!text.includes("…")) return text;
   let rest = text;

@@ -1,10 +1,10 @@
-/** Sizes of text as it is stored: SQLite keeps UTF-8, JavaScript counts UTF-16 units. */
+/** Sizes of text in UTF-8, which SQLite stores. JavaScript counts UTF-16 units. */
 const encoder = new TextEncoder();
 
 /** Below this many UTF-16 units counting is faster than encoding. */
 const SHORT_TEXT = 1000;
 
-/** Number of bytes of `text` in UTF-8; a lone surrogate counts as the three bytes of its replacement. */
+/** Returns the bytes of `text` in UTF-8. A lone surrogate counts as the three bytes of its replacement. */
 export function utf8Length(text: string): number {
   if (text.length >= SHORT_TEXT) return encoder.encode(text).byteLength;
   let bytes = text.length;
@@ -12,13 +12,13 @@ export function utf8Length(text: string): number {
     const unit = text.charCodeAt(i);
     if (unit < 0x80) continue;
     bytes += unit < 0x800 ? 1 : 2;
-    // A pair of surrogates is two units and four bytes: its first half was counted for both.
+    // A surrogate pair is two units and four bytes, which its first half has counted.
     if (unit >= 0xd800 && unit < 0xdc00 && isLowSurrogate(text.charCodeAt(i + 1))) i += 1;
   }
   return bytes;
 }
 
-/** Whether `text` takes at most `limit` bytes in UTF-8; short text is decided without encoding it. */
+/** Reports whether `text` has at most `limit` bytes in UTF-8. Does not encode short text. */
 export function fitsUtf8(text: string, limit: number): boolean {
   if (text.length * 3 <= limit) return true;
   return text.length <= limit && utf8Length(text) <= limit;

@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { answerSchema } from "../../src/agents/base/mailbox/answer.ts";
+import { answerSchema } from "../../src/agents/base/mailbox/checks.ts";
 import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
 import {
   ACT_WITHIN_MS,

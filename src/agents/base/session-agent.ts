@@ -7,7 +7,7 @@
  * AGENT-3  The SDK's own doors stay shut: no sub-agents, and no connection may write the SDK's state.
  */
 import { Agent } from "agents";
-import type { DeadLetterPublication } from "../../d1/dead-letters.ts";
+import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import { type Compaction, type CompactOptions, compactSession } from "../../memory/session/compaction.ts";
 import { messageToEvent } from "../../memory/session/events.ts";
 import { schemas } from "../../memory/session/schemas.ts";
@@ -33,7 +33,7 @@ import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import { kindOf } from "./lookup/durable-actors.ts";
 import { actorMailbox } from "./mailbox/actor-mailbox.ts";
-import { checkOperator } from "./mailbox/api.ts";
+import { checkOperator } from "./mailbox/dead-letter.ts";
 import type { Mailbox } from "./mailbox/mailbox.ts";
 import { openOrRefuse } from "./storage/schema-upgrade.ts";
 import { openSessionTables } from "./storage/session-tables.ts";
@@ -90,7 +90,7 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
   }
 
   /** Where dead letters are published for their tenant; by default nowhere. */
-  protected deadLetterDirectory(): DeadLetterPublication | null {
+  protected deadLetterDirectory(): DeadLetterWriter | null {
     return null;
   }
 

@@ -1,6 +1,6 @@
 /** `/api/dead-letters`: what could not be delivered between the tenant's actors, for operators. */
 import { z } from "zod";
-import { requireOperator } from "../../agents/base/mailbox/api.ts";
+import { requireOperator } from "../../agents/base/mailbox/dead-letter.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { isOperationId } from "../../shared/identifiers.ts";
 import type { HttpRoutes } from "../base/context.ts";

@@ -1,36 +1,64 @@
 /**
- * What is kept, and shown, of an envelope that was not delivered.
+ * Dead letters: envelopes that were not delivered, as their sender keeps them and as operators see them.
  *
- * DEAD-1  What is shown carries no secret: values under names of secrets and texts that look like keys are taken out.
+ * DEAD-1  The view of a letter contains no secrets: values under names of secrets and texts that look like keys are removed.
  */
 
-import type { Envelope } from "../../../protocol/envelope.ts";
+import { z } from "zod";
+import type { ActorAddress, Envelope } from "../../../protocol/envelope.ts";
 import type { DeadLetterView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { ErrorData } from "../../../shared/errors.ts";
+import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
+import { isOperationId } from "../../../shared/identifiers.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
+import { CURSOR_RULE, DEFAULT_PAGE_SIZE } from "../../../shared/page.ts";
+import { mayReadAll, type Principal } from "../../../shared/principal.ts";
 import { redactSecrets } from "../../../shared/redact.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
 import { MAX_SHOWN_BODY_BYTES } from "./limits.ts";
 
-/** An envelope whose last attempt is over, as its sender keeps it. */
+/** An envelope after its last attempt. */
 export interface DeadLetter {
   envelope: Envelope;
   status: "failed" | "unknown";
   error: ErrorData;
-  /** The newest attempt's number: a redelivery goes on from it. */
+  /** The number of the newest attempt. A redelivery continues from it. */
   attempt: number;
   unanswered: boolean;
   /** Milliseconds since the epoch. */
   diedAt: number;
-  /** When a result of it came after all. */
+  /** When a late result arrived. */
   repliedAt?: number;
+}
+
+/** The options of a page of dead letters. The cursor is the last letter's operation id. */
+export const deadLetterPageSchema = z.strictObject({
+  limit: z.int().min(1).max(200).default(DEFAULT_PAGE_SIZE),
+  cursor: z.exactOptional(z.string().refine(isOperationId, CURSOR_RULE)),
+  order: z.exactOptional(z.enum(["asc", "desc"])),
+});
+
+/** Throws unless the principal may see and redeliver the dead letters of the actor at this address. */
+export function checkOperator(principal: Principal, address: ActorAddress | null): void {
+  if (address === null || address.tenant !== principal.tenant) {
+    throw new DramatisError("NOT_FOUND", "There is no such actor.");
+  }
+  requireOperator(principal);
+}
+
+/** Throws `FORBIDDEN` unless the principal is an operator or administrator. */
+export function requireOperator(principal: Principal): void {
+  if (mayReadAll(principal)) return;
+  throw new DramatisError(
+    "FORBIDDEN",
+    "Only operators and administrators may see and redeliver dead letters.",
+  );
 }
 
 export function deadLetterView(letter: DeadLetter): DeadLetterView {
   const { envelope, status, error, attempt, diedAt, repliedAt } = letter;
   const { operationId, type, from, to, inReplyTo, body, sentAt } = envelope;
-  const shown = fitsUtf8(JSON.stringify(body), MAX_SHOWN_BODY_BYTES);
+  const isShown = fitsUtf8(JSON.stringify(body), MAX_SHOWN_BODY_BYTES);
   return {
     id: operationId,
     status,
@@ -40,7 +68,7 @@ export function deadLetterView(letter: DeadLetter): DeadLetterView {
     ...defined({ inReplyTo }),
     error: errorView(error),
     attempts: attempt,
-    body: shown ? withoutSecrets(body) : null,
+    body: isShown ? withoutSecrets(body) : null,
     sentAt: iso(sentAt),
     diedAt: iso(diedAt),
     ...(repliedAt === undefined ? {} : { repliedAt: iso(repliedAt) }),
@@ -52,16 +80,11 @@ function errorView({ errors, ...error }: ErrorData): ErrorData {
     path: redactSecrets(path),
     message: redactSecrets(message),
   }));
-  return {
-    ...error,
-    message: redactSecrets(error.message),
-    ...defined({ errors: issues }),
-  };
+  return { ...error, message: redactSecrets(error.message), ...defined({ errors: issues }) };
 }
 
 const SECRET_NAME = /secret|token|passw|api[-_]?key|private[-_]?key|authorization|credential|cookie/i;
 
-/** The same value with values under names of secrets, and texts that look like keys, replaced. */
 function withoutSecrets(value: Json): Json {
   if (typeof value === "string") return redactSecrets(value);
   if (Array.isArray(value)) return value.map(withoutSecrets);

@@ -1,41 +1,41 @@
-/** What an actor does with envelopes, by their type: registered once, when the actor is constructed. */
+/** The handlers of an actor for envelopes and outcomes, by envelope type. The actor's constructor registers them. */
 import type { z } from "zod";
 import type { Envelope } from "../../../protocol/envelope.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
-import { inputIssues } from "../../../shared/validation.ts";
+import { validate } from "../../../shared/validation.ts";
 import type { Outcome } from "./outbox-entry.ts";
 
-/** What waits for a commit. */
+/** An effect that waits for a commit. */
 export type AfterCommit = () => void;
 
-/** An envelope on its way through a handler. */
+/** An incoming envelope, as its handler gets it. */
 export interface Delivery {
   readonly envelope: Envelope;
   /**
-   * The envelope replies to an operation of this actor whose outcome was told as `failed` or `unknown`: its result has
-   * come after all.
+   * The envelope replies to an operation of this actor whose outcome was reported as `failed` or `unknown`: its result came
+   * late.
    */
   readonly late: boolean;
   /**
-   * Runs once what the handler did is committed, and not at all if that fails: for frames, effects, memory. A crash in
-   * between loses it, so it must also follow from what was committed.
+   * Runs an effect (frames, memory, I/O) after the handler's changes have committed, and not at all if they do not. A crash
+   * in between loses the effect, so it must also follow from the committed state.
    */
   afterCommit(effect: AfterCommit): void;
 }
 
 /**
- * Applies an envelope's changes, in the transaction that makes it acted upon, and answers its result. Synchronous. What
- * it throws takes back its changes: a `DramatisError` refuses the envelope (a retriable one: for now, see `NotNow`),
- * anything else counts as a defect and is tried again.
+ * Applies an envelope's changes and returns its result. Synchronous; runs in the transaction that records the receipt. A
+ * throw takes back its changes. A `DramatisError` refuses the envelope, for now if it is retriable (see `NotNow`); any other
+ * error counts as a defect, and delivery is retried.
  */
 export type ReceiveHandler<Body> = (body: Body, delivery: Delivery) => Json;
 
-/** An outcome as its sender's handler is told it, in the transaction that ends the envelope's stay in the outbox. */
+/** The outcome of an outgoing envelope, as its handler gets it in the transaction that empties its place in the outbox. */
 export interface ToldOutcome {
   readonly envelope: Envelope;
   readonly outcome: Outcome;
-  /** Another outcome was told before; this one is a redelivery's. */
+  /** An earlier outcome was reported; this one is a redelivery's. */
   readonly late: boolean;
   /** As in `Delivery`. */
   afterCommit(effect: AfterCommit): void;
@@ -43,7 +43,11 @@ export interface ToldOutcome {
 
 export type OutcomeHandler = (told: ToldOutcome) => void;
 
-/** Thrown by a handler: not now. The sender tries again, no sooner than it is told. */
+/**
+ * Refuses an envelope for now. The sender retries, no sooner than after `retryAfterMs`.
+ *
+ * @example throw new NotNow("The queue is full.", 20_000);
+ */
 export class NotNow extends DramatisError {
   constructor(
     message: string,
@@ -63,32 +67,25 @@ export class Handlers {
   readonly #outcomes = new Map<string, OutcomeHandler>();
 
   receives<Body>(type: string, body: z.ZodType<Body>, handler: ReceiveHandler<Body>): void {
-    if (this.#receivers.has(type)) throw new Error(`Envelopes "${type}" have a handler already.`);
-    this.#receivers.set(type, { body, handler });
+    register(this.#receivers, type, { body, handler });
   }
 
   told(type: string, handler: OutcomeHandler): void {
-    if (this.#outcomes.has(type)) throw new Error(`Outcomes of "${type}" have a handler already.`);
-    this.#outcomes.set(type, handler);
+    register(this.#outcomes, type, handler);
   }
 
-  /** The handler with the envelope's body checked; throws `UNSUPPORTED` or `INVALID_INPUT`. */
+  /** Checks the envelope's body and returns its handler. Throws `UNSUPPORTED` or `INVALID_INPUT`. */
   prepare({ type, body }: Envelope): (delivery: Delivery) => Json {
     const receiver = this.#receivers.get(type);
     if (receiver === undefined) {
-      // Retriable: while a release is rolled out, a newer sender finds older receivers.
-      throw new DramatisError("UNSUPPORTED", `This actor takes no envelopes of the type "${type}".`, {
+      // Retriable: during a rollout, a newer sender meets older receivers.
+      throw new DramatisError("UNSUPPORTED", `This actor has no handler for envelopes of type "${type}".`, {
         retriable: true,
       });
     }
-    const checked = receiver.body.safeParse(body);
-    if (!checked.success) {
-      throw new DramatisError("INVALID_INPUT", `The body of "${type}" is not valid.`, {
-        errors: inputIssues(checked.error, "/body"),
-      });
-    }
-    // SAFETY: `receives` took the schema and the handler as a pair, and the schema has just parsed the body.
-    return (delivery) => receiver.handler(checked.data as never, delivery);
+    const checked = validate(receiver.body, body, "/body", `The body of "${type}"`);
+    // SAFETY: `receives` took the schema and the handler as a pair, and the schema has parsed the body.
+    return (delivery) => receiver.handler(checked as never, delivery);
   }
 
   outcome(type: string): OutcomeHandler | undefined {
@@ -96,7 +93,12 @@ export class Handlers {
   }
 }
 
-/** Runs what was waiting for a commit. One effect that throws does not keep the others from running. */
+function register<Handler>(handlers: Map<string, Handler>, type: string, handler: Handler): void {
+  if (handlers.has(type)) throw new Error(`Envelopes of type "${type}" already have this handler.`);
+  handlers.set(type, handler);
+}
+
+/** Runs effects after a commit. An effect that throws does not stop the others. */
 export function runEffects(effects: readonly AfterCommit[]): void {
   for (const effect of effects) {
     try {

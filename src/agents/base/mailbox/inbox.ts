@@ -1,29 +1,31 @@
 /**
- * The receiving side: accept, commit, return.
+ * The receiving side: accept, commit, answer.
  *
- * MAIL-14  A handler's changes and the receipt are committed in one transaction, and the answer is given after it. A
- *          handler that throws has changed nothing.
- * MAIL-15  What is not for this actor, of another tenant, malformed, with an invalid body, or a reply from another actor
- *          than was asked is refused, and nothing is recorded of it (a last attempt apart, whose refusal has to hold).
- * MAIL-18  What a newer release may have sent is not lost to an older one: an unknown type is "not now" until the last
- *          attempt, and unknown members of envelope and attempt are left out.
+ * MAIL-14  A handler's changes and the receipt commit in one transaction, before the answer. A handler that throws changes
+ *          nothing.
+ * MAIL-15  An envelope is refused, without a record, if it is for another actor, of another tenant, malformed, has an
+ *          invalid body, or replies in place of the actor that the operation was sent to. The refusal of a last attempt is
+ *          recorded, because it has to hold.
+ * MAIL-18  An older release does not lose what a newer one may send: an unknown type is "not now" until the last attempt,
+ *          and unknown members of envelope and attempt are dropped.
  */
 
-import { type Envelope, envelopeSchema, firstOperationId, sameAddress } from "../../../protocol/envelope.ts";
+import { type Envelope, firstOperationId, sameAddress } from "../../../protocol/envelope.ts";
 import type { Answer, Attempt } from "../../../protocol/mailbox-api.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError, type ErrorData, toErrorData } from "../../../shared/errors.ts";
+import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { isJson, type Json } from "../../../shared/json.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
-import { inputIssues } from "../../../shared/validation.ts";
-import { attemptSchema, boundedError } from "./answer.ts";
+import { boundedError, checkIncoming } from "./checks.ts";
 import type { DeadLetterMirror } from "./dead-letter-mirror.ts";
-import { type AfterCommit, type Delivery, type Handlers, NotNow, runEffects } from "./handlers.ts";
-import { MAX_ENVELOPE_BYTES, MAX_RESULT_BYTES, RECEIPT_KEPT_MS, TRIM_EVERY } from "./limits.ts";
+import { type AfterCommit, type Handlers, NotNow, runEffects } from "./handlers.ts";
+import { MAX_RESULT_BYTES, RECEIPT_KEPT_MS, TRIM_EVERY } from "./limits.ts";
 import type { Outbox } from "./outbox.ts";
 import type { MailboxPorts } from "./ports.ts";
 import { decideReceipt, type Receipt } from "./receipt.ts";
 import type { MailboxStore } from "./store.ts";
+
+type Handled = { result: Json } | { thrown: unknown; byHandler: boolean };
 
 export class Inbox {
   #untilTrim = 0;
@@ -37,28 +39,22 @@ export class Inbox {
   ) {}
 
   async receive(input: unknown, attemptInput: unknown): Promise<Answer> {
-    const parsed = envelopeSchema.safeParse(input);
-    if (!parsed.success)
-      return refused("INVALID_INPUT", "The envelope is not valid.", inputIssues(parsed.error));
-    const attempt = attemptSchema.safeParse(attemptInput);
-    if (!attempt.success) return refused("INVALID_INPUT", "The attempt is not valid.");
-    const envelope: Envelope = parsed.data;
-    const self = this.ports.self();
-    if (self === null || !sameAddress(envelope.to, self)) {
-      return refused("NOT_FOUND", "The envelope is not for this actor.");
-    }
-    if (!fitsUtf8(JSON.stringify(envelope), MAX_ENVELOPE_BYTES)) {
-      return refused("TOO_LARGE", `An envelope may have ${MAX_ENVELOPE_BYTES} bytes.`);
+    let incoming: ReturnType<typeof checkIncoming>;
+    try {
+      incoming = checkIncoming(input, attemptInput, this.ports.self());
+    } catch (error) {
+      if (!(error instanceof DramatisError)) throw error;
+      return { type: "refused", error: error.toData(), recorded: false };
     }
     const effects: AfterCommit[] = [];
-    const answer = this.#commit(envelope, attempt.data, effects);
+    const answer = this.#commit(incoming.envelope, incoming.attempt, effects);
     runEffects(effects);
     this.letters.publish();
     await this.outbox.whenArmed();
     return answer;
   }
 
-  /** Throws when the transaction does: whether it committed is then for the next attempt to find out. */
+  /** Throws if the transaction does: the next attempt finds out whether it committed. */
   #commit(envelope: Envelope, attempt: Attempt, effects: AfterCommit[]): Answer {
     try {
       return this.ports.database.transaction(() => this.#take(envelope, attempt, effects));
@@ -73,49 +69,47 @@ export class Inbox {
     const now = this.ports.clock.now();
     const decision = decideReceipt(operationId, attempt.number, this.store.receipt(operationId), now);
     if (decision.type === "answer") {
-      // What the handler sent in an earlier life may still be under way.
+      // Envelopes that the handler sent in an earlier life may still be under way.
       this.outbox.load();
       return decision.answer;
     }
     const handled = this.#handle(envelope, effects);
-    if (handled.type === "done") {
-      this.#record(operationId, handled, now);
-      return handled;
+    if ("result" in handled) {
+      const { result } = handled;
+      this.#record(operationId, { type: "done", result }, now);
+      return { type: "done", result };
     }
     effects.length = 0;
-    const { error, isDoor, retryAfterMs } = handled;
+    const { thrown, byHandler } = handled;
+    const error = boundedError(toErrorData(thrown));
     if (error.retriable && !attempt.last) {
-      return { type: "busy", error, ...defined({ retryAfterMs }) };
+      return { type: "busy", error, ...defined({ retryAfterMs: retryAfterOf(thrown) }) };
     }
-    if (isDoor && !attempt.last) return { type: "refused", error, recorded: false };
-    this.#record(operationId, { type: "refused", attempt: attempt.number, error }, now);
-    return { type: "refused", error, recorded: true };
+    const recorded = byHandler || attempt.last;
+    if (recorded) this.#record(operationId, { type: "refused", attempt: attempt.number, error }, now);
+    return { type: "refused", error, recorded };
   }
 
   #handle(envelope: Envelope, effects: AfterCommit[]): Handled {
-    let run: (delivery: Delivery) => Json;
+    let byHandler = false;
     try {
-      run = this.handlers.prepare(envelope);
+      const run = this.handlers.prepare(envelope);
       this.#checkReply(envelope);
-    } catch (error) {
-      return { type: "threw", error: boundedError(toErrorData(error)), isDoor: true };
-    }
-    try {
-      // A transaction of its own, so that what a handler wrote before it threw is taken back.
+      byHandler = true;
+      // A nested transaction takes back what a handler wrote before it threw.
       const result = this.ports.database.transaction(() => {
         const late = this.#isLateReply(envelope);
         const afterCommit = (effect: AfterCommit) => void effects.push(effect);
         return checkedResult(run({ envelope, late, afterCommit }));
       });
-      return { type: "done", result };
-    } catch (error) {
-      if (!(error instanceof DramatisError)) console.error(error);
-      const retryAfterMs = error instanceof NotNow ? waitOf(error) : undefined;
-      return { type: "threw", error: boundedError(toErrorData(error)), isDoor: false, retryAfterMs };
+      return { result };
+    } catch (thrown) {
+      if (!(thrown instanceof DramatisError)) console.error(thrown);
+      return { thrown, byHandler };
     }
   }
 
-  /** Throws where an operation that this actor remembers is answered by somebody else than it was sent to. */
+  /** Throws `FORBIDDEN` if another actor replies to an operation of this actor than the one it was sent to. */
   #checkReply({ inReplyTo, from }: Envelope): void {
     if (inReplyTo === undefined) return;
     const asked =
@@ -124,7 +118,7 @@ export class Inbox {
     throw new DramatisError("FORBIDDEN", "Only the actor that an operation was sent to may reply to it.");
   }
 
-  /** Whether this replies to an operation whose outcome was told before; a dead letter then shows that it was answered. */
+  /** Reports whether the outcome of the answered operation was reported before. Marks its dead letter as answered. */
   #isLateReply({ inReplyTo }: Envelope): boolean {
     if (inReplyTo === undefined) return false;
     const letter = this.store.deadLetter(inReplyTo);
@@ -142,27 +136,15 @@ export class Inbox {
   }
 }
 
-type Handled =
-  | { type: "done"; result: Json }
-  | { type: "threw"; error: ErrorData; isDoor: boolean; retryAfterMs?: number | undefined };
-
-/** A time that has passed meanwhile is none to wait for. */
-function waitOf({ retryAfterMs = Number.NaN }: NotNow): number | undefined {
-  return Number.isFinite(retryAfterMs) ? Math.max(0, Math.ceil(retryAfterMs)) : undefined;
+/** Returns the wait that a handler requested. */
+function retryAfterOf(thrown: unknown): number | undefined {
+  const wait = thrown instanceof NotNow ? thrown.retryAfterMs : undefined;
+  return wait !== undefined && Number.isFinite(wait) ? Math.max(0, Math.ceil(wait)) : undefined;
 }
 
-/** A copy: what is answered now is what the receipt answers later. */
+/** Returns a copy, so that this answer and the recorded one are equal. */
 function checkedResult(result: Json): Json {
   const text = isJson(result) ? JSON.stringify(result) : undefined;
   if (text !== undefined && fitsUtf8(text, MAX_RESULT_BYTES)) return JSON.parse(text);
-  throw new Error(`A handler must answer JSON of at most ${MAX_RESULT_BYTES} bytes.`);
-}
-
-function refused(
-  code: "INVALID_INPUT" | "NOT_FOUND" | "TOO_LARGE",
-  message: string,
-  errors?: ErrorData["errors"],
-): Answer {
-  const error = { code, message, retriable: false, ...defined({ errors }) };
-  return { type: "refused", error, recorded: false };
+  throw new Error(`A handler must return JSON of at most ${MAX_RESULT_BYTES} bytes.`);
 }

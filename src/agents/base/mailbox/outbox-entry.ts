@@ -1,12 +1,12 @@
 /**
- * The life of one envelope at its sender, as a pure state machine. The shell writes an entry before what it says is
- * done, so after a crash the entry knows at least as much as the receiver could have seen.
+ * The life of one envelope at its sender, as a pure state machine. The shell writes an entry before it acts on it, so after
+ * a crash the entry covers everything that the receiver may have seen.
  *
  * MAIL-3  An entry ends in one outcome: `delivered`, `failed` or `unknown`.
- * MAIL-4  `failed` is concluded only from an answer that rules out the receiver's acting: a refusal that it recorded, or
- *         one when every attempt before was answered. Everything else that is not `delivered` is `unknown`, also a "not
- *         now" to the last attempt.
- * MAIL-5  Attempts are numbered, and a number is used once: an attempt that a crash may have interrupted counts as made
+ * MAIL-4  `failed` requires an answer that proves that the receiver will not act: a refusal that it recorded, or one when
+ *         every attempt before was answered. Any other outcome than `delivered` is `unknown`, also after a "not now" to
+ *         the last attempt.
+ * MAIL-5  Attempts are numbered, and each number is used once. An attempt that a crash may have interrupted counts as made
  *         and as unanswered.
  */
 
@@ -18,33 +18,33 @@ import { delayAfter, MAX_ATTEMPTS, MAX_DELAY_MS } from "./limits.ts";
 
 export interface OutboxEntry {
   readonly envelope: Envelope;
-  /** The newest attempt's number. */
+  /** The number of the newest attempt. */
   readonly attempt: number;
   /** The number that ends this series of attempts. */
   readonly lastAttempt: number;
-  /** `null` while an attempt is under way; else when the next one is due. */
+  /** When the next attempt is due; `null` while one is under way. */
   readonly dueAt: number | null;
-  /** An attempt ended without an answer: the receiver may have acted, or may do so when it arrives after all. */
+  /** An attempt ended without an answer: the receiver may have acted, or may act when the attempt arrives late. */
   readonly unanswered: boolean;
-  /** An outcome was told before: the envelope was a dead letter, and its next outcome is late. */
+  /** An outcome was reported before: the envelope was a dead letter, and its next outcome is late. */
   readonly late: boolean;
 }
 
 export type Outcome =
   | { status: "delivered"; result: Json }
-  /** The receiver has not acted, and will not. */
+  /** The receiver has not acted and will not act. */
   | { status: "failed"; error: ErrorData }
   /** The receiver may have acted. */
   | { status: "unknown"; error: ErrorData };
 
 export type OutboxInput =
-  /** The next attempt is to be made. */
+  /** The next attempt begins. */
   | { type: "begin" }
   | { type: "answered"; answer: Answer }
   | { type: "unanswered"; error: ErrorData }
-  /** The entry was found in the store by a new life of the actor, which made no attempt itself. */
+  /** A new life of the actor, which has made no attempt itself, found the entry in the store. */
   | { type: "woken" }
-  /** The outcome could not be committed. It is asked for again: the receiver repeats it. */
+  /** The outcome could not be committed. Another attempt gets it again: the receiver repeats its answer. */
   | { type: "unsettled" };
 
 export type OutboxStep =
@@ -52,35 +52,26 @@ export type OutboxStep =
   | { type: "wait"; entry: OutboxEntry }
   | { type: "settle"; entry: OutboxEntry; outcome: Outcome };
 
-/** The entry of an envelope that is sent now; its first attempt follows the commit at once. */
-export function newEntry(envelope: Envelope): OutboxEntry {
-  return {
-    envelope,
-    attempt: 1,
-    lastAttempt: MAX_ATTEMPTS,
-    dueAt: null,
-    unanswered: false,
-    late: false,
-  };
-}
-
-/** The entry of a dead letter that is sent again: a new series, under numbers of its own. */
-export function redeliveredEntry({
-  envelope,
-  attempt,
-  unanswered,
-}: Pick<OutboxEntry, "envelope" | "attempt" | "unanswered">): OutboxEntry {
+/**
+ * Returns the entry of a new envelope, or of a dead letter that is sent again, in a new series with further numbers. Its
+ * first attempt follows the commit at once.
+ */
+export function newEntry(
+  envelope: Envelope,
+  letter?: Pick<OutboxEntry, "attempt" | "unanswered">,
+): OutboxEntry {
+  const { attempt, unanswered } = letter ?? { attempt: 0, unanswered: false };
   return {
     envelope,
     attempt: attempt + 1,
     lastAttempt: attempt + MAX_ATTEMPTS,
     dueAt: null,
     unanswered,
-    late: true,
+    late: letter !== undefined,
   };
 }
 
-/** What an input means for an entry. */
+/** Returns the next step of an entry after an input. */
 export function stepOutbox(entry: OutboxEntry, input: OutboxInput, now: number): OutboxStep {
   switch (input.type) {
     case "begin":
@@ -90,18 +81,16 @@ export function stepOutbox(entry: OutboxEntry, input: OutboxInput, now: number):
     case "unanswered":
       return afterFailure({ ...entry, unanswered: true }, input.error, delayOf(entry), now);
     case "woken":
-      // Due at once: how long it has waited is not known, and that attempt has been counted.
+      // Due at once: the time that has passed is unknown, and the interrupted attempt counts.
       return entry.dueAt === null
         ? afterFailure({ ...entry, unanswered: true }, INTERRUPTED, 0, now)
         : { type: "wait", entry };
     case "unsettled":
       return { type: "wait", entry: { ...entry, unanswered: true, dueAt: now + delayOf(entry) } };
-    default:
-      throw new Error(`Unknown input: ${JSON.stringify(input satisfies never)}`);
   }
 }
 
-/** Whether the newest attempt ends its series. */
+/** Reports whether the newest attempt ends its series. */
 export function isLastAttempt({ attempt, lastAttempt }: OutboxEntry): boolean {
   return attempt >= lastAttempt;
 }
@@ -120,15 +109,13 @@ function afterAnswer(entry: OutboxEntry, answer: Answer, now: number): OutboxSte
         },
       };
     case "busy": {
-      // A receiver that can write refuses a last attempt and records that; without a record nothing is ruled out.
+      // A receiver that can write records its refusal of a last attempt. Without that record it may still act.
       if (isLastAttempt(entry)) {
         return { type: "settle", entry, outcome: { status: "unknown", error: answer.error } };
       }
       const wanted = Math.min(answer.retryAfterMs ?? 0, MAX_DELAY_MS);
       return afterFailure(entry, answer.error, Math.max(delayOf(entry), wanted), now);
     }
-    default:
-      throw new Error(`Unknown answer: ${JSON.stringify(answer satisfies never)}`);
   }
 }
 

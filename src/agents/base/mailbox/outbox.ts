@@ -1,14 +1,14 @@
 /**
- * The sending side: entries that are committed with the decision that made them, and attempts to deliver them.
+ * The sending side: entries that commit with the decision that made them, and attempts to deliver them.
  *
- * MAIL-10  What is sent in a transaction is sent if it commits, and not if it rolls back. The wake-up that delivers it
- *          after a crash is armed in the same transaction.
- * MAIL-12  To one destination there is one attempt at a time, first attempts in the order of sending. While none of them
- *          fails, envelopes are therefore acted upon in that order; one that has to be tried again is overtaken.
- * MAIL-13  An outbox is bounded in number and bytes; what does not fit is `QUEUE_OVERFLOW`, and takes the whole
- *          decision back.
- * MAIL-17  The operation id of a dead letter is sent again by redelivering it only: the same envelope under it is left to
- *          that, another one is `IDEMPOTENCY_CONFLICT`. The numbers of its attempts therefore go on.
+ * MAIL-10  An envelope is sent if and only if its transaction commits. The same transaction arms the wake-up that delivers
+ *          it after a crash.
+ * MAIL-12  Each destination has one attempt at a time, and first attempts run in the order of sending. While none of them
+ *          fails, receivers therefore act in that order. Later envelopes overtake one that has to be retried.
+ * MAIL-13  An outbox is bounded in number and bytes. An envelope that does not fit is `QUEUE_OVERFLOW`, which takes back the
+ *          whole decision.
+ * MAIL-17  Only `redeliver` sends under the operation id of a dead letter. Sending the same envelope changes nothing, and
+ *          another one under that id is `IDEMPOTENCY_CONFLICT`. The numbers of its attempts therefore continue.
  */
 
 import { type ActorAddress, addressKey, type NewEnvelope } from "../../../protocol/envelope.ts";
@@ -16,7 +16,7 @@ import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import { redactSecrets } from "../../../shared/redact.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import { validate } from "../../../shared/validation.ts";
-import { answerSchema } from "./answer.ts";
+import { answerSchema, checkOutgoing, sameContent } from "./checks.ts";
 import type { DeadLetter } from "./dead-letter.ts";
 import { runEffects } from "./handlers.ts";
 import {
@@ -26,14 +26,13 @@ import {
   MAX_OUTBOX_ENVELOPES,
   WAKE_AFTER_SEND_MS,
 } from "./limits.ts";
-import { checkedEnvelope, sameContent } from "./new-envelope.ts";
+
 import {
   isLastAttempt,
   newEntry,
   type OutboxEntry,
   type OutboxInput,
   type OutboxStep,
-  redeliveredEntry,
   stepOutbox,
 } from "./outbox-entry.ts";
 import type { MailboxPorts } from "./ports.ts";
@@ -42,7 +41,7 @@ import type { MailboxStore, StoredEntry } from "./store.ts";
 
 /** An entry in memory. */
 interface Held extends StoredEntry {
-  /** Found in the store; whether its attempt ever began is not known. */
+  /** Found in the store: its attempt may have begun or not. */
   woken: boolean;
   running: boolean;
 }
@@ -50,13 +49,13 @@ interface Held extends StoredEntry {
 export class Outbox {
   /** By operation id, in the order of sending. */
   readonly #held = new Map<string, Held>();
-  /** Written in a transaction that may still roll back; looked at when it is over. */
-  readonly #staged: Held[] = [];
+  /** Entries written in a transaction that may still roll back, in the order of sending. */
+  #staged: Held[] = [];
   /** Destinations with an attempt under way. */
   readonly #busy = new Set<string>();
   #loaded = false;
   #lastNumber = 0;
-  /** The newest arming; `null` while this life does not know of one. */
+  /** The newest arming in this life; `null` before the first one and after a failure. */
   #armed: Promise<void> | null = null;
 
   constructor(
@@ -65,7 +64,7 @@ export class Outbox {
     private readonly settlement: Settlement,
   ) {}
 
-  /** Resolves when the wake-up of what is known to be under way is armed. */
+  /** Resolves when the wake-up for the loaded entries is armed. */
   whenArmed(): Promise<void> {
     const isEmpty = this.#held.size + this.#staged.length === 0;
     return this.#armed ?? (isEmpty ? Promise.resolve() : this.#arm(WAKE_AFTER_SEND_MS));
@@ -73,7 +72,7 @@ export class Outbox {
 
   send(fields: NewEnvelope): Promise<void> {
     const now = this.ports.clock.now();
-    const { envelope, size } = checkedEnvelope(fields, this.#self(), now);
+    const { envelope, size } = checkOutgoing(fields, this.#self(), now);
     this.load();
     const known =
       this.#find(envelope.operationId)?.entry.envelope ??
@@ -82,35 +81,34 @@ export class Outbox {
     if (sameContent(known, envelope)) return this.whenArmed();
     throw new DramatisError(
       "IDEMPOTENCY_CONFLICT",
-      `"${envelope.operationId}" names another envelope. Send this one under a new operation id.`,
+      `Another envelope has the id "${envelope.operationId}"; send this one under a new operation id.`,
     );
   }
 
   /** Sends a dead letter again. Call it in the transaction that removes it. */
   resend(letter: DeadLetter): Promise<void> {
     this.load();
-    return this.#stage(redeliveredEntry(letter), utf8Length(JSON.stringify(letter.envelope)));
+    const { envelope } = letter;
+    return this.#stage(newEntry(envelope, letter), utf8Length(JSON.stringify(envelope)));
   }
 
-  /** The entry of an operation that is under way. */
+  /** Returns the entry of an operation that is under way. */
   underWay(operationId: string): OutboxEntry | undefined {
     this.load();
     return this.#find(operationId)?.entry;
   }
 
-  /** Starts what is due. Answers after how many milliseconds to come again; `null` when the outbox is empty. */
+  /** Starts what is due. Returns the milliseconds until the next call; `null` when the outbox is empty. */
   wake(): number | null {
     this.load();
     this.#flush();
     const now = this.ports.clock.now();
-    // What could not be looked at is looked at again.
-    let next = this.#staged.length > 0 ? ATTEMPT_TIMEOUT_MS : null;
-    for (const { entry, running } of this.#held.values()) {
-      const isWaiting = !running && entry.dueAt !== null && entry.dueAt > now;
-      const wait = isWaiting ? (entry.dueAt ?? now) - now : ATTEMPT_TIMEOUT_MS;
-      next = Math.min(next ?? wait, wait);
-    }
-    return next;
+    const times = [...this.#held.values()].map(({ entry: { dueAt }, running }) =>
+      running || dueAt === null || dueAt <= now ? ATTEMPT_TIMEOUT_MS : dueAt - now,
+    );
+    // Entries that are still staged could not be read: retry.
+    if (this.#staged.length > 0) times.push(ATTEMPT_TIMEOUT_MS);
+    return times.length === 0 ? null : Math.min(...times);
   }
 
   #self(): ActorAddress {
@@ -118,11 +116,11 @@ export class Outbox {
     if (self !== null) return self;
     throw new DramatisError(
       "UNSUPPORTED",
-      "Only an actor named `{tenant}:{id}` has an address: get it by such a name to send envelopes.",
+      "Only an actor named `{tenant}:{id}` has an address; get the actor by such a name to send envelopes.",
     );
   }
 
-  /** Reads what an earlier life left under way. */
+  /** Loads the entries of earlier lives. */
   load(): void {
     if (this.#loaded) return;
     for (const stored of this.store.entries()) {
@@ -139,11 +137,12 @@ export class Outbox {
   }
 
   #stage(entry: OutboxEntry, size: number): Promise<void> {
-    if (!this.#hasRoomFor(size)) this.#forgetRolledBack();
+    // Entries that were rolled back take no room.
+    if (!this.#hasRoomFor(size)) this.#staged = this.#staged.filter(({ key }) => this.store.hasEntry(key));
     if (!this.#hasRoomFor(size)) {
       throw new DramatisError(
         "QUEUE_OVERFLOW",
-        `An actor may have ${MAX_OUTBOX_ENVELOPES} envelopes of ${MAX_OUTBOX_BYTES} bytes under way: try again when some have arrived.`,
+        `An actor may have ${MAX_OUTBOX_ENVELOPES} envelopes of ${MAX_OUTBOX_BYTES} bytes under way; retry when some have arrived.`,
         { retriable: true },
       );
     }
@@ -160,15 +159,10 @@ export class Outbox {
     return pending.length < MAX_OUTBOX_ENVELOPES && bytes <= MAX_OUTBOX_BYTES;
   }
 
-  #forgetRolledBack(): void {
-    const present = this.#staged.filter(({ key }) => this.store.hasEntry(key));
-    this.#staged.splice(0, this.#staged.length, ...present);
-  }
-
   #arm(milliseconds: number): Promise<void> {
     const armed = this.ports.arm(milliseconds);
     this.#armed = armed;
-    // Whoever needs to know awaits the promise; nobody has to.
+    // Callers may await the promise or ignore it.
     armed.catch((error: unknown) => {
       console.error(error);
       if (this.#armed === armed) this.#armed = null;
@@ -176,7 +170,7 @@ export class Outbox {
     return armed;
   }
 
-  /** Takes over what has committed, forgets what has not, and starts the attempts that are due. */
+  /** Holds the entries that have committed, drops the others, and starts the attempts that are due. */
   #flush(): void {
     try {
       for (let staged = this.#staged[0]; staged !== undefined; staged = this.#staged[0]) {
@@ -207,11 +201,11 @@ export class Outbox {
     return entry.dueAt === null || entry.dueAt <= this.ports.clock.now();
   }
 
-  /** The first attempt was recorded when the envelope was sent; every other one is recorded before it is made. */
+  /** Starts an attempt, after recording it. Sending has recorded the first one. */
   #start(held: Held): void {
     if (held.entry.dueAt !== null) {
       try {
-        // It is gone if its outcome has committed and only the news of that was lost.
+        // The entry is gone if its outcome has committed although the commit reported a failure.
         if (!this.store.hasEntry(held.key)) {
           this.#held.delete(held.entry.envelope.operationId);
           return;
@@ -239,7 +233,7 @@ export class Outbox {
     const { clock } = this.ports;
     let stop = () => {};
     const timeout = new Promise<never>((_, reject) => {
-      stop = clock.timer(ATTEMPT_TIMEOUT_MS, () => reject(new Error("It took more than 30 seconds.")));
+      stop = clock.timer(ATTEMPT_TIMEOUT_MS, () => reject(new Error("no answer within 30 seconds")));
     });
     try {
       const attempt = { number: entry.attempt, last: isLastAttempt(entry) };
@@ -261,7 +255,7 @@ export class Outbox {
     try {
       this.store.putEntry(held.key, step.entry);
     } catch (error) {
-      // The stored entry says that the attempt is under way: a new life would count it as made, as it was.
+      // The stored entry has the attempt under way, so a new life counts it as made, which is correct.
       console.error(error);
     }
     this.#armFor(step.entry);
@@ -272,7 +266,7 @@ export class Outbox {
     try {
       void this.#arm(Math.max(0, dueAt - this.ports.clock.now()));
     } catch (error) {
-      // While the outbox holds anything a wake-up is armed: this one would only have been sooner.
+      // While the outbox holds anything, a wake-up is armed. This one would only be earlier.
       console.error(error);
     }
   }
@@ -291,5 +285,5 @@ export class Outbox {
 
 function noAnswer(error: unknown): ErrorData {
   const reason = redactSecrets(error instanceof Error ? error.message : String(error)).slice(0, 500);
-  return { code: "UNAVAILABLE", message: `The receiver did not answer: ${reason}`, retriable: true };
+  return { code: "UNAVAILABLE", message: `Delivery failed: ${reason}`, retriable: true };
 }

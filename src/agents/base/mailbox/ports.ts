@@ -1,5 +1,5 @@
-/** What a mailbox needs from outside. It runs unchanged in a Durable Object and in Node. */
-import type { DeadLetterPublication } from "../../../d1/dead-letters.ts";
+/** The ports of a mailbox. It runs unchanged in a Durable Object and in Node. */
+import type { DeadLetterWriter } from "../../../d1/dead-letters.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
@@ -10,17 +10,17 @@ export interface MailboxPorts {
   database: SqlDatabase;
   keyValue: KeyValue;
   clock: Clock;
-  /** Throws `UNAVAILABLE` while the actor's storage is of a newer release: nothing may be written to it then. */
+  /** Throws `UNAVAILABLE` while the actor's storage is of a newer release and must not be written. */
   checkStorage(): void;
-  /** This actor's address; `null` for one that has none, because its name is not `{tenant}:{id}`. */
+  /** Returns this actor's address; `null` if its name is not `{tenant}:{id}`. */
   self(): ActorAddress | null;
-  /** Calls the receiver once, and gives its answer as it came. Rejects when there was none. */
+  /** Calls the receiver once and returns its answer, unchecked. Rejects if there was none. */
   deliver(envelope: Envelope, attempt: Attempt): Promise<unknown>;
   /**
-   * Sees to it that `Mailbox.wake` is called in at most `milliseconds`, also after a crash. What it writes commits with
-   * the transaction it is called in, or throws at once; the promise resolves when the platform's alarm is set.
+   * Arms the wake-up that calls `Mailbox.wake` in at most `milliseconds`, also after a crash. What it writes commits with
+   * the current transaction. Throws if it cannot write; resolves when the platform's alarm is set.
    */
   arm(milliseconds: number): Promise<void>;
-  /** Where dead letters are published for their tenant; `null` where they are not. */
-  directory(): DeadLetterPublication | null;
+  /** Returns the directory that lists the tenant's dead letters; `null` where there is none. */
+  directory(): DeadLetterWriter | null;
 }

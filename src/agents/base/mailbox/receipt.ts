@@ -1,11 +1,11 @@
 /**
- * What a receiver decides about an envelope that has arrived, from what it remembers of the operation. Pure.
+ * A receiver's decision about an incoming envelope, from its receipt of the operation. Pure.
  *
- * MAIL-6  An operation is acted upon at most once: after that, every attempt gets the recorded result.
- * MAIL-7  A recorded refusal holds for the attempt it was given to and all earlier ones, however late they arrive. Only
- *         an attempt with a higher number is looked at anew.
- * MAIL-8  An operation is forgotten only at an age at which it is refused anyway: 35 days, refused from 32 days on,
- *         redelivered until 30, sent until 14.
+ * MAIL-6  An operation is acted upon at most once. Every later attempt gets the recorded result.
+ * MAIL-7  A recorded refusal holds for its own attempt and all earlier ones, however late they arrive. Only an attempt with
+ *         a higher number is decided anew.
+ * MAIL-8  An operation is forgotten only at an age at which it is refused anyway: it is sent until 14 days, redelivered
+ *         until 30, refused from 32 and forgotten at 35.
  */
 
 import { ageOf } from "../../../protocol/envelope.ts";
@@ -14,7 +14,7 @@ import type { ErrorData } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { ACT_WITHIN_MS, MAX_CLOCK_AHEAD_MS } from "./limits.ts";
 
-/** What a receiver remembers of an operation. */
+/** A receiver's record of an operation. */
 export type Receipt =
   | { type: "done"; result: Json }
   /** Refused up to and including this attempt. */
@@ -22,7 +22,7 @@ export type Receipt =
 
 export type ReceiptDecision = { type: "act" } | { type: "answer"; answer: Answer };
 
-/** What to do with attempt `attempt` of an operation; `receipt` is what is remembered of it. */
+/** Decides about attempt `attempt` of an operation. */
 export function decideReceipt(
   operationId: string,
   attempt: number,
@@ -42,6 +42,6 @@ export function decideReceipt(
 
 const WRONG_AGE: ErrorData = {
   code: "INVALID_INPUT",
-  message: "The operation is too old, or from the future: send a new envelope under a new operation id.",
+  message: "The operation is too old or in the future; send a new envelope under a new operation id.",
   retriable: false,
 };

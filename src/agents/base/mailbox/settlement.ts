@@ -1,14 +1,12 @@
 /**
- * The end of an envelope's stay in the outbox.
+ * The settlement of outbox entries.
  *
- * MAIL-11  An outcome is told in the transaction that takes the envelope out of the outbox (and makes it a dead letter
- *          unless it was delivered), so it is told once for each time the envelope was put there.
+ * MAIL-11  An outcome is reported in the transaction that takes the envelope out of the outbox and, unless it was
+ *          delivered, makes it a dead letter. It is therefore reported once for each time the envelope was put there.
  */
 
 import { firstOperationId } from "../../../protocol/envelope.ts";
 import { LETTER_KEPT_MS } from "../../../protocol/mailbox-api.ts";
-import type { ErrorData } from "../../../shared/errors.ts";
-import type { DeadLetter } from "./dead-letter.ts";
 import type { DeadLetterMirror } from "./dead-letter-mirror.ts";
 import type { AfterCommit, Handlers } from "./handlers.ts";
 import { MAX_ATTEMPTS } from "./limits.ts";
@@ -25,8 +23,8 @@ export class Settlement {
   ) {}
 
   /**
-   * Commits the outcome of the entry under `key`, and answers what its handler wants done after that; `null` where it
-   * is not known to have committed: if the entry is still there, the receiver has to be asked again.
+   * Commits the outcome of the entry under `key`. Returns the effects to run after the commit; `null` if the commit is not
+   * certain, and the receiver has to repeat its answer.
    */
   settle(key: string, entry: OutboxEntry, outcome: Outcome): AfterCommit[] | null {
     const effects: AfterCommit[] = [];
@@ -43,19 +41,21 @@ export class Settlement {
 
   #commit(key: string, entry: OutboxEntry, outcome: Outcome, effects: AfterCommit[]): void {
     if (!this.store.deleteEntry(key)) return;
-    const isTold = this.#tell(entry, outcome, effects);
-    if (outcome.status === "delivered" && isTold) return;
+    const isReported = this.#report(entry, outcome, effects);
+    if (outcome.status === "delivered" && isReported) return;
     const now = this.ports.clock.now();
-    this.store.keep(deadLetter(entry, outcome, now));
+    const { envelope, attempt, unanswered } = entry;
+    const { status, error } = outcome.status === "delivered" ? UNREPORTED : outcome;
+    this.store.keep({ envelope, status, error, attempt, unanswered, diedAt: now });
     const displaced = this.store.trimDeadLetters(firstOperationId(now - LETTER_KEPT_MS));
-    for (const operationId of [entry.envelope.operationId, ...displaced]) this.letters.note(operationId);
+    for (const operationId of [envelope.operationId, ...displaced]) this.letters.note(operationId);
   }
 
   /**
-   * Tells the sender's handler. If it throws, nothing is committed and the receiver is asked again; a handler that
-   * throws for a whole further series of attempts is given up, and the envelope kept as a dead letter.
+   * Calls the sender's handler. If it throws, nothing commits and the receiver has to repeat its answer. After a further
+   * series of such attempts this returns `false`, and the envelope becomes a dead letter.
    */
-  #tell(entry: OutboxEntry, outcome: Outcome, effects: AfterCommit[]): boolean {
+  #report(entry: OutboxEntry, outcome: Outcome, effects: AfterCommit[]): boolean {
     const { envelope, late, attempt, lastAttempt } = entry;
     const handler = this.handlers.outcome(envelope.type);
     if (handler === undefined) return true;
@@ -65,22 +65,18 @@ export class Settlement {
       return true;
     } catch (error) {
       if (attempt < lastAttempt + MAX_ATTEMPTS) throw error;
-      console.error(`The outcome of ${envelope.operationId} could not be told:`, error);
+      console.error(`The handler for the outcome of ${envelope.operationId} keeps failing:`, error);
       effects.length = 0;
       return false;
     }
   }
 }
 
-function deadLetter(entry: OutboxEntry, outcome: Outcome, now: number): DeadLetter {
-  const { envelope, attempt, unanswered } = entry;
-  const { status, error } =
-    outcome.status === "delivered" ? { status: "unknown" as const, error: UNTOLD } : outcome;
-  return { envelope, status, error, attempt, unanswered, diedAt: now };
-}
-
-const UNTOLD: ErrorData = {
-  code: "INTERNAL_ERROR",
-  message: "It was delivered, but its sender's handler could not take note of it.",
-  retriable: false,
+const UNREPORTED: Extract<Outcome, { status: "unknown" }> = {
+  status: "unknown",
+  error: {
+    code: "INTERNAL_ERROR",
+    message: "The envelope was delivered, but the sender's handler failed to process the outcome.",
+    retriable: false,
+  },
 };

@@ -1,14 +1,14 @@
 /**
- * What a mailbox keeps in its actor's database. An actor that never sends or receives pays nothing: outbox entries are
- * keys, and the two tables are made when they are first needed.
+ * The storage of a mailbox in its actor's database. An actor that never sends or receives pays nothing: outbox entries are
+ * keys, and each table is created by its first write.
  *
- * MAIL-9  An envelope that is delivered at the first attempt costs its sender two rows (its entry, and the entry's
- *         removal) and its receiver one (the receipt, whose removal follows much later, in batches).
+ * MAIL-9  An envelope that is delivered at the first attempt costs its sender two rows (the entry and its removal) and its
+ *         receiver one (the receipt; its removal follows much later, in batches).
  */
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { Envelope } from "../../../protocol/envelope.ts";
-import type { PageOptions } from "../../../shared/page.ts";
+import type { Page, PageOptions } from "../../../shared/page.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import type { DeadLetter } from "./dead-letter.ts";
 import {
@@ -25,8 +25,14 @@ const OUTBOX = "mailbox:out:";
 const UNPUBLISHED = "mailbox:unpublished:";
 const KEY_DIGITS = 15;
 
-const CREATE_INBOX = `CREATE TABLE IF NOT EXISTS mailbox_inbox (
-  operation_id TEXT PRIMARY KEY, refused_attempt INTEGER, answer TEXT NOT NULL) WITHOUT ROWID`;
+const EXISTS = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = ?";
+const CREATE = {
+  mailbox_inbox: `CREATE TABLE IF NOT EXISTS mailbox_inbox (
+  operation_id TEXT PRIMARY KEY, refused_attempt INTEGER, answer TEXT NOT NULL) WITHOUT ROWID`,
+  mailbox_dead_letters: `CREATE TABLE IF NOT EXISTS mailbox_dead_letters (
+  operation_id TEXT PRIMARY KEY, letter TEXT NOT NULL) WITHOUT ROWID`,
+};
+
 const GET_RECEIPT = "SELECT refused_attempt, answer FROM mailbox_inbox WHERE operation_id = ?";
 const PUT_RECEIPT = `INSERT INTO mailbox_inbox (operation_id, refused_attempt, answer) VALUES (?, ?, ?)
   ON CONFLICT (operation_id) DO UPDATE SET refused_attempt = excluded.refused_attempt, answer = excluded.answer`;
@@ -34,10 +40,6 @@ const PUT_RECEIPT = `INSERT INTO mailbox_inbox (operation_id, refused_attempt, a
 const TRIM_RECEIPTS = `DELETE FROM mailbox_inbox WHERE operation_id IN
   (SELECT operation_id FROM mailbox_inbox WHERE operation_id < ? ORDER BY operation_id LIMIT ${TRIM_BATCH})`;
 
-const EXISTS = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = ?";
-
-const CREATE_DEAD = `CREATE TABLE IF NOT EXISTS mailbox_dead_letters (
-  operation_id TEXT PRIMARY KEY, letter TEXT NOT NULL) WITHOUT ROWID`;
 const PUT_LETTER = `INSERT INTO mailbox_dead_letters (operation_id, letter) VALUES (?, ?)
   ON CONFLICT (operation_id) DO UPDATE SET letter = excluded.letter`;
 const GET_LETTER = "SELECT letter FROM mailbox_dead_letters WHERE operation_id = ?";
@@ -53,7 +55,9 @@ const LETTERS = {
 };
 const AFTER_ALL = "op~";
 
-/** An outbox entry under its key; keys ascend in the order of sending. */
+type Table = keyof typeof CREATE;
+
+/** An outbox entry under its key. Keys ascend in the order of sending. */
 export interface StoredEntry {
   key: string;
   entry: OutboxEntry;
@@ -61,32 +65,37 @@ export interface StoredEntry {
   size: number;
 }
 
-/** As it is stored: the envelope as text, so that its size is known and bounded. */
+/** An entry as stored, with the envelope as text, so that its size is known and bounded. */
 type EntryRow = Omit<OutboxEntry, "envelope"> & { text: string };
 type ReceiptRow = { refused_attempt: number | null; answer: string };
 type LetterRow = { letter: string };
 
 export class MailboxStore {
-  /** `null` where that is not known. */
-  #hasInbox: boolean | null = null;
-  #hasDeadLetters: boolean | null = null;
+  /** The tables that are known to exist, or not to. */
+  readonly #tables = new Map<Table, boolean>();
 
   constructor(
     private readonly database: SqlDatabase,
     private readonly keyValue: KeyValue,
   ) {}
 
-  /** The outbox, in the order of sending. */
+  /** Returns the outbox, in the order of sending. */
   entries(): StoredEntry[] {
-    return this.keyValue.list<EntryRow>(OUTBOX, MAX_OUTBOX_ENVELOPES).map(([key, row]) => stored(key, row));
+    const rows = this.keyValue.list<EntryRow>(OUTBOX, MAX_OUTBOX_ENVELOPES);
+    return rows.map(([key, { text, ...entry }]) => ({
+      key,
+      // SAFETY: only `putEntry` writes these rows.
+      entry: { ...entry, envelope: JSON.parse(text) as Envelope },
+      size: utf8Length(text),
+    }));
   }
 
-  /** The `n`th key of an outbox. */
+  /** Returns the `n`th key of an outbox. */
   entryKey(n: number): string {
     return `${OUTBOX}${String(n).padStart(KEY_DIGITS, "0")}`;
   }
 
-  /** The number of a key. */
+  /** Returns the number of a key. */
   entryNumber(key: string): number {
     return Number(key.slice(OUTBOX.length));
   }
@@ -95,26 +104,25 @@ export class MailboxStore {
     return this.keyValue.get(key) !== undefined;
   }
 
-  putEntry(key: string, { envelope, ...entry }: OutboxEntry, text = JSON.stringify(envelope)): void {
-    this.keyValue.put<EntryRow>(key, { ...entry, text });
+  putEntry(key: string, { envelope, ...entry }: OutboxEntry): void {
+    this.keyValue.put<EntryRow>(key, { ...entry, text: JSON.stringify(envelope) });
   }
 
-  /** Answers whether the entry was there. */
+  /** Returns whether the entry was there. */
   deleteEntry(key: string): boolean {
     return this.keyValue.delete(key);
   }
 
-  /** After a transaction that rolled back, what it created is not there. */
+  /** Call it after a rollback, which may have removed tables. */
   forgetTables(): void {
-    this.#hasInbox = null;
-    this.#hasDeadLetters = null;
+    this.#tables.clear();
   }
 
   receipt(operationId: string): Receipt | undefined {
-    if (!this.#inboxExists()) return undefined;
+    if (!this.#exists("mailbox_inbox")) return undefined;
     const [row] = this.database.all<ReceiptRow>(GET_RECEIPT, operationId);
     if (row === undefined) return undefined;
-    // SAFETY: only `putReceipt` writes this column, from the part that `refused_attempt` tells apart.
+    // SAFETY: only `putReceipt` writes this column, with the member that `refused_attempt` determines.
     const answer = JSON.parse(row.answer) as never;
     return row.refused_attempt === null
       ? { type: "done", result: answer }
@@ -124,23 +132,21 @@ export class MailboxStore {
   putReceipt(operationId: string, receipt: Receipt): void {
     const [attempt, answer] =
       receipt.type === "done" ? [null, receipt.result] : [receipt.attempt, receipt.error];
-    if (!this.#inboxExists()) this.database.run(CREATE_INBOX);
-    this.#hasInbox = true;
+    this.#create("mailbox_inbox");
     this.database.run(PUT_RECEIPT, operationId, attempt, JSON.stringify(answer));
   }
 
-  /** Forgets a batch of operations whose id is smaller than `before`. */
+  /** Deletes a batch of receipts whose operation id is smaller than `before`. */
   trimReceipts(before: string): void {
     this.database.run(TRIM_RECEIPTS, before);
   }
 
   keep(letter: DeadLetter): void {
-    if (!this.#deadLettersExist()) this.database.run(CREATE_DEAD);
-    this.#hasDeadLetters = true;
+    this.#create("mailbox_dead_letters");
     this.database.run(PUT_LETTER, letter.envelope.operationId, JSON.stringify(letter));
   }
 
-  /** Lets go of dead letters whose id is smaller than `before`, and of the oldest that exceed a limit. Answers their ids. */
+  /** Deletes dead letters whose id is smaller than `before`, and the oldest beyond a limit. Returns their ids. */
   trimDeadLetters(before: string): string[] {
     const outdated = this.database.all<{ operation_id: string }>(OUTDATED, before);
     for (const { operation_id } of outdated) this.database.run(DELETE_LETTER, operation_id);
@@ -148,7 +154,7 @@ export class MailboxStore {
   }
 
   deadLetter(operationId: string): DeadLetter | undefined {
-    if (!this.#deadLettersExist()) return undefined;
+    if (!this.#exists("mailbox_dead_letters")) return undefined;
     const [row] = this.database.all<LetterRow>(GET_LETTER, operationId);
     return row === undefined ? undefined : letterOf(row);
   }
@@ -157,61 +163,54 @@ export class MailboxStore {
     this.database.run(DELETE_LETTER, operationId);
   }
 
-  /**
-   * Dead letters after `cursor`, an operation id: at most `limit`, and no more once they hold `MAX_PAGE_BYTES`; `more`
-   * says whether others follow.
-   */
-  deadLetters(
-    limit: number,
-    { cursor, order = "asc" }: Omit<PageOptions, "limit">,
-  ): { letters: DeadLetter[]; more: boolean } {
-    const letters: DeadLetter[] = [];
-    if (!this.#deadLettersExist()) return { letters, more: false };
+  /** Returns at most `limit` dead letters after `cursor`, an operation id. The page ends once it has `MAX_PAGE_BYTES`. */
+  deadLetters(limit: number, { cursor, order = "asc" }: Omit<PageOptions, "limit">): Page<DeadLetter> {
+    const items: DeadLetter[] = [];
+    if (!this.#exists("mailbox_dead_letters")) return { items };
     const start = cursor ?? (order === "asc" ? "" : AFTER_ALL);
     let bytes = 0;
     for (const row of this.database.each<LetterRow>(LETTERS[order], start, limit + 1)) {
-      if (letters.length === limit || bytes > MAX_PAGE_BYTES) return { letters, more: true };
-      letters.push(letterOf(row));
+      const last = items.at(-1);
+      if (last !== undefined && (items.length === limit || bytes > MAX_PAGE_BYTES)) {
+        return { items, nextCursor: last.envelope.operationId };
+      }
+      items.push(letterOf(row));
       bytes += utf8Length(row.letter);
     }
-    return { letters, more: false };
+    return { items };
   }
 
-  /** Notes that the directory has to be told of this operation; `mark` tells this note from a later one. */
+  /** Notes an operation that the directory lacks. `mark` distinguishes this note from a later one. */
   markUnpublished(operationId: string, mark: string): void {
     this.keyValue.put(UNPUBLISHED + operationId, mark);
   }
 
-  /** Up to `limit` operations that the directory has to be told of. */
+  /** Returns up to `limit` noted operations. */
   unpublished(limit: number): [operationId: string, mark: string][] {
     return this.keyValue
       .list<string>(UNPUBLISHED, limit)
       .map(([key, mark]) => [key.slice(UNPUBLISHED.length), mark]);
   }
 
-  /** The directory was told, unless there was a further change since. */
+  /** Deletes the note of an operation, unless there is a later one. */
   published(operationId: string, mark: string): void {
     const key = UNPUBLISHED + operationId;
     if (this.keyValue.get<string>(key) === mark) this.keyValue.delete(key);
   }
 
-  #deadLettersExist(): boolean {
-    this.#hasDeadLetters ??= this.database.all(EXISTS, "mailbox_dead_letters").length > 0;
-    return this.#hasDeadLetters;
+  #exists(table: Table): boolean {
+    const exists = this.#tables.get(table) ?? this.database.all(EXISTS, table).length > 0;
+    this.#tables.set(table, exists);
+    return exists;
   }
 
-  #inboxExists(): boolean {
-    this.#hasInbox ??= this.database.all(EXISTS, "mailbox_inbox").length > 0;
-    return this.#hasInbox;
+  #create(table: Table): void {
+    if (!this.#exists(table)) this.database.run(CREATE[table]);
+    this.#tables.set(table, true);
   }
-}
-
-function stored(key: string, { text, ...entry }: EntryRow): StoredEntry {
-  // SAFETY: only `putEntry` writes these rows.
-  return { key, entry: { ...entry, envelope: JSON.parse(text) as Envelope }, size: utf8Length(text) };
 }
 
 function letterOf({ letter }: LetterRow): DeadLetter {
-  // SAFETY: only `bury` writes this column.
+  // SAFETY: only `keep` writes this column.
   return JSON.parse(letter) as DeadLetter;
 }

@@ -1,0 +1,124 @@
+/** Checks of what mailboxes exchange: envelopes on both sides, attempts, answers, and the size of errors. */
+
+import { z } from "zod";
+import {
+  type ActorAddress,
+  addressKey,
+  ageOf,
+  type Envelope,
+  envelopeSchema,
+  type NewEnvelope,
+  sameAddress,
+  sentEnvelopeSchema,
+} from "../../../protocol/envelope.ts";
+import type { Answer, Attempt } from "../../../protocol/mailbox-api.ts";
+import { defined } from "../../../shared/defined.ts";
+import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
+import { canonicalJson, isJson, type Json } from "../../../shared/json.ts";
+import { utf8Length } from "../../../shared/utf8.ts";
+import { validate } from "../../../shared/validation.ts";
+import {
+  MAX_CLOCK_AHEAD_MS,
+  MAX_ENVELOPE_BYTES,
+  MAX_ERROR_CHARACTERS,
+  MAX_ERROR_ISSUES,
+  MAX_ISSUE_CHARACTERS,
+  SEND_WITHIN_MS,
+} from "./limits.ts";
+
+/** Returns a copy of the envelope to send, and its size in bytes. Throws `INVALID_INPUT` or `TOO_LARGE`. */
+export function checkOutgoing(
+  fields: NewEnvelope,
+  from: ActorAddress,
+  now: number,
+): { envelope: Envelope; size: number } {
+  const given = { ...fields, from, sentAt: now };
+  const envelope: Envelope = validate(sentEnvelopeSchema, given, "", "The envelope");
+  if (sameAddress(from, envelope.to)) {
+    throw new DramatisError(
+      "INVALID_INPUT",
+      "An actor cannot send an envelope to itself; do the work in the current transaction.",
+    );
+  }
+  const age = ageOf(envelope.operationId, now);
+  if (age > SEND_WITHIN_MS || age < -MAX_CLOCK_AHEAD_MS) {
+    throw new DramatisError(
+      "INVALID_INPUT",
+      "The operation id is older than 14 days or in the future; send under a new one.",
+    );
+  }
+  const text = JSON.stringify(envelope);
+  return { envelope: JSON.parse(text), size: checkSize(text) };
+}
+
+/** An attempt as a receiver reads it, without unknown members, which a newer release may send. */
+const attemptSchema = z.object({ number: z.int().min(1), last: z.boolean() });
+
+/** Returns an incoming envelope and its attempt. Throws `INVALID_INPUT`, `NOT_FOUND` or `TOO_LARGE`. */
+export function checkIncoming(
+  input: unknown,
+  attemptInput: unknown,
+  self: ActorAddress | null,
+): { envelope: Envelope; attempt: Attempt } {
+  const envelope: Envelope = validate(envelopeSchema, input, "", "The envelope");
+  const attempt = validate(attemptSchema, attemptInput, "", "The attempt");
+  if (self === null || !sameAddress(envelope.to, self)) {
+    throw new DramatisError("NOT_FOUND", "The envelope is addressed to another actor.");
+  }
+  checkSize(JSON.stringify(envelope));
+  return { envelope, attempt };
+}
+
+function checkSize(text: string): number {
+  const size = utf8Length(text);
+  if (size <= MAX_ENVELOPE_BYTES) return size;
+  throw new DramatisError(
+    "TOO_LARGE",
+    `The envelope has ${size} bytes, the limit is ${MAX_ENVELOPE_BYTES}; send a reference instead.`,
+  );
+}
+
+/** Reports whether two envelopes under one operation id have the same content. */
+export function sameContent(one: Envelope, other: Envelope): boolean {
+  const content = ({ to, type, body, inReplyTo, context }: Envelope): Json => [
+    addressKey(to),
+    type,
+    body,
+    inReplyTo ?? null,
+    context ?? null,
+  ];
+  return canonicalJson(content(one)) === canonicalJson(content(other));
+}
+
+/** Returns an error that fits into one row beside an envelope. */
+export function boundedError({ code, message, retriable, errors }: ErrorData): ErrorData {
+  const issues = errors?.slice(0, MAX_ERROR_ISSUES).map((issue) => ({
+    path: cut(issue.path, MAX_ISSUE_CHARACTERS),
+    message: cut(issue.message, MAX_ISSUE_CHARACTERS),
+  }));
+  return { code, message: cut(message, MAX_ERROR_CHARACTERS), retriable, ...defined({ errors: issues }) };
+}
+
+function cut(text: string, length: number): string {
+  return text.slice(0, length).toWellFormed();
+}
+
+const errorSchema = z
+  .object({
+    code: z.string().max(100),
+    message: z.string(),
+    retriable: z.boolean(),
+    errors: z.exactOptional(z.array(z.object({ path: z.string(), message: z.string() }))),
+  })
+  .transform(boundedError);
+
+/** A receiver's answer as its sender reads it. */
+export const answerSchema: z.ZodType<Answer> = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("done"), result: z.custom<Json>(isJson) }),
+  z.object({ type: z.literal("refused"), error: errorSchema, recorded: z.boolean() }),
+  z.object({
+    type: z.literal("busy"),
+    error: errorSchema,
+    retryAfterMs: z.exactOptional(z.number().min(0)),
+  }),
+]);
