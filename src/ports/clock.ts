@@ -1,9 +1,23 @@
-/** Time as an actor sees it. Cores never read it: the shell passes `now` in with each input. */
+/** The time of an actor. Cores never read it: the shell passes `now` with each input. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Resolves after `milliseconds`; rejects with the signal's reason if it aborts first. */
+  /** Resolves after `milliseconds`. Rejects with the signal's reason if that aborts first. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
-  /** Calls back once after `milliseconds`, unless the function it returns was called before. */
+  /** Calls back once after `milliseconds`, unless the returned function was called before. */
   timer(milliseconds: number, callback: () => void): () => void;
+}
+
+/** Returns the result of `work`. Rejects with `late` if that takes more than `milliseconds`, and drops a later result. */
+export async function withTimeout<Value>(
+  clock: Pick<Clock, "timer">,
+  milliseconds: number,
+  work: Promise<Value>,
+  late: Error,
+): Promise<Value> {
+  let stop = () => {};
+  const timeout = new Promise<never>((_, reject) => {
+    stop = clock.timer(milliseconds, () => reject(late));
+  });
+  return Promise.race([work, timeout]).finally(() => stop());
 }

@@ -50,6 +50,16 @@ export interface TaskExecutor {
   run(calls: ToolInvocation[], signal: AbortSignal): AsyncIterable<ExecutorReport>;
 }
 
+/** The RPC interface of the `Executor` entrypoint. */
+export interface ExecutorService {
+  /**
+   * Runs all calls at once and returns their reports as bytes, one JSON text per line. An invalid call gets an error result;
+   * rejects with `INVALID_INPUT` if `calls` is not a batch of calls. Aborting `signal` or cancelling the stream cancels the
+   * calls that still run.
+   */
+  run(calls: ToolInvocation[], signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
+}
+
 /**
  * Small facts that the tools of a conversation keep in it: they survive restarts and end with the conversation. Keys have at
  * most 200 characters, values at most 64 KiB of JSON; `INVALID_INPUT` otherwise. Repeating a `put` changes nothing, so a

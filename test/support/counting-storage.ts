@@ -3,7 +3,7 @@
  * `ctx.storage`. What the SDK does on `ctx.storage` itself is not counted.
  */
 
-import type { ActorStorage } from "../../src/ports/workers/actor-storage.ts";
+import type { ActorStorage } from "../../src/ports/workers/durable-storage.ts";
 import type { CostCounter } from "./counting.ts";
 
 export function countingStorage(storage: ActorStorage, counter: CostCounter): ActorStorage {

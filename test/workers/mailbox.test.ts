@@ -16,8 +16,7 @@ import type { OutboxEntry } from "../../src/agents/base/mailbox/outbox-entry.ts"
 import type { MailboxPorts } from "../../src/agents/base/mailbox/ports.ts";
 import { deadLetter as letterView } from "../../src/http/openapi/views.ts";
 import { systemClock } from "../../src/ports/system.ts";
-import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
-import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
+import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
 import type { MailboxActor } from "../../src/protocol/actor-lookup.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { CostCounter } from "../support/counting.ts";

@@ -5,8 +5,7 @@ import { getAgentByName } from "agents";
 import { describe, expect, it } from "vitest";
 import { SqliteConversationStore } from "../../src/engine/sqlite-store.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
-import { DurableKeyValue } from "../../src/ports/workers/durable-key-value.ts";
-import { DurableSqlDatabase } from "../../src/ports/workers/durable-sql-database.ts";
+import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
 import { R2ObjectStore } from "../../src/ports/workers/r2-object-store.ts";
 import {
   conversationOf,

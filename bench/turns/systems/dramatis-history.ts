@@ -5,8 +5,7 @@ import { beginTransition, reduce } from "../../../src/agents/conversation/core/r
 import type { ConversationIdentity } from "../../../src/agents/conversation/core/state.ts";
 import { ConversationDatabase } from "../../../src/agents/conversation/store/conversation-database.ts";
 import { systemIds } from "../../../src/ports/system.ts";
-import { DurableKeyValue } from "../../../src/ports/workers/durable-key-value.ts";
-import { DurableSqlDatabase } from "../../../src/ports/workers/durable-sql-database.ts";
+import { DurableKeyValue, DurableSqlDatabase } from "../../../src/ports/workers/durable-storage.ts";
 import { seededMessage } from "../workload.ts";
 
 /**

@@ -21,8 +21,7 @@ import type {
 } from "../../memory/session/types.ts";
 import { buildWorkingContext, type WorkingContext } from "../../memory/session/working-context.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
-import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
-import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
+import { DurableKeyValue, DurableSqlDatabase } from "../../ports/workers/durable-storage.ts";
 import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";
 import type { Answer, Attempt, DeadLetterApi, MailboxPeer } from "../../protocol/mailbox-api.ts";
 import type { DeadLetterView } from "../../protocol/views.ts";

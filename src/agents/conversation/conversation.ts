@@ -6,8 +6,7 @@
 import type { Connection, ConnectionContext, WSMessage } from "agents";
 import type { LoadEventsOptions, SessionEvent } from "../../memory/session/types.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
-import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
-import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
+import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type {
   ConversationApi,
   CreateConversation,
@@ -112,8 +111,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     });
     readonly #subscribers = new Subscribers((at) => this.ctx.waitUntil(this.#expireAt(at)));
     readonly #runtime = new ConversationRuntime({
-      database: new DurableSqlDatabase(this.ctx.storage),
-      keyValue: new DurableKeyValue(this.ctx.storage),
+      ...durableStorage(this.ctx.storage),
       clock: systemClock,
       ids: systemIds,
       gateway: services.gateway(this.env),

@@ -3,16 +3,15 @@ import { EventStore } from "../../memory/session/event-store.ts";
 import { LongText } from "../../memory/session/long-text.ts";
 import type { SessionStorage } from "../../memory/session/session-store.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
-import { DurableKeyValue } from "../../ports/workers/durable-key-value.ts";
-import { DurableSqlDatabase } from "../../ports/workers/durable-sql-database.ts";
+import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { ConversationDatabase } from "./store/conversation-database.ts";
 import { ConversationSessions, refused } from "./store/sessions.ts";
 
 export class GuardedSessionAgent<Env extends Cloudflare.Env> extends SessionAgent<Env> {
   protected override createSessionStorage(): SessionStorage {
-    const db = new DurableSqlDatabase(this.ctx.storage);
-    const store = new ConversationDatabase(db, new DurableKeyValue(this.ctx.storage));
+    const { database: db, keyValue } = durableStorage(this.ctx.storage);
+    const store = new ConversationDatabase(db, keyValue);
     const events = new EventStore(db, new LongText(db));
     return { db, sessions: new ConversationSessions(store), events, clock: systemClock, ids: systemIds };
   }

@@ -1,29 +1,17 @@
-/** What an executor accepts. One call that is not valid is answered by its result and stops no other. */
+/** The calls that an executor accepts. An invalid call gets its own error result and does not stop the others. */
 import { z } from "zod";
 import { idSchema } from "../../library/reference.ts";
 import { MAX_TIMEOUT_MS } from "../../library/schemas.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import type { ExecutorReport, ToolInvocation } from "../../protocol/executor-api.ts";
-import type { CallContext } from "../../shared/identifiers.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { inputIssues, issuesText, validate } from "../../shared/validation.ts";
 import { failedResult } from "./run-tool.ts";
 
 const identifier = z.string().min(1).max(200);
 
-/** What must be right for a call to be answered at all. */
-const addressedSchema = z
-  .array(z.looseObject({ operationId: identifier, toolCallId: z.string() }))
-  .max(1_000);
-
-const contextSchema: z.ZodType<CallContext> = z.object({
-  tenant: identifier,
-  projectId: identifier,
-  agentId: identifier,
-  conversationId: identifier,
-  turnId: identifier,
-  traceparent: z.exactOptional(z.string().max(200)),
-});
+/** The part of a call that its result needs. */
+const batchSchema = z.array(z.looseObject({ operationId: identifier, toolCallId: z.string() })).max(1_000);
 
 const invocationSchema: z.ZodType<ToolInvocation> = z.object({
   operationId: identifier,
@@ -31,14 +19,21 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
   tool: z.object({ library: idSchema, id: idSchema, version: z.int().min(0) }),
   input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),
   timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS),
-  context: contextSchema,
+  context: z.object({
+    tenant: identifier,
+    projectId: identifier,
+    agentId: identifier,
+    conversationId: identifier,
+    turnId: identifier,
+    traceparent: z.exactOptional(z.string().max(200)),
+  }),
 });
 
-/** Splits a batch into what can run and the reports on what cannot. `INVALID_INPUT` if it is not a batch of calls. */
+/** Splits a batch into valid calls and reports on the others. Throws `INVALID_INPUT` if it is not a batch of calls. */
 export function readCalls(batch: unknown): { calls: ToolInvocation[]; refused: ExecutorReport[] } {
   const calls: ToolInvocation[] = [];
   const refused: ExecutorReport[] = [];
-  for (const call of validate(addressedSchema, batch, "", "The batch of calls")) {
+  for (const call of validate(batchSchema, batch, "", "The batch of calls")) {
     const parsed = invocationSchema.safeParse(call);
     if (parsed.success) {
       calls.push(parsed.data);

@@ -1,24 +1,18 @@
-/** The two ways a conversation reaches an executor: over a service binding, or in its own process. */
+/** Executors for a conversation: behind a service binding, or in its own process. */
 
 import type { ToolCodes } from "../../library/registry.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { TaskExecutor, ToolInvocation, ToolState } from "../../protocol/executor-api.ts";
+import type { ExecutorService, TaskExecutor, ToolState } from "../../protocol/executor-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import { readLines } from "./lines.ts";
 import { runCalls } from "./run-calls.ts";
 import { memoryToolState } from "./tool-state.ts";
 
-/** The executor's RPC face, as a service binding offers it. */
-export interface ExecutorService {
-  run(calls: ToolInvocation[], signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
-}
-
 /**
- * An executor behind a service binding. Leaving the iteration aborts a signal beside the caller's: over RPC a cancelled
- * stream is noticed on the other side only when it next writes. The last result aborts it too, though nothing is left to
- * cancel: a signal that has crossed RPC holds the caller in memory until it aborts, and the other side must still be
- * there to hear of it.
+ * Returns an executor behind a service binding. Leaving the iteration aborts a second signal, because the other side of an
+ * RPC notices a cancelled stream only at its next write. The last result aborts that signal too: a signal that has crossed
+ * RPC keeps the caller in memory until it aborts, and the abort has to arrive while the other side exists.
  */
 export function serviceExecutor(service: ExecutorService): TaskExecutor {
   return {
@@ -43,7 +37,7 @@ export function serviceExecutor(service: ExecutorService): TaskExecutor {
   };
 }
 
-/** An executor in this process: the same runner without RPC. `state` keeps the facts of each conversation. */
+/** Returns an executor in this process: the same runner without RPC. `state` keeps the tool state of each conversation. */
 export function localExecutor(
   tools: ToolCodes,
   clock: Clock,
@@ -53,7 +47,7 @@ export function localExecutor(
 }
 
 function lost(waiting: ReadonlySet<string>, cause?: unknown): DramatisError {
-  const message = `The executor was lost before it reported on: ${[...waiting].join(", ")}.`;
+  const message = `The connection to the executor was lost before the results of: ${[...waiting].join(", ")}.`;
   return new DramatisError("UNAVAILABLE", message, { retriable: true, cause });
 }
 

@@ -1,16 +1,16 @@
 /**
- * Reports as bytes: one JSON text a line. The reader takes chunks cut anywhere, within a character too.
+ * Reports as bytes: one JSON text per line.
  *
- * LINES-1  What is read equals what was written, however the bytes were cut.
+ * LINES-1  The reports that are read equal those that were written, wherever the bytes are cut, also within a character.
  */
 import { z } from "zod";
-import type { ExecutorReport } from "../../protocol/executor-api.ts";
+import { type ExecutorReport, TOOL_ERROR_CODES } from "../../protocol/executor-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 
 const operationId = z.string().min(1);
 
-/** What `JSON.parse` gave is JSON already, and zod's own JSON type would drop a member called `__proto__`. */
+/** Zod's own JSON type would drop a member called `__proto__`. */
 const json = z.custom<Json>((value) => value !== undefined);
 
 const reportSchema: z.ZodType<ExecutorReport> = z.union([
@@ -22,15 +22,7 @@ const reportSchema: z.ZodType<ExecutorReport> = z.union([
       result: z.exactOptional(json),
       error: z.exactOptional(
         z.strictObject({
-          code: z.enum([
-            "EXECUTION_FAILED",
-            "TIMEOUT",
-            "NOT_FOUND",
-            "PERMISSION_DENIED",
-            "INVALID_INPUT",
-            "AGENT_DECLINED",
-            "INTERNAL_ERROR",
-          ]),
+          code: z.enum(TOOL_ERROR_CODES),
           message: z.string(),
           retriable: z.boolean(),
         }),
@@ -41,8 +33,8 @@ const reportSchema: z.ZodType<ExecutorReport> = z.union([
 ]);
 
 /**
- * A stream of bytes, pulled from the reports that `start` gives. Cancelling it aborts the signal that `start` got: a
- * generator that waits for a report would not notice the end of its iteration before that report came.
+ * Returns a stream of bytes, pulled from the reports of `start`. Cancelling it aborts the signal that `start` got: a
+ * generator that waits for a report would notice the end of its iteration only after that report.
  */
 export function writeLines(
   start: (cancelled: AbortSignal) => AsyncGenerator<ExecutorReport, void>,
@@ -57,7 +49,7 @@ export function writeLines(
       if (!next.done) return controller.enqueue(encoder.encode(`${JSON.stringify(next.value)}\n`));
       if (cancelled.signal.aborted) return;
       controller.close();
-      // SAFETY: only a byte stream's controller has it; a pending read of a closed byte stream needs it to end.
+      // SAFETY: only the controller of a byte stream has `byobRequest`, which ends a pending read after `close`.
       (controller as ReadableByteStreamController).byobRequest?.respond(0);
     },
     cancel() {
@@ -66,7 +58,10 @@ export function writeLines(
   });
 }
 
-/** The reports of a stream. A line that is no report is `INTERNAL_ERROR`. Leaving the iteration cancels the stream. */
+/**
+ * Yields the reports of a stream. Throws `INTERNAL_ERROR` for an invalid line, `UNAVAILABLE` for a truncated one. Leaving
+ * the iteration cancels the stream.
+ */
 export async function* readLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<ExecutorReport, void> {
   const decoder = new TextDecoder();
   let rest = "";
@@ -77,15 +72,13 @@ export async function* readLines(stream: ReadableStream<Uint8Array>): AsyncGener
   }
   rest += decoder.decode();
   if (rest !== "")
-    throw new DramatisError("UNAVAILABLE", "The executor's answer broke off.", { retriable: true });
+    throw new DramatisError("UNAVAILABLE", "The executor's answer is incomplete.", { retriable: true });
 }
 
 function readLine(line: string): ExecutorReport {
   try {
     return reportSchema.parse(JSON.parse(line));
   } catch (cause) {
-    throw new DramatisError("INTERNAL_ERROR", "The executor answered with a line that is no report.", {
-      cause,
-    });
+    throw new DramatisError("INTERNAL_ERROR", "The executor sent an invalid report.", { cause });
   }
 }

@@ -1,23 +1,24 @@
 /**
- * What leaves a tool: JSON within a limit, or an error that says what is wrong with it.
+ * The output of tools: JSON within a limit.
  *
- * OUT-1  What is returned is plain JSON that shares nothing with the tool's own objects.
- * OUT-2  Nothing is lost in silence: a value that JSON would drop or empty (functions, NaN, maps, promises) is refused.
- *        Absent values are fine: `undefined` alone becomes `null`, and as a member it is left out.
+ * OUT-1  Output is plain JSON and shares nothing with the tool's own objects.
+ * OUT-2  No value is lost silently: one that JSON would drop or empty (functions, NaN, maps, promises) is an error.
+ *        `undefined` is allowed: by itself it becomes `null`, and as a member it is left out.
  */
 import { ToolError } from "../../library/tool-error.ts";
 import type { Json } from "../../shared/json.ts";
+import { utf8Length } from "../../shared/utf8.ts";
 
-/** The largest output of a tool, in bytes of JSON text. */
+/** Maximum size of a tool's output, in bytes of JSON. */
 export const MAX_OUTPUT_BYTES = 1_048_576;
 
-/** The largest progress report, in bytes of JSON text. */
+/** Maximum size of a progress report, in bytes of JSON. */
 export const MAX_PROGRESS_BYTES = 16_384;
 
-/** `value` as JSON. Throws `ToolError` naming what is not JSON, or the limit; `what` begins the message. */
+/** Returns `value` as JSON. Throws `ToolError`, whose message begins with `what`, if it is not JSON or too large. */
 export function toJson(value: unknown, what: string, maxBytes: number): Json {
   const text = stringify(value, what);
-  const bytes = new TextEncoder().encode(text).byteLength;
+  const bytes = utf8Length(text);
   if (bytes > maxBytes) {
     throw new ToolError(`${what} has ${bytes} bytes of JSON; the limit is ${maxBytes}. Return less.`);
   }

@@ -1,7 +1,7 @@
 /**
- * Runs a batch of calls at once and yields what they report, in the order in which it happens.
+ * Runs a batch of calls at once and yields their reports as they arrive.
  *
- * BATCH-1  Every call yields exactly one result, and none of its progress after it.
+ * BATCH-1  Every call yields exactly one result, and no progress after it.
  * BATCH-2  No call waits for another.
  */
 
@@ -10,7 +10,7 @@ import { runTool, type ToolPorts } from "./run-tool.ts";
 
 /** Starts every call at the first `next`. Leaving the iteration aborts the calls that still run. */
 export async function* runCalls(
-  host: ToolPorts,
+  ports: ToolPorts,
   calls: readonly ToolInvocation[],
   signal: AbortSignal,
 ): AsyncGenerator<ExecutorReport, void> {
@@ -24,7 +24,7 @@ export async function* runCalls(
   };
   for (const call of calls) {
     const { operationId } = call;
-    void runTool(host, call, either, (progress) => report({ operationId, progress })).then((result) =>
+    void runTool(ports, call, either, (progress) => report({ operationId, progress })).then((result) =>
       report({ operationId, result }),
     );
   }

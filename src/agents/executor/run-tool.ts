@@ -1,9 +1,9 @@
 /**
- * Runs one tool call to its result. Whatever the tool does, there is exactly one result and no throw.
+ * Runs one tool call to exactly one result, and never throws.
  *
- * TASK-1  Input that the tool's schema refuses never reaches its code.
- * TASK-2  A call ends when its time is up or it is cancelled, even if the tool goes on; what the tool answers or
- *        reports after that is dropped.
+ * TASK-1  Input that does not match the tool's schema never reaches its code.
+ * TASK-2  A call ends when its time is up or it is cancelled, even if the tool continues. Later results and progress are
+ *         dropped.
  * TASK-3  An error carries the tool's message and code, never a stack.
  */
 
@@ -17,11 +17,10 @@ import type { CallContext } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
 import { MAX_OUTPUT_BYTES, MAX_PROGRESS_BYTES, toJson } from "./output.ts";
 
-/** What a runner needs from outside. */
 export interface ToolPorts {
   tools: ToolCodes;
   clock: Clock;
-  /** The facts that tools keep in the conversation of this context. */
+  /** Returns the tool state of this context's conversation. */
   state(context: CallContext): ToolState;
 }
 
@@ -29,22 +28,22 @@ const MAX_MESSAGE_LENGTH = 4_000;
 /** Characters of an exception in the log. */
 const MAX_LOGGED = 2_000;
 
-/** Runs `call`; `onProgress` is told what the tool reports while it runs. */
+/** Runs `call`. `onProgress` gets the tool's progress reports while it runs. */
 export async function runTool(
-  host: ToolPorts,
+  { tools, clock, state }: ToolPorts,
   call: ToolInvocation,
   signal: AbortSignal,
   onProgress: (progress: Json) => void,
 ): Promise<ToolResult> {
   let running = true;
   try {
-    const value = await withinTime(host.clock, call.timeoutMs, signal, async (ended) =>
-      findTool(host.tools, call).run(call.input, {
+    const value = await withinTime(clock, call.timeoutMs, signal, async (ended) =>
+      findTool(tools, call).run(call.input, {
         operationId: call.operationId,
         signal: ended,
         context: call.context,
-        state: host.state(call.context),
-        now: () => host.clock.now(),
+        state: state(call.context),
+        now: () => clock.now(),
         progress(report) {
           const progress = toJson(report, "The progress", MAX_PROGRESS_BYTES);
           if (running) onProgress(progress);
@@ -60,7 +59,7 @@ export async function runTool(
   }
 }
 
-/** The result of a call that failed with `error`. */
+/** Returns the result of a call that failed with `error`. */
 export function failedResult(toolCallId: string, error: unknown): ToolResult {
   const { code, message, retriable } = describe(error);
   const text = message === "" ? "The tool failed without a message." : message.slice(0, MAX_MESSAGE_LENGTH);
@@ -70,12 +69,12 @@ export function failedResult(toolCallId: string, error: unknown): ToolResult {
 function findTool(tools: ToolCodes, { tool: { library, id } }: ToolInvocation): Tool {
   const tool = tools.toolCode(library, id);
   if (tool !== undefined) return tool;
-  throw new ToolError(`The tool "${library}/${id}" is not part of what is deployed.`, { code: "NOT_FOUND" });
+  throw new ToolError(`The tool "${library}/${id}" is not deployed.`, { code: "NOT_FOUND" });
 }
 
 /**
- * The body's value, or a throw as soon as the time is up or `signal` aborts. The body's own signal aborts in those two
- * cases only: a call that ended by itself is never told that it was stopped.
+ * Returns the body's value. Throws as soon as the time is up or `signal` aborts; only these two abort the body's own
+ * signal.
  */
 async function withinTime<Value>(
   clock: Clock,
@@ -84,27 +83,22 @@ async function withinTime<Value>(
   body: (ended: AbortSignal) => Promise<Value>,
 ): Promise<Value> {
   const cancelled = new ToolError("The call was cancelled.");
-  const late = new ToolError(`The tool did not answer within ${timeoutMs} ms.`, {
-    code: "TIMEOUT",
-    retriable: true,
-  });
   if (signal.aborted) throw cancelled;
   const ended = new AbortController();
-  const timer = new AbortController();
-  const timeUp = clock.sleep(timeoutMs, timer.signal).then(() => Promise.reject(late));
-  let onAbort = () => {};
   const stopped = new Promise<never>((_, reject) => {
-    onAbort = () => reject(cancelled);
+    ended.signal.addEventListener("abort", () => reject(ended.signal.reason), { once: true });
   });
-  signal.addEventListener("abort", onAbort, { once: true });
+  const late = { code: "TIMEOUT", retriable: true } as const;
+  const stopTimer = clock.timer(timeoutMs, () =>
+    ended.abort(new ToolError(`The tool did not answer within ${timeoutMs} ms.`, late)),
+  );
+  const cancel = () => ended.abort(cancelled);
+  signal.addEventListener("abort", cancel, { once: true });
   try {
-    return await Promise.race([timeUp, stopped, body(ended.signal)]);
-  } catch (error) {
-    if (error === late || error === cancelled) ended.abort(error);
-    throw error;
+    return await Promise.race([stopped, body(ended.signal)]);
   } finally {
-    signal.removeEventListener("abort", onAbort);
-    timer.abort();
+    signal.removeEventListener("abort", cancel);
+    stopTimer();
   }
 }
 
@@ -113,7 +107,7 @@ function describe(error: unknown): { code: ToolErrorCode; message: string; retri
   if (error instanceof DramatisError) {
     return { code: toolErrorCode(error), message: error.message, retriable: error.retriable };
   }
-  // What a tool did not mean to throw has its cause in the log, for whoever wrote the tool.
+  // Log unexpected errors for the tool's author.
   console.error("A tool failed:", error instanceof Error ? error.stack?.slice(0, MAX_LOGGED) : typeof error);
   const message = error instanceof Error ? error.message : typeof error === "string" ? error : "";
   return { code: "EXECUTION_FAILED", message, retriable: false };

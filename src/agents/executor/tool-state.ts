@@ -1,20 +1,21 @@
-/** Where tools keep facts: in the conversation by RPC, or in memory where there are no actors. */
+/** Tool state: in the conversation by RPC, or in memory where there are no actors. */
 
 import type { ToolState, ToolStateApi, ToolStateEntry } from "../../protocol/executor-api.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
+import { utf8Length } from "../../shared/utf8.ts";
 
 const MAX_KEY_LENGTH = 200;
 const MAX_VALUE_BYTES = 65_536;
-/** Entries that one `list` answers. */
+/** Entries per `list`. */
 export const MAX_STATE_ENTRIES = 1_000;
 
-/** Refuses with `INVALID_INPUT` what the limits of `ToolState` do not admit. */
+/** Throws `INVALID_INPUT` for an entry beyond the limits of `ToolState`. */
 export function checkStateEntry(key: string, value: Json): void {
   if (key.length < 1 || key.length > MAX_KEY_LENGTH) {
     throw new DramatisError("INVALID_INPUT", `A key of tool state has 1 to ${MAX_KEY_LENGTH} characters.`);
   }
-  const bytes = new TextEncoder().encode(JSON.stringify(value)).byteLength;
+  const bytes = utf8Length(JSON.stringify(value));
   if (bytes > MAX_VALUE_BYTES) {
     throw new DramatisError(
       "INVALID_INPUT",
@@ -23,7 +24,7 @@ export function checkStateEntry(key: string, value: Json): void {
   }
 }
 
-/** Tool state kept by a `Conversation` actor. `connect` gives its stub; it is asked once per use. */
+/** Returns the tool state in a `Conversation` actor. Each use calls `connect` for the actor's stub. */
 export function conversationToolState(connect: () => Promise<ToolStateApi>): ToolState {
   return {
     get: async (key) => unwrap(await (await connect()).toolStateGet(key)),
@@ -35,7 +36,7 @@ export function conversationToolState(connect: () => Promise<ToolStateApi>): Too
   };
 }
 
-/** Tool state in memory. */
+/** Returns tool state in memory. */
 export function memoryToolState(): ToolState {
   const texts = new Map<string, string>();
   const read = (text: string | undefined): Json => (text === undefined ? null : JSON.parse(text));

@@ -1,10 +1,10 @@
 /** The mailbox of a Durable Object, over its storage, its job queue and its bindings. */
 import type { LifecycleCapability } from "agents/lifecycle";
 import { systemClock } from "../../../ports/system.ts";
-import { DurableKeyValue } from "../../../ports/workers/durable-key-value.ts";
-import { DurableSqlDatabase } from "../../../ports/workers/durable-sql-database.ts";
+import { durableStorage } from "../../../ports/workers/durable-storage.ts";
+import type { MailboxPeer } from "../../../protocol/mailbox-api.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import { durableMailboxes } from "../lookup/durable-actors.ts";
+import { durableActor } from "../lookup/durable-actors.ts";
 import { Wakeups } from "../timers/wakeups.ts";
 import { Mailbox } from "./mailbox.ts";
 import type { MailboxPorts } from "./ports.ts";
@@ -25,13 +25,12 @@ export function actorMailbox({ storage, lifecycle, env, ...ports }: ActorMailbox
   const wakeups = new Wakeups({ [WAKEUP]: () => mailbox.wake() }, "dramatis-mailbox");
   const mailbox = new Mailbox({
     ...ports,
-    database: new DurableSqlDatabase(storage),
-    keyValue: new DurableKeyValue(storage),
+    ...durableStorage(storage),
     clock: systemClock,
     arm: (milliseconds) => wakeups.arm(WAKEUP, milliseconds),
     async deliver(envelope, attempt) {
       try {
-        const peer = await durableMailboxes(env)(envelope.to);
+        const peer = await durableActor<MailboxPeer>(env, envelope.to);
         return await peer.receive(envelope, attempt);
       } catch (error) {
         // There is no such actor, so nothing was sent.

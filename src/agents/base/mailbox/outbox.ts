@@ -11,6 +11,7 @@
  *          another one under that id is `IDEMPOTENCY_CONFLICT`. The numbers of its attempts therefore continue.
  */
 
+import { withTimeout } from "../../../ports/clock.ts";
 import { type ActorAddress, addressKey, type NewEnvelope } from "../../../protocol/envelope.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import { redactSecrets } from "../../../shared/redact.ts";
@@ -230,19 +231,17 @@ export class Outbox {
   }
 
   async #attempt(entry: OutboxEntry): Promise<OutboxInput> {
-    const { clock } = this.ports;
-    let stop = () => {};
-    const timeout = new Promise<never>((_, reject) => {
-      stop = clock.timer(ATTEMPT_TIMEOUT_MS, () => reject(new Error("no answer within 30 seconds")));
-    });
     try {
       const attempt = { number: entry.attempt, last: isLastAttempt(entry) };
-      const answer = await Promise.race([this.ports.deliver(entry.envelope, attempt), timeout]);
+      const answer = await withTimeout(
+        this.ports.clock,
+        ATTEMPT_TIMEOUT_MS,
+        this.ports.deliver(entry.envelope, attempt),
+        new Error("The receiver did not answer within 30 seconds."),
+      );
       return { type: "answered", answer: validate(answerSchema, answer, "", "The receiver's answer") };
     } catch (error) {
       return { type: "unanswered", error: noAnswer(error) };
-    } finally {
-      stop();
     }
   }
 
