@@ -31,6 +31,7 @@ import { Catalogue } from "./library/catalogue.ts";
 import type { Library } from "./library/define.ts";
 import { PublishedCode } from "./library/published-code.ts";
 import { CodeRegistry, type Registry } from "./library/registry.ts";
+import { resolveChain } from "./library/resolve.ts";
 import { VersionedRegistry } from "./library/versioned-registry.ts";
 import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";
@@ -166,9 +167,10 @@ export function dramatis(options: DramatisOptions) {
       ...(limits.turns === false ? {} : { turnLimit: limits.turns }),
     }),
     Agent: createAgentClass<DramatisEnv & Cloudflare.Env>({
-      registry,
-      defaultProfile: (env) => options.models?.default ?? defaultModelProfile(env, env.AI !== undefined),
-      completeProfile: (env, profile) => atBaseUrl(profile, env),
+      resolve: (env, tenant, persona) => {
+        const fallback = options.models?.default ?? defaultModelProfile(env, env.AI !== undefined);
+        return resolveChain(registry(env, tenant), persona, fallback, (profile) => atBaseUrl(profile, env));
+      },
       directory,
       deadLetters,
     }),

@@ -1,10 +1,13 @@
-/** The RPC interface of an `Agent` actor. */
+/** The interface of an `Agent` actor: its RPC, and the envelopes it takes. */
 
 import type { Result } from "../shared/errors.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import type { Persona, VersionChain } from "./definitions.ts";
+
+/** The type of the envelope by which a new conversation joins the index of its agent. */
+export const CONVERSATION_OPENED = "conversation.opened";
 
 export interface CreateAgent {
   id: string;

@@ -1,84 +1,74 @@
 /**
  * The `Agent` actor: the identity of one agent (persona, projects) and the index of its conversations.
  *
- * IDENT-1  An agent is created once; its id never means another.
+ * IDENT-1  An agent is created once. Its id never refers to another agent.
  * IDENT-2  A persona that does not resolve is refused when it is given, not when it is used.
  */
 
 import { z } from "zod";
-import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
+import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
 import { parseReference } from "../../library/reference.ts";
-import type { Registry } from "../../library/registry.ts";
-import { parsePersonaSource, resolveChain } from "../../library/resolve.ts";
-import type { ModelProfile } from "../../model/profile.ts";
+import { parsePersonaSource } from "../../library/resolve.ts";
 import { systemClock } from "../../ports/system.ts";
-import { DurableKeyValue, DurableSqlDatabase } from "../../ports/workers/durable-storage.ts";
-import type { AgentApi, AgentIdentity, CreateAgent } from "../../protocol/agent-api.ts";
-import type { Persona } from "../../protocol/definitions.ts";
+import { durableStorage } from "../../ports/workers/durable-storage.ts";
+import {
+  type AgentApi,
+  type AgentIdentity,
+  CONVERSATION_OPENED,
+  type CreateAgent,
+} from "../../protocol/agent-api.ts";
+import type { Persona, VersionChain } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
 import { asResult, DramatisError } from "../../shared/errors.ts";
-import {
-  CHOSEN_ID_RULE,
-  type DefinitionReference,
-  isChosenId,
-  isConversationId,
-} from "../../shared/identifiers.ts";
+import { CHOSEN_ID_RULE, type DefinitionReference, isChosenId } from "../../shared/identifiers.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
-import { CONVERSATION_OPENED, conversationOpenedSchema, openedConversation } from "./envelopes.ts";
 import { AgentStore } from "./store.ts";
 
-/** What an application gives its agents. */
+/** The ports of an application's agents. */
 export interface AgentClassPorts<Env> {
-  /** What the agents of a tenant can refer to. */
-  registry(env: Env, tenant: string): Registry;
-  defaultProfile(env: Env): ModelProfile;
-  /** A profile with what the environment adds to it. */
-  completeProfile(env: Env, profile: ModelProfile): ModelProfile;
+  /** Resolves a persona of a tenant. Throws `NOT_FOUND` or `INVALID_INPUT` if that fails. */
+  resolve(env: Env, tenant: string, persona: Persona | DefinitionReference): Promise<VersionChain>;
   /** `null` where there is no directory. */
   directory(env: Env): Directory | null;
-  deadLetters(env: Env): DeadLetterDirectory | null;
+  deadLetters(env: Env): DeadLetterWriter | null;
 }
 
 const chosenId = z.string().refine(isChosenId, CHOSEN_ID_RULE);
-const projectIds = z.array(chosenId).min(1, "Give at least one project.").max(100);
-const createSchema = z.strictObject({
-  id: chosenId,
-  persona: z.unknown(),
-  projectIds: projectIds.optional(),
-});
-const changeSchema = z.strictObject({ persona: z.unknown().optional(), projectIds: projectIds.optional() });
+const projectIds = z.array(chosenId).min(1, "Give at least one project.").max(100).optional();
+const createSchema = z.strictObject({ id: chosenId, persona: z.unknown(), projectIds });
+const changeSchema = z.strictObject({ persona: z.unknown().optional(), projectIds });
 
-/** The class `Agent` of an application. */
+/** Returns the class `Agent` of an application. */
 export function createAgentClass<Env extends Cloudflare.Env>(
-  services: AgentClassPorts<Env>,
+  ports: AgentClassPorts<Env>,
 ): new (
   ctx: DurableObjectState,
   env: Env,
 ) => SessionAgent<Env> & AgentApi {
   return class Agent extends SessionAgent<Env> implements AgentApi {
-    readonly #store = new AgentStore(
-      new DurableSqlDatabase(this.ctx.storage),
-      new DurableKeyValue(this.ctx.storage),
-    );
+    readonly #store = new AgentStore(durableStorage(this.ctx.storage));
     readonly #wakeups = new Wakeups({ directory: () => this.#listing.wake() });
     readonly #listing = new Mirror({
       clock: systemClock,
       wakeup: this.#wakeups.named("directory"),
-      put: async () => services.directory(this.env)?.putAgent(this.#store.identity()),
+      put: async () => ports.directory(this.env)?.putAgent(this.#store.identity()),
       changedAt: () => Date.parse(this.#store.identity().updatedAt),
     });
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
       this.lifecycle.use(this.#wakeups);
-      this.mailbox.receives(CONVERSATION_OPENED, conversationOpenedSchema, (_, { envelope }) => {
-        this.#store.addConversation(openedConversation(envelope), systemClock.now());
+      this.mailbox.receives(CONVERSATION_OPENED, z.strictObject({}), (_, { envelope: { from } }) => {
+        if (from.kind !== "conversation") {
+          throw new DramatisError("INVALID_INPUT", "Only a conversation can send this envelope.");
+        }
+        this.#store.addConversation(from.id, systemClock.now());
         return null;
       });
     }
@@ -93,23 +83,17 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     }
 
     protected override deadLetterDirectory() {
-      return services.deadLetters(this.env);
+      return ports.deadLetters(this.env);
     }
 
     async create(principal: Principal, input: CreateAgent) {
       return asResult(async () => {
         checkAuthor(principal);
-        const checked = validate(createSchema, input);
-        const persona = await this.#checkedPersona(checked.persona, principal.tenant);
+        const { tenant } = principal;
+        const { id, persona, projectIds = ["default"] } = validate(createSchema, input);
+        const checked = await this.#checkPersona(persona, tenant);
         const now = new Date(systemClock.now()).toISOString();
-        const identity: AgentIdentity = {
-          id: checked.id,
-          tenant: principal.tenant,
-          persona,
-          projectIds: checked.projectIds ?? ["default"],
-          createdAt: now,
-          updatedAt: now,
-        };
+        const identity = { id, tenant, persona: checked, projectIds, createdAt: now, updatedAt: now };
         await this.#commit(() => this.#store.create(identity));
         return identity;
       });
@@ -125,17 +109,14 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     ) {
       return asResult(async () => {
         checkAuthor(principal);
-        const checked = validate(changeSchema, change);
-        const persona =
-          checked.persona === undefined
-            ? undefined
-            : await this.#checkedPersona(checked.persona, principal.tenant);
+        const { persona: given, projectIds } = validate(changeSchema, change);
+        const persona = given === undefined ? undefined : await this.#checkPersona(given, principal.tenant);
         const current = this.#store.identity();
-        // The directory keeps the newest: an update is newer than the one before, whatever the clock says.
+        // The directory keeps the newest update, so its time must ascend even if the clock does not.
         const updatedAt = Math.max(systemClock.now(), Date.parse(current.updatedAt) + 1);
         const identity: AgentIdentity = {
           ...current,
-          ...defined({ persona, projectIds: checked.projectIds }),
+          ...defined({ persona, projectIds }),
           updatedAt: new Date(updatedAt).toISOString(),
         };
         await this.#commit(() => this.#store.update(identity));
@@ -147,7 +128,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       return asResult(async () => {
         const { persona, projectIds, tenant } = this.#store.identity();
         const source = version !== undefined && "library" in persona ? { ...persona, version } : persona;
-        return { chain: await this.#resolve(source, tenant), projectIds };
+        return { chain: await ports.resolve(this.env, tenant, source), projectIds };
       });
     }
 
@@ -156,30 +137,21 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     }
 
     /**
-     * For conversations of release 0.1.0, which call this where later ones send `conversation.opened`: during a deploy
-     * such a conversation may still run when its agent is already new. Twice is once.
+     * Serves conversations of release 0.1.0, which call this where later ones send `conversation.opened`. During a deploy
+     * such a conversation may still run when its agent is already new. Repeating it changes nothing.
      */
     async addConversation(conversationId: string) {
       return asResult(() => {
-        if (!isConversationId(conversationId))
-          throw new DramatisError("INVALID_INPUT", "Give a conversation id.");
         this.#store.addConversation(conversationId, systemClock.now());
         return null;
       });
     }
 
-    #resolve(persona: Persona | DefinitionReference, tenant: string) {
-      const { env } = this;
-      return resolveChain(services.registry(env, tenant), persona, services.defaultProfile(env), (profile) =>
-        services.completeProfile(env, profile),
-      );
-    }
-
-    /** A persona as it is stored. Throws `INVALID_INPUT` if it does not parse or names what does not exist. */
-    async #checkedPersona(value: unknown, tenant: string): Promise<AgentIdentity["persona"]> {
+    /** Returns a persona as stored. Throws `INVALID_INPUT` if it does not parse or resolve. */
+    async #checkPersona(value: unknown, tenant: string): Promise<AgentIdentity["persona"]> {
       try {
         const source = parsePersonaSource(value, "/persona");
-        await this.#resolve(source, tenant);
+        await ports.resolve(this.env, tenant, source);
         return typeof source === "string" ? parseReference(source) : source;
       } catch (error) {
         if (!(error instanceof DramatisError) || error.code !== "NOT_FOUND") throw error;
@@ -188,7 +160,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       }
     }
 
-    /** Commits a change of the identity, and tells the directory of it. */
+    /** Commits a change of the identity, and publishes it to the directory. */
     async #commit(change: () => void): Promise<void> {
       const { armed } = this.ctx.storage.transactionSync(() => {
         change();

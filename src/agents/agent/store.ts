@@ -1,34 +1,30 @@
-/** What an agent keeps in its actor's database: its identity, and one row for each of its conversations. */
-import type { KeyValue } from "../../ports/key-value.ts";
-import type { SqlDatabase } from "../../ports/sql-database.ts";
+/** The storage of an agent in its actor's database: its identity, and one row per conversation. */
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
-import type { Page, PageOptions } from "../../shared/page.ts";
-import { type ActorSchema, VersionedRecord } from "../base/storage/schema-upgrade.ts";
+import { DEFAULT_PAGE_SIZE, type Page, type PageOptions, pageOf } from "../../shared/page.ts";
+import { type ActorSchema, type ActorStores, VersionedRecord } from "../base/storage/schema-upgrade.ts";
 
 export const AGENT_SCHEMA: ActorSchema = { of: "agent", first: 1, steps: [] };
 
 const IDENTITY_KEY = "identity";
-const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 200;
 
 const CREATE =
   "CREATE TABLE IF NOT EXISTS conversations (id TEXT PRIMARY KEY, added_at INTEGER NOT NULL) WITHOUT ROWID";
 const ADD = "INSERT INTO conversations (id, added_at) VALUES (?, ?) ON CONFLICT (id) DO NOTHING";
-/** Conversation ids sort by creation. */
-const FORWARD = "SELECT id, added_at FROM conversations WHERE id > ? ORDER BY id LIMIT ?";
-const BACKWARD = "SELECT id, added_at FROM conversations WHERE id < ? ORDER BY id DESC LIMIT ?";
+/** Conversation ids ascend by creation. */
+const LIST = {
+  asc: "SELECT id, added_at FROM conversations WHERE id > ? ORDER BY id LIMIT ?",
+  desc: "SELECT id, added_at FROM conversations WHERE id < ? ORDER BY id DESC LIMIT ?",
+};
 const AFTER_ALL = "conv~";
 
 export class AgentStore {
   readonly #identity: VersionedRecord<AgentIdentity>;
 
-  constructor(
-    private readonly database: SqlDatabase,
-    keyValue: KeyValue,
-  ) {
-    this.#identity = new VersionedRecord(AGENT_SCHEMA, { database, keyValue }, IDENTITY_KEY);
+  constructor(private readonly stores: ActorStores) {
+    this.#identity = new VersionedRecord(AGENT_SCHEMA, stores, IDENTITY_KEY);
   }
 
   /** Throws `UNAVAILABLE` for storage of a newer release. */
@@ -38,11 +34,12 @@ export class AgentStore {
 
   /** Throws `CONFLICT` if there is an identity already. */
   create(identity: AgentIdentity): void {
-    this.database.transaction(() => {
+    const { database } = this.stores;
+    database.transaction(() => {
       if (this.#identity.get() !== undefined) {
-        throw new DramatisError("CONFLICT", `The agent "${identity.id}" exists already; choose another id.`);
+        throw new DramatisError("CONFLICT", `The agent "${identity.id}" already exists; choose another id.`);
       }
-      this.database.run(CREATE);
+      database.run(CREATE);
       this.#identity.put(identity);
     });
   }
@@ -51,21 +48,22 @@ export class AgentStore {
     this.#identity.put(identity);
   }
 
-  /** Throws `NOT_FOUND` before the agent was created, `UNAVAILABLE` if a newer release stored it. */
+  /** Throws `NOT_FOUND` if the agent was never created, `UNAVAILABLE` if a newer release stored it. */
   identity(): AgentIdentity {
     const identity = this.#identity.get();
     if (identity === undefined) throw new DramatisError("NOT_FOUND", "There is no such agent.");
     return identity;
   }
 
-  /** Twice is once. Throws `NOT_FOUND` before the agent was created. */
+  /** Adds a conversation once. Throws `INVALID_INPUT` for an id of another shape, and as `identity`. */
   addConversation(id: string, now: number): void {
+    if (!isConversationId(id)) throw new DramatisError("INVALID_INPUT", "Give a conversation id.");
     this.identity();
-    this.database.run(ADD, id, now);
+    this.stores.database.run(ADD, id, now);
   }
 
-  /** Throws as `identity` does. */
-  conversations({ limit = DEFAULT_LIMIT, cursor, order = "asc" }: PageOptions = {}): Page<{
+  /** Throws `INVALID_INPUT`, and as `identity`. */
+  conversations({ limit = DEFAULT_PAGE_SIZE, cursor, order = "asc" }: PageOptions = {}): Page<{
     id: string;
     addedAt: string;
   }> {
@@ -73,19 +71,15 @@ export class AgentStore {
       throw new DramatisError("INVALID_INPUT", `Give a limit from 1 to ${MAX_LIMIT}.`);
     }
     if (cursor !== undefined && !isConversationId(cursor)) {
-      throw new DramatisError("INVALID_INPUT", "Give back a `nextCursor` as it was.");
+      throw new DramatisError("INVALID_INPUT", "Send a `nextCursor` back unchanged.");
     }
     this.identity();
     const start = cursor ?? (order === "asc" ? "" : AFTER_ALL);
-    const rows = this.database.all<{ id: string; added_at: number }>(
-      order === "asc" ? FORWARD : BACKWARD,
-      start,
-      limit + 1,
-    );
-    const items = rows
-      .slice(0, limit)
-      .map((row) => ({ id: row.id, addedAt: new Date(row.added_at).toISOString() }));
-    const last = items.at(-1);
-    return { items, ...(rows.length > limit && last !== undefined ? { nextCursor: last.id } : {}) };
+    const rows = this.stores.database.all<{ id: string; added_at: number }>(LIST[order], start, limit + 1);
+    const toItem = (row: { id: string; added_at: number }) => ({
+      id: row.id,
+      addedAt: new Date(row.added_at).toISOString(),
+    });
+    return pageOf(rows, limit, toItem, ({ id }) => id);
   }
 }

@@ -1,8 +1,8 @@
 /** Announces a new conversation to its agent and to the directory. */
 import type { Directory } from "../../../d1/directory.ts";
 import type { Clock } from "../../../ports/clock.ts";
+import { CONVERSATION_OPENED } from "../../../protocol/agent-api.ts";
 import { type NewEnvelope, newOperationId } from "../../../protocol/envelope.ts";
-import { CONVERSATION_OPENED } from "../../agent/envelopes.ts";
 import { Mirror } from "../../base/mirror/mirror.ts";
 import type { Wakeup } from "../../base/timers/wakeups.ts";
 import type { ConversationIdentity } from "../core/state.ts";
