@@ -1,16 +1,21 @@
-/** The directory in D1. Rows that a foreign hand has damaged are an error of the store, not of the caller. */
+/** The directory in D1. A damaged row is an error of the database, not of the caller. */
 
 import { toDollars } from "../model/cost.ts";
 import type { Clock } from "../ports/clock.ts";
-import { systemClock } from "../ports/system.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
 import type { AgentUsage, ConversationSummary, ConversationView } from "../protocol/views.ts";
-import { DramatisError } from "../shared/errors.ts";
-import { decodeCursor, encodeCursor, type ListKey, type Page, type PageOptions } from "../shared/page.ts";
+import {
+  DEFAULT_PAGE_SIZE,
+  decodeCursor,
+  encodeCursor,
+  type ListKey,
+  type Page,
+  type PageOptions,
+  pageOf,
+} from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
 import type { ConversationUsage, Directory } from "./directory.ts";
-import { inTime } from "./in-time.ts";
-import { migrate } from "./migrate.ts";
+import { D1Queries } from "./queries.ts";
 import {
   LIST_AGENTS,
   LIST_CONVERSATIONS,
@@ -23,8 +28,6 @@ import {
   SUM_USAGE,
 } from "./statements.ts";
 
-const DEFAULT_LIMIT = 50;
-
 type AgentRow = {
   tenant: string;
   created_at: number;
@@ -32,7 +35,7 @@ type AgentRow = {
   persona: string;
   project_ids: string;
   updated_at: number;
-  /** 1 where a further row exists. */
+  /** 1 if another row follows. */
   more: number;
 };
 
@@ -54,68 +57,51 @@ type UsageRow = {
   nano_dollars: number;
 };
 
-/** Cheap to make; the database is brought to its schema by the first use in an isolate. */
+/** Cheap to create. */
 export class D1Directory implements Directory {
-  readonly #database: D1Database;
+  readonly #queries: D1Queries;
 
-  readonly #clock: Pick<Clock, "timer">;
-
-  constructor(database: D1Database, clock: Pick<Clock, "timer"> = systemClock) {
-    this.#database = database;
-    this.#clock = clock;
+  constructor(database: D1Database, clock?: Pick<Clock, "timer">) {
+    this.#queries = new D1Queries(database, clock);
   }
 
   async putAgent(agent: AgentIdentity): Promise<void> {
-    const { tenant, id, persona, projectIds, createdAt, updatedAt } = agent;
-    await migrate(this.#database);
-    await this.#database
-      .prepare(PUT_AGENT)
-      .bind(
-        tenant,
-        Date.parse(createdAt),
-        id,
-        JSON.stringify(persona),
-        JSON.stringify(projectIds),
-        Date.parse(updatedAt),
-      )
-      .run();
+    const { tenant, id, createdAt, updatedAt } = agent;
+    const [persona, projectIds] = [JSON.stringify(agent.persona), JSON.stringify(agent.projectIds)];
+    const [created, updated] = [Date.parse(createdAt), Date.parse(updatedAt)];
+    await this.#queries.write([PUT_AGENT, tenant, created, id, persona, projectIds, updated]);
   }
 
   async putConversation(tenant: string, conversation: ConversationSummary): Promise<void> {
-    const { id, agentId, projectId, title, participants } = conversation;
+    const { id, agentId, projectId, title } = conversation;
     const createdAt = Date.parse(conversation.createdAt);
-    const users = JSON.stringify(participants.filter(({ type }) => type === "user").map((user) => user.id));
-    const database = this.#database;
-    await migrate(database);
-    await database.batch([
+    const participants = JSON.stringify(conversation.participants);
+    const users = JSON.stringify(
+      conversation.participants.filter(({ type }) => type === "user").map((user) => user.id),
+    );
+    await this.#queries.write(
       // Reads the row that the next statement replaces, so it comes first.
-      database.prepare(REMOVE_USERS).bind(tenant, createdAt, id, users),
-      database
-        .prepare(PUT_CONVERSATION)
-        .bind(tenant, createdAt, id, agentId, projectId, title, JSON.stringify(participants)),
-      database.prepare(PUT_USERS).bind(tenant, createdAt, id, users),
-    ]);
+      [REMOVE_USERS, tenant, createdAt, id, users],
+      [PUT_CONVERSATION, tenant, createdAt, id, agentId, projectId, title, participants],
+      [PUT_USERS, tenant, createdAt, id, users],
+    );
   }
 
   async putUsage(usage: ConversationUsage): Promise<void> {
     const { tenant, agentId, conversationId, calls, nanoDollars } = usage;
     const { inputTokens, cachedInputTokens, outputTokens } = usage;
-    await migrate(this.#database);
-    await this.#database
-      .prepare(PUT_USAGE)
-      .bind(tenant, agentId, conversationId, calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars)
-      .run();
+    const totals = [calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars];
+    await this.#queries.write([PUT_USAGE, tenant, agentId, conversationId, ...totals]);
   }
 
   async usage(tenant: string, agentId: string): Promise<AgentUsage> {
-    const [row] = await this.#read<UsageRow>(SUM_USAGE, [tenant, agentId]);
-    const { conversations = 0, calls = 0, input_tokens = 0, cached_input_tokens = 0 } = row ?? {};
+    const [row] = await this.#queries.read<UsageRow>(SUM_USAGE, tenant, agentId);
     return {
       agentId,
-      conversations,
-      calls,
-      inputTokens: input_tokens,
-      cachedInputTokens: cached_input_tokens,
+      conversations: row?.conversations ?? 0,
+      calls: row?.calls ?? 0,
+      inputTokens: row?.input_tokens ?? 0,
+      cachedInputTokens: row?.cached_input_tokens ?? 0,
       outputTokens: row?.output_tokens ?? 0,
       cost: toDollars(row?.nano_dollars ?? 0),
     };
@@ -123,60 +109,25 @@ export class D1Directory implements Directory {
 
   async agents(tenant: string, options: PageOptions = {}): Promise<Page<AgentIdentity>> {
     const { order, limit, after } = range(options);
-    const rows = await this.#read<AgentRow>(LIST_AGENTS[order], [tenant, after.createdAt, after.id, limit]);
+    const statement = LIST_AGENTS[order];
+    const rows = await this.#queries.read<AgentRow>(statement, tenant, after.createdAt, after.id, limit);
     const last = rows.at(-1);
-    return {
-      items: rows.map(toAgent),
-      ...(last?.more === 1 ? { nextCursor: cursorOf(last) } : {}),
-    };
+    return { items: rows.map(toAgent), ...(last?.more === 1 ? { nextCursor: cursorOf(last) } : {}) };
   }
 
   async conversations(principal: Principal, options: PageOptions = {}): Promise<Page<ConversationSummary>> {
     const { order, limit, after } = range(options);
     const { tenant, subject } = principal;
-    const rows = mayReadAll(principal)
-      ? await this.#read<ConversationRow>(LIST_CONVERSATIONS[order], [
-          tenant,
-          after.createdAt,
-          after.id,
-          limit + 1,
-        ])
-      : await this.#read<ConversationRow>(LIST_CONVERSATIONS_OF_USER[order], [
-          tenant,
-          after.createdAt,
-          after.id,
-          limit + 1,
-          subject,
-        ]);
-    const items = rows.slice(0, limit);
-    const last = items.at(-1);
-    return {
-      items: items.map(toConversation),
-      ...(rows.length > limit && last !== undefined ? { nextCursor: cursorOf(last) } : {}),
-    };
-  }
-
-  async #read<Row>(statement: string, values: (string | number)[]): Promise<Row[]> {
-    try {
-      const { results } = await inTime(this.#clock, async () => {
-        await migrate(this.#database);
-        return this.#database
-          .prepare(statement)
-          .bind(...values)
-          .all<Row>();
-      });
-      return results;
-    } catch (cause) {
-      console.error("The directory cannot be read:", cause);
-      throw new DramatisError("UNAVAILABLE", "Lists cannot be read right now. Try again in a moment.", {
-        retriable: true,
-        cause,
-      });
-    }
+    const [statements, users] = mayReadAll(principal)
+      ? [LIST_CONVERSATIONS, []]
+      : [LIST_CONVERSATIONS_OF_USER, [subject]];
+    const values = [tenant, after.createdAt, after.id, limit + 1, ...users];
+    const rows = await this.#queries.read<ConversationRow>(statements[order], ...values);
+    return pageOf(rows, limit, toConversation, cursorOf);
   }
 }
 
-function range({ limit = DEFAULT_LIMIT, cursor, order = "asc" }: PageOptions): {
+function range({ limit = DEFAULT_PAGE_SIZE, cursor, order = "asc" }: PageOptions): {
   order: "asc" | "desc";
   limit: number;
   after: ListKey;

@@ -1,17 +1,17 @@
 /**
- * Brings a D1 database to the schema this code needs.
+ * The migration of a D1 database to this code's schema.
  *
- * MIGRATE-1  Migrations run in order, each in one transaction with the row that records it: what was interrupted goes on
+ * MIGRATE-1  Migrations run in order, each in one transaction with the row that records it. An interrupted run continues
  *            with the first that is not recorded.
- * MIGRATE-2  Any number of isolates may migrate at once: the record's key lets one of them win, the others go on.
- * MIGRATE-3  Migrations that are recorded and unknown here, those of a newer release, are left alone.
+ * MIGRATE-2  Any number of isolates may migrate at once: the record's key lets one of them win, and the others continue.
+ * MIGRATE-3  Recorded migrations that this code does not contain, those of a newer release, are left alone.
  */
 import { MIGRATIONS, type Migration } from "./schema.ts";
 
-/** Databases known to be current. Only the fact is shared: a promise must not outlive the request that made it. */
+/** Databases that are up to date. Not a promise, which must not outlive the request that created it. */
 const current = new WeakSet<D1Database>();
 
-/** Costs one read per isolate, and nothing after that. */
+/** Applies missing migrations. Costs one read per isolate. */
 export async function migrate(
   database: D1Database,
   migrations: readonly Migration[] = MIGRATIONS,

@@ -2,15 +2,15 @@
  * The directory's tables, as a list of migrations. The Worker applies them itself, so installing or upgrading needs no
  * command.
  *
- * SCHEMA-1  A migration that was released never changes; a change is a new one at the end.
- * SCHEMA-2  The release before goes on working on what a migration leaves, because a deploy has both at once: it adds
- *           tables and columns that may be absent, and takes nothing away that the release before uses.
+ * SCHEMA-1  A released migration never changes. A change is a new migration at the end.
+ * SCHEMA-2  The release before keeps working after a migration, because a deploy runs both: a migration adds tables and
+ *           optional columns, and removes nothing that the release before uses.
  *
- * Rows are keyed by what lists are ordered by, so a page is one range of the primary key and no index has to be kept.
+ * The order of a list is its table's primary key, so a page is one range of the key and needs no index.
  */
 
 export interface Migration {
-  /** Recorded when it has been applied. */
+  /** The key of the record that it was applied. */
   name: string;
   statements: readonly string[];
 }

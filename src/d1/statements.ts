@@ -1,9 +1,9 @@
-/** The directory's SQL. Lists take `?1` tenant, `?2` and `?3` the key they continue after, `?4` how many rows. */
+/** The directory's SQL. Lists take `?1` tenant, `?2` and `?3` the key to continue after, `?4` the number of rows. */
 
 type Order = "asc" | "desc";
 type Lists = Record<Order, string>;
 
-/** Personas can be large: a page ends before its rows exceed this many characters, but has one row at least. */
+/** Maximum size of a page, for personas can be large. A page has at least one row. */
 const MAX_PAGE_CHARACTERS = 4_000_000;
 
 export const PUT_AGENT = `INSERT INTO agents (tenant, created_at, id, persona, project_ids, updated_at)
@@ -18,7 +18,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 ON CONFLICT DO UPDATE SET agent_id = excluded.agent_id, project_id = excluded.project_id,
   title = excluded.title, participants = excluded.participants`;
 
-/** Users of the stored conversation who are not among the new ones (`?4`, a JSON list). */
+/** Deletes the users of the stored conversation who are not in `?4`, a JSON list. */
 export const REMOVE_USERS = `DELETE FROM conversation_users
 WHERE tenant = ?1 AND created_at = ?2 AND id = ?3
   AND user_id IN (
@@ -29,7 +29,7 @@ WHERE tenant = ?1 AND created_at = ?2 AND id = ?3
 export const PUT_USERS = `INSERT OR IGNORE INTO conversation_users (tenant, user_id, created_at, id)
 SELECT ?1, value, ?2, ?3 FROM json_each(?4)`;
 
-/** Totals only grow: one that comes late changes nothing. */
+/** Totals only grow, so a late put changes nothing. */
 export const PUT_USAGE = `INSERT INTO usage
   (tenant, agent_id, conversation_id, calls, input_tokens, cached_input_tokens, output_tokens, nano_dollars)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
@@ -44,7 +44,7 @@ export const SUM_USAGE = `SELECT COUNT(*) AS conversations, TOTAL(calls) AS call
   TOTAL(nano_dollars) AS nano_dollars
 FROM usage WHERE tenant = ?1 AND agent_id = ?2`;
 
-/** `more` is 1 on rows that another row follows. */
+/** `more` is 1 if another row follows. */
 export const LIST_AGENTS: Lists = bothOrders(
   (comparison, order) => `SELECT tenant, created_at, id, persona, project_ids, updated_at, more FROM (
   SELECT *,
