@@ -1,4 +1,4 @@
-/** The attachments of all conversations, over an object store. */
+/** The attachments of all conversations, in an object store. */
 import type { ObjectHead, ObjectStore } from "../ports/object-store.ts";
 import type { AttachmentInfo } from "./attachment.ts";
 
@@ -14,18 +14,18 @@ export class AttachmentStore {
   constructor(private readonly objects: ObjectStore) {}
 
   async put(owner: Owner, { id, mediaType, name, bytes }: Omit<Attachment, "size">): Promise<void> {
-    // Facts of objects travel in headers, which carry no more than ASCII.
+    // Stores send facts in headers, which are limited to ASCII.
     const facts = { mediaType, ...(name === undefined ? {} : { name: encodeURIComponent(name) }) };
     await this.objects.put(keyOf(owner, id), bytes, facts);
   }
 
-  /** `null` for one that this conversation does not have. */
+  /** Returns an attachment's description; `null` if this conversation has no such attachment. */
   async head(owner: Owner, id: string): Promise<AttachmentInfo | null> {
     const head = await this.objects.head(keyOf(owner, id));
     return head === null ? null : toInfo(id, head);
   }
 
-  /** As `head`, with its bytes. */
+  /** As `head`, with the bytes. */
   async get(owner: Owner, id: string): Promise<Attachment | null> {
     const object = await this.objects.get(keyOf(owner, id));
     return object === null ? null : { ...toInfo(id, object), bytes: object.bytes };

@@ -1,11 +1,11 @@
 /**
- * Attachments: images and files that were uploaded to a conversation, and how content names them. Pure.
+ * Attachments: images and files that were uploaded to a conversation, and their addresses in content. Pure.
  *
- * ATTACH-1  An attachment belongs to one conversation: no other can name it.
- * ATTACH-2  Content names media by `attachment:` and an id, by an `https:` address, or holds them as a `data:` URL. Every
- *           other address is refused, and one that holds a user or a password: it is told to a provider, and kept.
+ * ATTACH-1  An attachment belongs to one conversation. No other conversation can name it.
+ * ATTACH-2  Content names media by `attachment:` and an id or by an `https:` address, or contains them as a `data:` URL.
+ *           Every other address is refused, and also one with a user or a password: providers get it, and it is stored.
  */
-/** The most bytes that an attachment may have where the application says nothing. */
+/** Default maximum size of an attachment, in bytes. */
 export const MAX_ATTACHMENT_BYTES = 8 * 1024 * 1024;
 
 /** The prefix of an address that names an attachment. */
@@ -20,31 +20,31 @@ export function isAttachmentId(value: string): boolean {
   return ATTACHMENT_ID.test(value);
 }
 
-/** What is known of an attachment beside its bytes. */
+/** The description of an attachment. */
 export interface AttachmentInfo {
   id: string;
   /** `type/subtype` in lower case, without parameters. */
   mediaType: string;
   /** Bytes. */
   size: number;
-  /** As the uploader called it. */
+  /** The uploader's name for it. */
   name?: string;
 }
 
-/** The media type of a `Content-Type`, without parameters; `undefined` for what is none. */
+/** Returns the media type of a `Content-Type`, without parameters; `undefined` for an invalid one. */
 export function mediaTypeOf(contentType: string | null): string | undefined {
   const mediaType = contentType?.split(";")[0]?.trim().toLowerCase() ?? "";
   return MEDIA_TYPE.test(mediaType) ? mediaType : undefined;
 }
 
-/** The id that an address names; `undefined` for one of another kind. */
+/** Returns the id in an attachment's address; `undefined` for other addresses. */
 export function attachmentIdOf(url: string): string | undefined {
   if (!url.startsWith(ATTACHMENT_SCHEME)) return undefined;
   const id = url.slice(ATTACHMENT_SCHEME.length);
   return isAttachmentId(id) ? id : undefined;
 }
 
-/** The media that a `data:` URL holds; `undefined` for what is none in base64. */
+/** Returns the media in a `data:` URL in base64; `undefined` for other addresses. */
 export function readDataUrl(url: string): { mediaType: string; base64: string } | undefined {
   const { mediaType, base64 } = DATA_URL.exec(url)?.groups ?? {};
   if (mediaType === undefined || base64 === undefined || base64.length % 4 !== 0) return undefined;
@@ -52,7 +52,10 @@ export function readDataUrl(url: string): { mediaType: string; base64: string } 
   return known === undefined ? undefined : { mediaType: known, base64 };
 }
 
-/** Why an address cannot name media; `undefined` where it can (ATTACH-2). Whether an attachment exists is not asked. */
+/**
+ * Returns the defect of an address of media; `undefined` for a valid address (ATTACH-2). Does not check that an attachment
+ * exists.
+ */
 export function addressIssue(url: string): string | undefined {
   if (url.startsWith(ATTACHMENT_SCHEME)) {
     return attachmentIdOf(url) === undefined
@@ -62,7 +65,7 @@ export function addressIssue(url: string): string | undefined {
   if (url.startsWith("data:")) {
     return readDataUrl(url) === undefined ? "Must be a data URL with a media type, in base64." : undefined;
   }
-  // Parsers pass over white space and what they cannot show; whoever is told the address may not.
+  // Unlike providers, parsers ignore white space and control characters.
   const address = /^https:\/\/[^\s\p{Cc}]+$/iu.test(url) && URL.canParse(url) ? new URL(url) : undefined;
   if (address === undefined) return "Must be the `url` of an attachment, an https address, or a data URL.";
   return address.username + address.password === "" ? undefined : "Must hold no user and no password.";

@@ -1,5 +1,5 @@
-/** The source of randomness for identifiers. */
+/** The source of identifiers. */
 export interface Ids {
-  /** A new ULID (26 characters of Crockford's base 32, sortable by creation). */
+  /** Returns a new ULID: 26 characters of Crockford's base 32 that sort by creation. */
   ulid(): string;
 }

@@ -1,39 +1,29 @@
-/**
- * Which values may be bound to a statement or kept under a key: one check for every adapter, so that none of them
- * stores what another would alter or refuse (SQL-2).
- */
+/** Checks of bound values and keys, the same for every database, so that none stores what another would refuse (SQL-2). */
 import { DramatisError } from "../shared/errors.ts";
 import { fitsUtf8 } from "../shared/utf8.ts";
 
-/** The platform's limit for one value and for one row, in bytes. Local runtimes do not enforce it. */
+/** The platform's limit for a value and for a row, in bytes. Local runtimes do not enforce it. */
 export const MAX_VALUE_BYTES = 2_000_000;
 
-/** The platform's limit for one key, in bytes. */
+/** The platform's limit for a key, in bytes. */
 const MAX_KEY_BYTES = 2048;
 
-/** Throws `INVALID_INPUT` (or `TOO_LARGE`) if a backend would not give back one of `values` as it is. */
+/** Throws `INVALID_INPUT` or `TOO_LARGE` if a backend would change or refuse one of `values`. */
 export function checkSqlValues(values: readonly unknown[]): void {
   for (const value of values) checkSqlValue(value);
 }
 
 /** Throws `INVALID_INPUT` if `key` cannot be a key. */
 export function checkKey(key: string): void {
-  if (key === "" || !key.isWellFormed() || !fitsUtf8(key, MAX_KEY_BYTES)) {
-    throw new DramatisError(
-      "INVALID_INPUT",
-      `A key must be well-formed text of 1 to ${MAX_KEY_BYTES} bytes.`,
-    );
-  }
+  if (key === "" || !key.isWellFormed() || !fitsUtf8(key, MAX_KEY_BYTES))
+    throw invalid(`A key must be well-formed text of 1 to ${MAX_KEY_BYTES} bytes.`);
 }
 
-/** Throws `INVALID_INPUT` if a transaction's body was asynchronous: it would commit before its work is done. */
+/** Throws `INVALID_INPUT` if a transaction's body was asynchronous: the transaction would commit before its work is done. */
 export function refusePromise<Result>(result: Result): Result {
   if (result instanceof Promise) {
     result.catch(() => {});
-    throw new DramatisError(
-      "INVALID_INPUT",
-      "A transaction's body must be synchronous: await before or after it.",
-    );
+    throw invalid("A transaction's body must be synchronous: await before or after it.");
   }
   return result;
 }
@@ -46,8 +36,7 @@ function checkSqlValue(value: unknown): void {
   } else if (value instanceof Uint8Array) {
     if (value.byteLength > MAX_VALUE_BYTES) throw tooLarge();
   } else if (value !== null) {
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       `A ${typeof value} cannot be bound to a statement: bind text, a number, bytes (Uint8Array) or null.`,
     );
   }
@@ -55,8 +44,7 @@ function checkSqlValue(value: unknown): void {
 
 function checkText(text: string): void {
   if (!text.isWellFormed()) {
-    throw new DramatisError(
-      "INVALID_INPUT",
+    throw invalid(
       "Text with a lone surrogate cannot be stored: call toWellFormed() on it first, or send whole characters.",
     );
   }
@@ -64,12 +52,13 @@ function checkText(text: string): void {
 }
 
 function checkNumber(number: number): void {
-  if (Number.isNaN(number)) {
-    throw new DramatisError("INVALID_INPUT", "NaN cannot be stored: bind null instead.");
-  }
-  if (Number.isInteger(number) && !Number.isSafeInteger(number)) {
-    throw new DramatisError("INVALID_INPUT", `The integer ${number} is beyond 2^53: bind it as text.`);
-  }
+  if (Number.isNaN(number)) throw invalid("NaN cannot be stored: bind null instead.");
+  if (Number.isInteger(number) && !Number.isSafeInteger(number))
+    throw invalid(`The integer ${number} is beyond 2^53: bind it as text.`);
+}
+
+function invalid(message: string): DramatisError {
+  return new DramatisError("INVALID_INPUT", message);
 }
 
 function tooLarge(): DramatisError {

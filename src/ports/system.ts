@@ -1,4 +1,4 @@
-/** Time and identifiers as every platform gives them. */
+/** The time and the identifiers of the platform. */
 import { monotonicFactory } from "ulid";
 import type { Clock } from "./clock.ts";
 import type { Ids } from "./ids.ts";
@@ -25,5 +25,5 @@ export const systemClock: Clock = {
   },
 };
 
-/** Identifiers of one isolate ascend even within a millisecond. */
+/** The identifiers of one isolate ascend, also within a millisecond. */
 export const systemIds: Ids = { ulid: monotonicFactory() };

@@ -1,10 +1,10 @@
 /**
- * `SessionAgent`: an actor with sessions, each an ordered log of events in its own database, and a mailbox. The base of
- * every addressable actor, and the only place that knows the SDK's `Agent` class.
+ * `SessionAgent`: an actor with a mailbox and sessions, each an ordered log of events in the actor's own database. The base
+ * of every addressable actor, and the only file that uses the SDK's `Agent` class.
  *
- * AGENT-1  The tables exist when the constructor has run, and are gone when the actor was destroyed.
- * AGENT-2  What arrives by RPC is checked before it is used, and what is answered is plain data.
- * AGENT-3  The SDK's own doors stay shut: no sub-agents, and no connection may write the SDK's state.
+ * AGENT-1  The tables exist after the constructor, and are gone after the actor was destroyed.
+ * AGENT-2  RPC input is checked before use, and RPC output is plain data.
+ * AGENT-3  The SDK's own entrances are closed: no sub-agents, and no connection may write the SDK's state.
  */
 import { Agent } from "agents";
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
@@ -21,7 +21,7 @@ import type {
 } from "../../memory/session/types.ts";
 import { buildWorkingContext, type WorkingContext } from "../../memory/session/working-context.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
-import { DurableKeyValue, DurableSqlDatabase } from "../../ports/workers/durable-storage.ts";
+import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";
 import type { Answer, Attempt, DeadLetterApi, MailboxPeer } from "../../protocol/mailbox-api.ts";
 import type { DeadLetterView } from "../../protocol/views.ts";
@@ -37,21 +37,25 @@ import type { Mailbox } from "./mailbox/mailbox.ts";
 import { openOrRefuse } from "./storage/schema-upgrade.ts";
 import { openSessionTables } from "./storage/session-tables.ts";
 
-/** A message takes at least four tokens, so this many events fill any context of the budget. */
+/** Returns a number of events that fills any context of the budget: a message has at least four tokens. */
 function eventsWithin(tokenBudget: number | undefined): number | undefined {
   if (tokenBudget === undefined) return undefined;
   checkTokenBudget(tokenBudget);
   return Math.min(MAX_CONTEXT_EVENTS, Math.ceil(tokenBudget / 4) + 1);
 }
 
-/** Events that one context reads at most, if its caller names no limit. */
+/** Events that a context reads, unless its caller gives a limit. */
 const MAX_CONTEXT_EVENTS = 10_000;
+
+function checkId(sessionId: unknown): string {
+  return validate(schemas.sessionId, sessionId, "/sessionId");
+}
 
 export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = unknown>
   extends Agent<Env, State>
   implements MailboxPeer, DeadLetterApi
 {
-  /** Sends envelopes to other actors, and hands those that come to the handlers a subclass registers. */
+  /** Sends envelopes to other actors, and passes incoming ones to the handlers that a subclass registers. */
   protected readonly mailbox: Mailbox;
   private readonly openSessionStore: () => SessionStore;
 
@@ -69,26 +73,26 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
   }
 
   /**
-   * Throws `UNAVAILABLE` while the storage is of a newer release than the code: then the mailbox leaves it alone. A
-   * subclass with storage of its own that carries a version asks for that, too.
+   * Throws `UNAVAILABLE` while the storage is of a newer release than the code: the mailbox then writes nothing. A subclass
+   * with versioned storage of its own overrides this to check that, too.
    */
   protected checkStorage(): void {
     this.openSessionStore();
   }
 
-  /** The kind of this actor's address: its binding's name in kebab case, by default from the name of the class. */
+  /** The kind in this actor's address: the name of its binding, by default that of its class, in kebab case. */
   protected get mailboxKind(): string {
     return kindOf(this.constructor.name);
   }
 
-  /** Where this actor's mailbox is found; `null` unless its name is `{tenant}:{id}`. */
+  /** The address of this actor's mailbox; `null` unless its name is `{tenant}:{id}`. */
   protected get mailboxAddress(): ActorAddress | null {
     const split = this.name.lastIndexOf(":");
     if (split < 1) return null;
     return { kind: this.mailboxKind, tenant: this.name.slice(0, split), id: this.name.slice(split + 1) };
   }
 
-  /** Where dead letters are published for their tenant; by default nowhere. */
+  /** Returns the directory that lists this actor's dead letters for their tenant; by default none. */
   protected deadLetterDirectory(): DeadLetterWriter | null {
     return null;
   }
@@ -97,63 +101,55 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
     return this.openSessionStore();
   }
 
-  /**
-   * Where sessions and events live; creates what has to be there. Called once by the constructor, before the fields
-   * of a subclass exist.
-   */
+  /** Creates the storage of sessions and events. The constructor calls it once, before the fields of a subclass exist. */
   protected createSessionStorage(): SessionStorage {
-    const database = new DurableSqlDatabase(this.ctx.storage);
-    const keyValue = new DurableKeyValue(this.ctx.storage);
-    return { ...openSessionTables({ database, keyValue }), clock: systemClock, ids: systemIds };
+    const stores = durableStorage(this.ctx.storage);
+    return { ...openSessionTables(stores), clock: systemClock, ids: systemIds };
   }
 
-  /** Creates a session and answers its id. */
+  /** Creates a session and returns its id. */
   async createSession(metadata?: Facts): Promise<string> {
     return this.sessionStore.create(this.name, validate(schemas.sessionMetadata, metadata, "/metadata"));
   }
 
-  /** The session's row, or `null` if there is none. */
+  /** Returns the session's row, or `null` if there is none. */
   async getSession(sessionId: string): Promise<StoredSession | null> {
-    return this.sessionStore.get(validate(schemas.sessionId, sessionId, "/sessionId"));
+    return this.sessionStore.get(checkId(sessionId));
   }
 
-  /** The sessions, last updated first; at most 1 000. */
+  /** Returns the sessions, last updated first; at most 1 000. */
   async listSessions(): Promise<StoredSession[]> {
     return this.sessionStore.list();
   }
 
   /** Deletes a session and all of its events. */
   async deleteSession(sessionId: string): Promise<void> {
-    this.sessionStore.delete(validate(schemas.sessionId, sessionId, "/sessionId"));
+    this.sessionStore.delete(checkId(sessionId));
   }
 
-  /** Events of a session in ascending order: by default its last 50, and no more than 8 MiB of them. */
+  /** Returns events of a session in ascending order: by default the last 50, at most 8 MiB. */
   async loadEvents(sessionId: string, options?: LoadEventsOptions): Promise<SessionEvent[]> {
-    return this.loadChecked(sessionId, options);
+    return this.sessionStore.load(checkId(sessionId), validate(schemas.loadOptions, options, "/options"));
   }
 
   /**
-   * Appends events in the given order, all or none. They get the session's next sequence numbers; the `seq` and
-   * `sessionId` they carry are ignored. Throws `NOT_FOUND` for a session that does not exist.
+   * Appends events in the given order, all or none. They get the session's next sequence numbers; their own `seq` and
+   * `sessionId` are ignored. Throws `NOT_FOUND` for an unknown session.
    */
   async appendEvents(sessionId: string, events: SessionEvent[]): Promise<void> {
-    this.sessionStore.append(
-      validate(schemas.sessionId, sessionId, "/sessionId"),
-      validate(schemas.events, events, "/events"),
-    );
+    this.sessionStore.append(checkId(sessionId), validate(schemas.events, events, "/events"));
   }
 
   /** Deletes events of a session by id; unknown ids are ignored. */
   async deleteEvents(sessionId: string, eventIds: string[]): Promise<void> {
-    this.sessionStore.deleteEvents(
-      validate(schemas.sessionId, sessionId, "/sessionId"),
-      validate(schemas.eventIds, eventIds, "/eventIds"),
-    );
+    this.sessionStore.deleteEvents(checkId(sessionId), validate(schemas.eventIds, eventIds, "/eventIds"));
   }
 
   /**
-   * The context of a request from a session's events. For use inside the actor: the object loses its methods over
-   * RPC. Elsewhere, give the result of `loadEvents` to the function of the same name.
+   * Builds the context of a request from a session's events. For use inside the actor, because the object loses its methods
+   * over RPC. Elsewhere, pass the result of `loadEvents` to the function of the same name.
+   *
+   * @example const context = this.buildWorkingContext(sessionId, { tokenBudget: 16_000 });
    */
   buildWorkingContext(sessionId: string, options: ContextBuilderOptions = {}): WorkingContext {
     const { limit, since, actions, tail, before, from, maxBytes, ...build } = options;
@@ -162,8 +158,8 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
       { limit: limit ?? eventsWithin(build.tokenBudget), since, actions, tail, before, from, maxBytes },
       "/options",
     );
-    const id = validate(schemas.sessionId, sessionId, "/sessionId");
-    // A selection is what was asked for. Anything else is a window, to which the newest summary belongs.
+    const id = checkId(sessionId);
+    // A selection has exactly the requested events. A window also has the newest summary.
     const isSelection = tail === false || [since, actions, from].some((option) => option !== undefined);
     const window = isSelection
       ? { events: this.sessionStore.load(id, given), isCutOff: false }
@@ -172,9 +168,9 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
   }
 
   /**
-   * Lets a summary take the place of a session's older turns in every context, if they have outgrown the budget
-   * (COMPACT-1 to COMPACT-5); `null` if there was nothing to do. The events stay readable. For use inside the actor,
-   * between turns or beside them: what is appended meanwhile is kept.
+   * Replaces a session's older turns by a summary in every context, if they exceed the budget (COMPACT-1 to COMPACT-5).
+   * Returns `null` if there was nothing to do. The events stay readable, and events appended meanwhile are kept. For use
+   * inside the actor, between or during turns.
    *
    * @example await this.compactSession(id, { tokenBudget: 16_000, summarise: extractiveSummariser() })
    */
@@ -183,13 +179,13 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
     options: CompactOptions,
     signal?: AbortSignal,
   ): Promise<Compaction | null> {
-    const id = validate(schemas.sessionId, sessionId, "/sessionId");
+    const id = checkId(sessionId);
     return compactSession(this.sessionStore, id, options, signal);
   }
 
   /**
-   * Appends the new messages of a context to a session, all or none, and marks them as persisted. Call it when the
-   * turn is done: what is added to a context before stays invisible to other requests until then.
+   * Appends the new messages of a context to a session, all or none, and marks them as persisted. Call it at the end of the
+   * turn: until then, other requests do not see the new messages.
    */
   persistWorkingContext(sessionId: string, context: WorkingContext): void {
     const events = context.getNewMessages().map((message) => messageToEvent(sessionId, message));
@@ -197,7 +193,7 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
     context.markPersisted();
   }
 
-  /** Takes an envelope from another actor's mailbox: accepts, commits, answers. */
+  /** Takes an envelope from another actor's mailbox. */
   async receive(envelope: Envelope, attempt: Attempt): Promise<Answer> {
     return this.mailbox.receive(envelope, attempt);
   }
@@ -217,20 +213,13 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
     });
   }
 
-  /** Sub-agents have no door here. */
+  /** Refuses sub-agents. */
   override async onBeforeSubAgent(): Promise<Response> {
     return new Response("Not found", { status: 404 });
   }
 
-  /** The SDK's state is no channel for clients. */
+  /** Keeps clients from writing the SDK's state. */
   override shouldConnectionBeReadonly(): boolean {
     return true;
-  }
-
-  private loadChecked(sessionId: string, options: LoadEventsOptions | undefined): SessionEvent[] {
-    return this.sessionStore.load(
-      validate(schemas.sessionId, sessionId, "/sessionId"),
-      validate(schemas.loadOptions, options, "/options"),
-    );
   }
 }

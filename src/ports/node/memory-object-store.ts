@@ -1,4 +1,4 @@
-/** The `ObjectStore` of Node: in memory. */
+/** The `ObjectStore` of Node, in memory. */
 import type { ObjectFacts, ObjectHead, ObjectStore } from "../object-store.ts";
 
 export class MemoryObjectStore implements ObjectStore {

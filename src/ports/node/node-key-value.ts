@@ -1,6 +1,4 @@
-/**
- * The `KeyValue` on a `NodeSqlDatabase`: a table beside the actor's own, so that it commits and rolls back with it.
- */
+/** The `KeyValue` of Node: a table in the actor's `NodeSqlDatabase`, which shares its transactions. */
 import { deserialize, serialize } from "node:v8";
 import { DramatisError } from "../../shared/errors.ts";
 import type { KeyValue } from "../key-value.ts";
@@ -19,7 +17,7 @@ export class NodeKeyValue implements KeyValue {
 
   get<Value>(key: string): Value | undefined {
     const [row] = this.db.all<ValueRow>("SELECT value FROM _node_kv WHERE key = ?", key);
-    // SAFETY: a key belongs to one store, which names the type it put there.
+    // SAFETY: a key belongs to one store, which determines its type.
     return row === undefined ? undefined : (deserialize(row.value) as Value);
   }
 
@@ -29,7 +27,7 @@ export class NodeKeyValue implements KeyValue {
     if (bytes.byteLength > MAX_VALUE_BYTES) {
       throw new DramatisError(
         "TOO_LARGE",
-        `A value under a key may have ${MAX_VALUE_BYTES} bytes: use rows.`,
+        `A value under a key may have at most ${MAX_VALUE_BYTES} bytes: use rows.`,
       );
     }
     this.db.run(

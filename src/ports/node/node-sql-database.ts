@@ -1,12 +1,12 @@
 /**
- * The `SqlDatabase` on Node's own SQLite, in memory or in a file: the same stores and cores run here without a
- * Durable Object. The limits of the platform are set on the connection, so that what works here works there.
+ * The `SqlDatabase` of Node: its own SQLite, in memory or in a file. Stores and cores run on it without a Durable Object. The
+ * connection has the limits of the platform, so that statements work on both.
  */
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { SqlDatabase, SqlRow, SqlValue } from "../sql-database.ts";
 import { checkSqlValues, refusePromise } from "../sql-values.ts";
 
-/** A Durable Object's SQLite refuses more than this. */
+/** The limits of a Durable Object's SQLite. */
 const PLATFORM_LIMITS = {
   variableNumber: 100,
   sqlLength: 100_000,
@@ -40,7 +40,7 @@ export class NodeSqlDatabase implements SqlDatabase {
 
   *each<Row extends SqlRow>(statement: string, ...values: SqlValue[]): Generator<Row> {
     checkSqlValues(values);
-    // A statement of its own: running the shared one again would restart it under the reader.
+    // Not the shared statement: running that again would restart it under the reader.
     // SAFETY: as in `all`.
     yield* this.database.prepare(statement).iterate(...values) as Iterable<Row>;
   }
@@ -54,7 +54,7 @@ export class NodeSqlDatabase implements SqlDatabase {
       this.database.exec(level === 0 ? "COMMIT" : `RELEASE level_${level}`);
       return result;
     } catch (error) {
-      // SQLite itself may have rolled back already (a full disk, for one).
+      // SQLite itself may have rolled back, for example because the disk is full.
       if (this.database.isTransaction) {
         this.database.exec(level === 0 ? "ROLLBACK" : `ROLLBACK TO level_${level}; RELEASE level_${level}`);
       }
@@ -64,7 +64,7 @@ export class NodeSqlDatabase implements SqlDatabase {
     }
   }
 
-  /** Releases the file. The database cannot be used afterwards. */
+  /** Closes the file. The database cannot be used afterwards. */
   close(): void {
     this.statements.clear();
     this.database.close();

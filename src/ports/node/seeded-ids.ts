@@ -1,15 +1,15 @@
-/** Identifiers that repeat with their seed: the same seed and times give the same ULIDs. */
+/** Reproducible identifiers: the same seed and times give the same ULIDs. */
 import { monotonicFactory } from "ulid";
 import type { Clock } from "../clock.ts";
 import type { Ids } from "../ids.ts";
 
 export function seededIds(seed: number, clock: Pick<Clock, "now">): Ids {
   const next = monotonicFactory(mulberry32(seed));
-  // The factory takes a time of 0 for "now", which would not repeat.
+  // The factory takes a time of 0 for "now", which is not reproducible.
   return { ulid: () => next(Math.max(1, clock.now())) };
 }
 
-/** Mulberry32, a small generator of even quality: numbers from 0 up to, not including, 1. */
+/** Returns a Mulberry32 generator of numbers from 0 up to, not including, 1. */
 export function mulberry32(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

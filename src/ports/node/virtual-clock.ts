@@ -1,9 +1,9 @@
 /**
- * A clock that stands still until it is told to move, for tests and simulations.
+ * A clock for tests and simulations that moves only on request.
  *
  * CLOCK-1  Time moves only by `advance` and `runNext`, and never backwards.
- * CLOCK-2  Sleepers wake in order of their due time (equal times: in order of arrival), each seeing its own due
- *          time as `now`, and what one wakes up to do is done before the next wakes.
+ * CLOCK-2  Sleepers wake in order of their due time (equal times: in order of arrival). Each has its own due time as `now`,
+ *          and finishes its work before the next one wakes.
  */
 import type { Clock } from "../clock.ts";
 
@@ -47,17 +47,17 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** How many sleep now. */
+  /** The number of sleepers. */
   get pending(): number {
     return this.sleepers.length;
   }
 
-  /** When the next sleeper is due; `undefined` if nobody sleeps. */
+  /** When the next sleeper is due; `undefined` without sleepers. */
   get nextDue(): number | undefined {
     return this.sleepers[0]?.due;
   }
 
-  /** Moves on by `milliseconds`, waking everyone due on the way, also those who fall asleep on the way. */
+  /** Moves by `milliseconds` and wakes every sleeper that becomes due, including new ones. */
   async advance(milliseconds: number): Promise<void> {
     const target = this.time + milliseconds;
     await settled();
@@ -65,7 +65,7 @@ export class VirtualClock implements Clock {
     this.time = Math.max(this.time, target);
   }
 
-  /** Moves on to the next sleeper and wakes it; answers `false` if nobody sleeps. */
+  /** Moves to the next sleeper and wakes it. Returns `false` without sleepers. */
   async runNext(): Promise<boolean> {
     const sleeper = this.sleepers.shift();
     if (sleeper === undefined) return false;
@@ -76,7 +76,7 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** Resolves when every promise reaction that is ready has run. */
+/** Resolves after every promise reaction that is ready. */
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,4 +1,4 @@
-/** The `ObjectStore` of a Worker: a bucket of R2. */
+/** The `ObjectStore` of a Worker: an R2 bucket. */
 import type { ObjectFacts, ObjectHead, ObjectStore } from "../object-store.ts";
 
 export class R2ObjectStore implements ObjectStore {

@@ -1,7 +1,4 @@
-/**
- * The tables of an actor with sessions of its own, and their version. Release 0.1.0 recorded none: tables that are there
- * without one are of version 1.
- */
+/** The tables of an actor's sessions, and their version. Release 0.1.0 recorded none: its tables are of version 1. */
 
 import { EventStore } from "../../../memory/session/event-store.ts";
 import { LongText } from "../../../memory/session/long-text.ts";
@@ -14,13 +11,13 @@ export const SESSIONS_SCHEMA: ActorSchema = { of: "actor's sessions", first: 1, 
 const VERSION_KEY = "dramatis:sessions";
 const EXISTS = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'cf_agents_sessions'";
 
-/** Sessions and events in tables, which are made, or brought up to date. Throws `UNAVAILABLE` for newer ones. */
+/** Creates the tables or brings them up to date. Throws `UNAVAILABLE` for newer ones. */
 export function openSessionTables(stores: ActorStores): Pick<SessionStorage, "db" | "sessions" | "events"> {
   const { database, keyValue } = stores;
   const sessions = new SqlSessionTable(database);
   const events = new EventStore(database, new LongText(database));
   const record = (version: number) => keyValue.put(VERSION_KEY, version);
-  /** The version of tables that carry none, or that of new ones. */
+  /** Creates missing tables. Returns and records the version of tables without one. */
   const adopt = () =>
     database.transaction(() => {
       const isNew = database.all(EXISTS).length === 0;
