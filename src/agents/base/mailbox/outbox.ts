@@ -42,19 +42,20 @@ import type { MailboxStore, StoredEntry } from "./store.ts";
 
 /** An entry in memory. */
 interface Held extends StoredEntry {
-  /** Found in the store: its attempt may have begun or not. */
-  woken: boolean;
-  running: boolean;
+  /**
+   * `staged`: written in a transaction that may still roll back. `found`: read from the store, its attempt may have begun or
+   * not. `waiting` for its next attempt, or `running` one.
+   */
+  phase: "staged" | "found" | "waiting" | "running";
 }
 
 export class Outbox {
   /** By operation id, in the order of sending. */
   readonly #held = new Map<string, Held>();
-  /** Entries written in a transaction that may still roll back, in the order of sending. */
-  #staged: Held[] = [];
   /** Destinations with an attempt under way. */
   readonly #busy = new Set<string>();
-  #loaded = false;
+  #isLoaded = false;
+  #isFlushQueued = false;
   #lastNumber = 0;
   /** The newest arming in this life; `null` before the first one and after a failure. */
   #armed: Promise<void> | null = null;
@@ -67,22 +68,18 @@ export class Outbox {
 
   /** Resolves when the wake-up for the loaded entries is armed. */
   whenArmed(): Promise<void> {
-    const isEmpty = this.#held.size + this.#staged.length === 0;
-    return this.#armed ?? (isEmpty ? Promise.resolve() : this.#arm(WAKE_AFTER_SEND_MS));
+    return this.#armed ?? (this.#held.size === 0 ? Promise.resolve() : this.#arm(WAKE_AFTER_SEND_MS));
   }
 
   send(fields: NewEnvelope): Promise<void> {
-    const now = this.ports.clock.now();
-    const { envelope, size } = checkOutgoing(fields, this.#self(), now);
-    this.load();
-    const known =
-      this.#find(envelope.operationId)?.entry.envelope ??
-      this.store.deadLetter(envelope.operationId)?.envelope;
+    const { envelope, size } = checkOutgoing(fields, this.#self(), this.ports.clock.now());
+    const { operationId } = envelope;
+    const known = (this.underWay(operationId) ?? this.store.deadLetter(operationId))?.envelope;
     if (known === undefined) return this.#stage(newEntry(envelope), size);
     if (sameContent(known, envelope)) return this.whenArmed();
     throw new DramatisError(
       "IDEMPOTENCY_CONFLICT",
-      `Another envelope has the id "${envelope.operationId}"; send this one under a new operation id.`,
+      `Another envelope has the id "${operationId}"; send this one under a new operation id.`,
     );
   }
 
@@ -96,7 +93,8 @@ export class Outbox {
   /** Returns the entry of an operation that is under way. */
   underWay(operationId: string): OutboxEntry | undefined {
     this.load();
-    return this.#find(operationId)?.entry;
+    const held = this.#held.get(operationId);
+    return held === undefined || this.#isRolledBack(held) ? undefined : held.entry;
   }
 
   /** Starts what is due. Returns the milliseconds until the next call; `null` when the outbox is empty. */
@@ -104,12 +102,20 @@ export class Outbox {
     this.load();
     this.#flush();
     const now = this.ports.clock.now();
-    const times = [...this.#held.values()].map(({ entry: { dueAt }, running }) =>
-      running || dueAt === null || dueAt <= now ? ATTEMPT_TIMEOUT_MS : dueAt - now,
+    const times = [...this.#held.values()].map(({ entry: { dueAt }, phase }) =>
+      phase === "running" || dueAt === null || dueAt <= now ? ATTEMPT_TIMEOUT_MS : dueAt - now,
     );
-    // Entries that are still staged could not be read: retry.
-    if (this.#staged.length > 0) times.push(ATTEMPT_TIMEOUT_MS);
     return times.length === 0 ? null : Math.min(...times);
+  }
+
+  /** Loads the entries of earlier lives. */
+  load(): void {
+    if (this.#isLoaded) return;
+    for (const stored of this.store.entries()) {
+      this.#held.set(stored.entry.envelope.operationId, { ...stored, phase: "found" });
+      this.#lastNumber = this.store.entryNumber(stored.key);
+    }
+    this.#isLoaded = true;
   }
 
   #self(): ActorAddress {
@@ -121,25 +127,15 @@ export class Outbox {
     );
   }
 
-  /** Loads the entries of earlier lives. */
-  load(): void {
-    if (this.#loaded) return;
-    for (const stored of this.store.entries()) {
-      this.#held.set(stored.entry.envelope.operationId, { ...stored, woken: true, running: false });
-      this.#lastNumber = this.store.entryNumber(stored.key);
-    }
-    this.#loaded = true;
-  }
-
-  #find(operationId: string): Held | undefined {
-    const staged = this.#staged.findLast(({ entry }) => entry.envelope.operationId === operationId);
-    if (staged !== undefined && this.store.hasEntry(staged.key)) return staged;
-    return this.#held.get(operationId);
+  #isRolledBack({ phase, key }: Held): boolean {
+    return phase === "staged" && !this.store.hasEntry(key);
   }
 
   #stage(entry: OutboxEntry, size: number): Promise<void> {
-    // Entries that were rolled back take no room.
-    if (!this.#hasRoomFor(size)) this.#staged = this.#staged.filter(({ key }) => this.store.hasEntry(key));
+    const { operationId } = entry.envelope;
+    if (!this.#hasRoomFor(size)) {
+      for (const [id, held] of this.#held) if (this.#isRolledBack(held)) this.#held.delete(id);
+    }
     if (!this.#hasRoomFor(size)) {
       throw new DramatisError(
         "QUEUE_OVERFLOW",
@@ -149,15 +145,17 @@ export class Outbox {
     }
     const key = this.store.entryKey(++this.#lastNumber);
     this.store.putEntry(key, entry);
-    if (this.#staged.length === 0) queueMicrotask(() => this.#flush());
-    this.#staged.push({ key, entry, size, woken: false, running: false });
+    // One that was rolled back loses its place in the order.
+    this.#held.delete(operationId);
+    this.#held.set(operationId, { key, entry, size, phase: "staged" });
+    if (!this.#isFlushQueued) queueMicrotask(() => this.#flush());
+    this.#isFlushQueued = true;
     return this.#arm(WAKE_AFTER_SEND_MS);
   }
 
   #hasRoomFor(size: number): boolean {
-    const pending = [...this.#held.values(), ...this.#staged];
-    const bytes = pending.reduce((sum, held) => sum + held.size, size);
-    return pending.length < MAX_OUTBOX_ENVELOPES && bytes <= MAX_OUTBOX_BYTES;
+    const bytes = [...this.#held.values()].reduce((sum, held) => sum + held.size, size);
+    return this.#held.size < MAX_OUTBOX_ENVELOPES && bytes <= MAX_OUTBOX_BYTES;
   }
 
   #arm(milliseconds: number): Promise<void> {
@@ -171,59 +169,57 @@ export class Outbox {
     return armed;
   }
 
-  /** Holds the entries that have committed, drops the others, and starts the attempts that are due. */
+  /** Starts the attempts that are due. */
   #flush(): void {
-    try {
-      for (let staged = this.#staged[0]; staged !== undefined; staged = this.#staged[0]) {
-        const isCommitted = this.store.hasEntry(staged.key);
-        this.#staged.shift();
-        if (isCommitted) this.#held.set(staged.entry.envelope.operationId, staged);
-      }
-    } catch (error) {
-      console.error(error);
-    }
+    this.#isFlushQueued = false;
     for (const held of [...this.#held.values()]) {
-      if (held.woken) this.#takeUp(held);
-      if (this.#busy.size >= MAX_IN_FLIGHT) return;
-      if (this.#mayStart(held)) this.#start(held);
+      try {
+        this.#takeUp(held);
+        if (this.#mayStart(held)) this.#start(held);
+      } catch (error) {
+        console.error(error);
+      }
     }
   }
 
+  /** Drops a staged entry that was rolled back, and decides about one that was found. */
   #takeUp(held: Held): void {
-    held.woken = false;
-    const step = stepOutbox(held.entry, { type: "woken" }, this.ports.clock.now());
+    const { phase, entry } = held;
+    if (this.#isRolledBack(held)) this.#held.delete(entry.envelope.operationId);
+    if (phase !== "running") held.phase = "waiting";
+    if (phase !== "found") return;
+    const step = stepOutbox(entry, { type: "woken" }, this.ports.clock.now());
     if (step.type === "settle") this.#settle(held, step);
     else held.entry = step.entry;
   }
 
-  #mayStart({ entry, running }: Held): boolean {
-    if (running || this.#busy.has(addressKey(entry.envelope.to))) return false;
-    if (!this.#held.has(entry.envelope.operationId)) return false;
+  #mayStart(held: Held): boolean {
+    const { entry, phase } = held;
+    const { operationId, to } = entry.envelope;
+    if (phase === "running" || this.#busy.size >= MAX_IN_FLIGHT || this.#busy.has(addressKey(to)))
+      return false;
+    if (this.#held.get(operationId) !== held) return false;
     return entry.dueAt === null || entry.dueAt <= this.ports.clock.now();
   }
 
   /** Starts an attempt, after recording it. Sending has recorded the first one. */
   #start(held: Held): void {
+    const { operationId, to } = held.entry.envelope;
     if (held.entry.dueAt !== null) {
-      try {
-        // The entry is gone if its outcome has committed although the commit reported a failure.
-        if (!this.store.hasEntry(held.key)) {
-          this.#held.delete(held.entry.envelope.operationId);
-          return;
-        }
-        const { entry } = stepOutbox(held.entry, { type: "begin" }, this.ports.clock.now());
-        this.store.putEntry(held.key, entry);
-        held.entry = entry;
-      } catch (error) {
-        console.error(error);
+      // The entry is gone if its outcome has committed although the commit reported a failure.
+      if (!this.store.hasEntry(held.key)) {
+        this.#held.delete(operationId);
         return;
       }
+      const { entry } = stepOutbox(held.entry, { type: "begin" }, this.ports.clock.now());
+      this.store.putEntry(held.key, entry);
+      held.entry = entry;
     }
-    held.running = true;
-    const destination = addressKey(held.entry.envelope.to);
+    held.phase = "running";
+    const destination = addressKey(to);
     this.#busy.add(destination);
     void this.#attempt(held.entry).then((input) => {
-      held.running = false;
+      held.phase = "waiting";
       this.#busy.delete(destination);
       this.#apply(held, stepOutbox(held.entry, input, this.ports.clock.now()));
       this.#flush();
