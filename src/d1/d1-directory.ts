@@ -48,14 +48,7 @@ type ConversationRow = {
   participants: string;
 };
 
-type UsageRow = {
-  conversations: number;
-  calls: number;
-  input_tokens: number;
-  cached_input_tokens: number;
-  output_tokens: number;
-  nano_dollars: number;
-};
+type UsageRow = Omit<AgentUsage, "agentId" | "cost"> & { nanoDollars: number };
 
 /** Cheap to create. */
 export class D1Directory implements Directory {
@@ -95,16 +88,10 @@ export class D1Directory implements Directory {
   }
 
   async usage(tenant: string, agentId: string): Promise<AgentUsage> {
-    const [row] = await this.#queries.read<UsageRow>(SUM_USAGE, tenant, agentId);
-    return {
-      agentId,
-      conversations: row?.conversations ?? 0,
-      calls: row?.calls ?? 0,
-      inputTokens: row?.input_tokens ?? 0,
-      cachedInputTokens: row?.cached_input_tokens ?? 0,
-      outputTokens: row?.output_tokens ?? 0,
-      cost: toDollars(row?.nano_dollars ?? 0),
-    };
+    // SAFETY: an aggregate has exactly one row.
+    const [row] = (await this.#queries.read(SUM_USAGE, tenant, agentId)) as [UsageRow];
+    const { nanoDollars, ...totals } = row;
+    return { agentId, ...totals, cost: toDollars(nanoDollars) };
   }
 
   async agents(tenant: string, options: PageOptions = {}): Promise<Page<AgentIdentity>> {

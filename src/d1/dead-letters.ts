@@ -9,7 +9,7 @@
 import { firstOperationId } from "../protocol/envelope.ts";
 import { LETTER_KEPT_MS } from "../protocol/mailbox-api.ts";
 import type { DeadLetterView } from "../protocol/views.ts";
-import { DEFAULT_PAGE_SIZE, type Page, type PageOptions, pageOf } from "../shared/page.ts";
+import { bothOrders, DEFAULT_PAGE_SIZE, type Page, type PageOptions, pageOf } from "../shared/page.ts";
 import { D1Queries } from "./queries.ts";
 
 /** The part of the directory that an actor writes. Repeating a write changes nothing. */
@@ -34,10 +34,10 @@ const REMOVE = "DELETE FROM dead_letters WHERE tenant = ?1 AND operation_id = ?2
 const TRIM = `DELETE FROM dead_letters WHERE tenant = ?1 AND operation_id IN
 (SELECT operation_id FROM dead_letters WHERE tenant = ?1 AND operation_id < ?2 ORDER BY operation_id LIMIT 100)`;
 const FIND = "SELECT letter FROM dead_letters WHERE tenant = ?1 AND operation_id = ?2";
-const LIST = {
-  asc: "SELECT letter FROM dead_letters WHERE tenant = ?1 AND operation_id > ?2 ORDER BY operation_id LIMIT ?3",
-  desc: "SELECT letter FROM dead_letters WHERE tenant = ?1 AND operation_id < ?2 ORDER BY operation_id DESC LIMIT ?3",
-};
+const LIST = bothOrders(
+  (comparison, order) => `SELECT letter FROM dead_letters
+WHERE tenant = ?1 AND operation_id ${comparison} ?2 ORDER BY operation_id ${order} LIMIT ?3`,
+);
 
 type LetterRow = { letter: string };
 

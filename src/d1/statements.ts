@@ -1,7 +1,5 @@
 /** The directory's SQL. Lists take `?1` tenant, `?2` and `?3` the key to continue after, `?4` the number of rows. */
-
-type Order = "asc" | "desc";
-type Lists = Record<Order, string>;
+import { bothOrders } from "../shared/page.ts";
 
 /** Maximum size of a page, for personas can be large. A page has at least one row. */
 const MAX_PAGE_CHARACTERS = 4_000_000;
@@ -39,13 +37,14 @@ ON CONFLICT DO UPDATE SET calls = excluded.calls, input_tokens = excluded.input_
 WHERE (excluded.calls, excluded.input_tokens, excluded.output_tokens)
   > (usage.calls, usage.input_tokens, usage.output_tokens)`;
 
-export const SUM_USAGE = `SELECT COUNT(*) AS conversations, TOTAL(calls) AS calls, TOTAL(input_tokens) AS input_tokens,
-  TOTAL(cached_input_tokens) AS cached_input_tokens, TOTAL(output_tokens) AS output_tokens,
-  TOTAL(nano_dollars) AS nano_dollars
+/** Returns one row, with the names of `AgentUsage`. */
+export const SUM_USAGE = `SELECT COUNT(*) AS conversations, TOTAL(calls) AS calls, TOTAL(input_tokens) AS inputTokens,
+  TOTAL(cached_input_tokens) AS cachedInputTokens, TOTAL(output_tokens) AS outputTokens,
+  TOTAL(nano_dollars) AS nanoDollars
 FROM usage WHERE tenant = ?1 AND agent_id = ?2`;
 
 /** `more` is 1 if another row follows. */
-export const LIST_AGENTS: Lists = bothOrders(
+export const LIST_AGENTS = bothOrders(
   (comparison, order) => `SELECT tenant, created_at, id, persona, project_ids, updated_at, more FROM (
   SELECT *,
     ROW_NUMBER() OVER keys AS position,
@@ -61,20 +60,16 @@ WHERE position = 1 OR (position <= ?4 AND characters <= ${MAX_PAGE_CHARACTERS})
 ORDER BY position`,
 );
 
-export const LIST_CONVERSATIONS: Lists = bothOrders(
+export const LIST_CONVERSATIONS = bothOrders(
   (comparison, order) => `SELECT * FROM conversations
 WHERE tenant = ?1 AND (created_at, id) ${comparison} (?2, ?3)
 ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
 );
 
 /** `?5` is the user. */
-export const LIST_CONVERSATIONS_OF_USER: Lists = bothOrders(
+export const LIST_CONVERSATIONS_OF_USER = bothOrders(
   (comparison, order) => `SELECT conversations.* FROM conversation_users AS member
 JOIN conversations USING (tenant, created_at, id)
 WHERE member.tenant = ?1 AND member.user_id = ?5 AND (member.created_at, member.id) ${comparison} (?2, ?3)
 ORDER BY member.created_at ${order}, member.id ${order} LIMIT ?4`,
 );
-
-function bothOrders(list: (comparison: "<" | ">", order: "ASC" | "DESC") => string): Lists {
-  return { asc: list(">", "ASC"), desc: list("<", "DESC") };
-}

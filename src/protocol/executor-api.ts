@@ -1,4 +1,9 @@
-/** The interface between a conversation and the executor of its tools. */
+/**
+ * The interface between a conversation and the executor of its tools.
+ *
+ * STATE-1  `put` of tool state is durable when it resolves.
+ * STATE-2  In tool state `null` means absent: `get` returns it for a missing key, and putting it deletes the key.
+ */
 import type { Result } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
@@ -64,9 +69,6 @@ export interface ExecutorService {
  * Small facts that the tools of a conversation keep in it: they survive restarts and end with the conversation. Keys have at
  * most 200 characters, values at most 64 KiB of JSON; `INVALID_INPUT` otherwise. Repeating a `put` changes nothing, so a
  * tool may run twice under one operation id.
- *
- * STATE-1  `put` is durable when it resolves.
- * STATE-2  `null` means absent: `get` returns it for a missing key, and putting it deletes the key.
  */
 export interface ToolState {
   get(key: string): Promise<Json>;

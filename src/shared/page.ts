@@ -18,6 +18,20 @@ export interface PageOptions {
 
 export const DEFAULT_PAGE_SIZE = 50;
 
+/** Returns the schema of `PageOptions` for a list with cursors of its own. */
+export function pageSchema(isCursor: (cursor: string) => boolean) {
+  return z.strictObject({
+    limit: z.int().min(1).max(200).default(DEFAULT_PAGE_SIZE),
+    cursor: z.exactOptional(z.string().refine(isCursor, CURSOR_RULE)),
+    order: z.enum(["asc", "desc"]).default("asc"),
+  });
+}
+
+/** Returns the statement of a list in both orders. */
+export function bothOrders(statement: (comparison: "<" | ">", order: "ASC" | "DESC") => string) {
+  return { asc: statement(">", "ASC"), desc: statement("<", "DESC") };
+}
+
 /** Returns the page of `rows`, whose reader requested one row more than `limit` to find out whether others follow. */
 export function pageOf<Row, Item>(
   rows: readonly Row[],
@@ -35,6 +49,8 @@ export interface ListKey {
   createdAt: number;
   id: string;
 }
+
+const CURSOR_RULE = "Must be the `nextCursor` of an answer.";
 
 const keySchema = z.tuple([z.int(), z.string()]);
 
@@ -60,5 +76,3 @@ export function decodeCursor(cursor: string): ListKey {
     });
   }
 }
-
-export const CURSOR_RULE = "Must be the `nextCursor` of an answer.";

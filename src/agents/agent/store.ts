@@ -2,23 +2,25 @@
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
-import { DEFAULT_PAGE_SIZE, type Page, type PageOptions, pageOf } from "../../shared/page.ts";
+import { bothOrders, type Page, type PageOptions, pageOf, pageSchema } from "../../shared/page.ts";
+import { validate } from "../../shared/validation.ts";
 import { type ActorSchema, type ActorStores, VersionedRecord } from "../base/storage/schema-upgrade.ts";
 
 export const AGENT_SCHEMA: ActorSchema = { of: "agent", first: 1, steps: [] };
 
 const IDENTITY_KEY = "identity";
-const MAX_LIMIT = 200;
 
 const CREATE =
   "CREATE TABLE IF NOT EXISTS conversations (id TEXT PRIMARY KEY, added_at INTEGER NOT NULL) WITHOUT ROWID";
 const ADD = "INSERT INTO conversations (id, added_at) VALUES (?, ?) ON CONFLICT (id) DO NOTHING";
 /** Conversation ids ascend by creation. */
-const LIST = {
-  asc: "SELECT id, added_at FROM conversations WHERE id > ? ORDER BY id LIMIT ?",
-  desc: "SELECT id, added_at FROM conversations WHERE id < ? ORDER BY id DESC LIMIT ?",
-};
+const LIST = bothOrders(
+  (comparison, order) =>
+    `SELECT id, added_at FROM conversations WHERE id ${comparison} ? ORDER BY id ${order} LIMIT ?`,
+);
 const AFTER_ALL = "conv~";
+
+const optionsSchema = pageSchema(isConversationId);
 
 export class AgentStore {
   readonly #identity: VersionedRecord<AgentIdentity>;
@@ -63,23 +65,17 @@ export class AgentStore {
   }
 
   /** Throws `INVALID_INPUT`, and as `identity`. */
-  conversations({ limit = DEFAULT_PAGE_SIZE, cursor, order = "asc" }: PageOptions = {}): Page<{
-    id: string;
-    addedAt: string;
-  }> {
-    if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
-      throw new DramatisError("INVALID_INPUT", `Give a limit from 1 to ${MAX_LIMIT}.`);
-    }
-    if (cursor !== undefined && !isConversationId(cursor)) {
-      throw new DramatisError("INVALID_INPUT", "Send a `nextCursor` back unchanged.");
-    }
+  conversations(options: PageOptions = {}): Page<{ id: string; addedAt: string }> {
+    const { limit, cursor, order } = validate(optionsSchema, options, "/options");
     this.identity();
     const start = cursor ?? (order === "asc" ? "" : AFTER_ALL);
-    const rows = this.stores.database.all<{ id: string; added_at: number }>(LIST[order], start, limit + 1);
-    const toItem = (row: { id: string; added_at: number }) => ({
-      id: row.id,
-      addedAt: new Date(row.added_at).toISOString(),
-    });
+    const rows = this.stores.database.all<ConversationRow>(LIST[order], start, limit + 1);
     return pageOf(rows, limit, toItem, ({ id }) => id);
   }
+}
+
+type ConversationRow = { id: string; added_at: number };
+
+function toItem({ id, added_at }: ConversationRow): { id: string; addedAt: string } {
+  return { id, addedAt: new Date(added_at).toISOString() };
 }

@@ -4,14 +4,13 @@
  * DEAD-1  The view of a letter contains no secrets: values under names of secrets and texts that look like keys are removed.
  */
 
-import { z } from "zod";
 import type { ActorAddress, Envelope } from "../../../protocol/envelope.ts";
 import type { DeadLetterView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import { isOperationId } from "../../../shared/identifiers.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
-import { CURSOR_RULE, DEFAULT_PAGE_SIZE } from "../../../shared/page.ts";
+import { pageSchema } from "../../../shared/page.ts";
 import { mayReadAll, type Principal } from "../../../shared/principal.ts";
 import { redactSecrets } from "../../../shared/redact.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
@@ -32,11 +31,7 @@ export interface DeadLetter {
 }
 
 /** The options of a page of dead letters. The cursor is the last letter's operation id. */
-export const deadLetterPageSchema = z.strictObject({
-  limit: z.int().min(1).max(200).default(DEFAULT_PAGE_SIZE),
-  cursor: z.exactOptional(z.string().refine(isOperationId, CURSOR_RULE)),
-  order: z.exactOptional(z.enum(["asc", "desc"])),
-});
+export const deadLetterPageSchema = pageSchema(isOperationId);
 
 /** Throws unless the principal may see and redeliver the dead letters of the actor at this address. */
 export function checkOperator(principal: Principal, address: ActorAddress | null): void {

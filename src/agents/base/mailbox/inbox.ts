@@ -47,21 +47,12 @@ export class Inbox {
       return { type: "refused", error: error.toData(), recorded: false };
     }
     const effects: AfterCommit[] = [];
-    const answer = this.#commit(incoming.envelope, incoming.attempt, effects);
+    // Rejects if the transaction does: the next attempt finds out whether it committed.
+    const answer = this.store.transaction(() => this.#take(incoming.envelope, incoming.attempt, effects));
     runEffects(effects);
     this.letters.publish();
     await this.outbox.whenArmed();
     return answer;
-  }
-
-  /** Throws if the transaction does: the next attempt finds out whether it committed. */
-  #commit(envelope: Envelope, attempt: Attempt, effects: AfterCommit[]): Answer {
-    try {
-      return this.ports.database.transaction(() => this.#take(envelope, attempt, effects));
-    } catch (error) {
-      this.store.forgetTables();
-      throw error;
-    }
   }
 
   #take(envelope: Envelope, attempt: Attempt, effects: AfterCommit[]): Answer {

@@ -98,9 +98,9 @@ export class Mailbox {
    * `INVALID_INPUT`, `UNAVAILABLE`.
    */
   deadLetters(options: PageOptions = {}): Page<DeadLetterView> {
-    const { limit, ...range } = validate(deadLetterPageSchema, options, "/page");
+    const checked = validate(deadLetterPageSchema, options, "/page");
     this.#checkStorage();
-    const page = this.#store.deadLetters(limit, range);
+    const page = this.#store.deadLetters(checked);
     return { ...page, items: page.items.map(deadLetterView) };
   }
 

@@ -56,7 +56,7 @@ export class Outbox {
   readonly #busy = new Set<string>();
   #isLoaded = false;
   #isFlushQueued = false;
-  #lastNumber = 0;
+
   /** The newest arming in this life; `null` before the first one and after a failure. */
   #armed: Promise<void> | null = null;
 
@@ -113,7 +113,6 @@ export class Outbox {
     if (this.#isLoaded) return;
     for (const stored of this.store.entries()) {
       this.#held.set(stored.entry.envelope.operationId, { ...stored, phase: "found" });
-      this.#lastNumber = this.store.entryNumber(stored.key);
     }
     this.#isLoaded = true;
   }
@@ -143,8 +142,7 @@ export class Outbox {
         { retriable: true },
       );
     }
-    const key = this.store.entryKey(++this.#lastNumber);
-    this.store.putEntry(key, entry);
+    const key = this.store.addEntry(entry);
     // One that was rolled back loses its place in the order.
     this.#held.delete(operationId);
     this.#held.set(operationId, { key, entry, size, phase: "staged" });

@@ -29,10 +29,9 @@ export class Settlement {
   settle(key: string, entry: OutboxEntry, outcome: Outcome): AfterCommit[] | null {
     const effects: AfterCommit[] = [];
     try {
-      this.ports.database.transaction(() => this.#commit(key, entry, outcome, effects));
+      this.store.transaction(() => this.#commit(key, entry, outcome, effects));
     } catch (error) {
       console.error(error);
-      this.store.forgetTables();
       return null;
     }
     this.letters.publish();

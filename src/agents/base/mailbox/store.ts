@@ -5,12 +5,13 @@
  * MAIL-9  An envelope that is delivered at the first attempt costs its sender two rows (the entry and its removal) and its
  *         receiver one (the receipt; its removal follows much later, in batches).
  */
+import type { z } from "zod";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { Envelope } from "../../../protocol/envelope.ts";
-import type { Page, PageOptions } from "../../../shared/page.ts";
+import { bothOrders, type Page } from "../../../shared/page.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
-import type { DeadLetter } from "./dead-letter.ts";
+import type { DeadLetter, deadLetterPageSchema } from "./dead-letter.ts";
 import {
   MAX_DEAD_LETTER_BYTES,
   MAX_DEAD_LETTERS,
@@ -49,10 +50,10 @@ const OUTDATED = `SELECT operation_id FROM (
     row_number() OVER newest AS number, sum(octet_length(letter)) OVER newest AS bytes
   FROM mailbox_dead_letters WINDOW newest AS (ORDER BY operation_id DESC))
   WHERE operation_id < ? OR number > ${MAX_DEAD_LETTERS} OR bytes > ${MAX_DEAD_LETTER_BYTES}`;
-const LETTERS = {
-  asc: "SELECT letter FROM mailbox_dead_letters WHERE operation_id > ? ORDER BY operation_id LIMIT ?",
-  desc: "SELECT letter FROM mailbox_dead_letters WHERE operation_id < ? ORDER BY operation_id DESC LIMIT ?",
-};
+const LETTERS = bothOrders(
+  (comparison, order) => `SELECT letter FROM mailbox_dead_letters
+  WHERE operation_id ${comparison} ? ORDER BY operation_id ${order} LIMIT ?`,
+);
 const AFTER_ALL = "op~";
 
 type Table = keyof typeof CREATE;
@@ -74,14 +75,27 @@ export class MailboxStore {
   /** The tables that are known to exist, or not to. */
   readonly #tables = new Map<Table, boolean>();
 
+  #lastNumber = 0;
+
   constructor(
     private readonly database: SqlDatabase,
     private readonly keyValue: KeyValue,
   ) {}
 
+  /** Runs `body` in one transaction. A rollback may remove tables that `body` has created. */
+  transaction<Result>(body: () => Result): Result {
+    try {
+      return this.database.transaction(body);
+    } catch (error) {
+      this.#tables.clear();
+      throw error;
+    }
+  }
+
   /** Returns the outbox, in the order of sending. */
   entries(): StoredEntry[] {
     const rows = this.keyValue.list<EntryRow>(OUTBOX, MAX_OUTBOX_ENVELOPES);
+    this.#lastNumber = Number(rows.at(-1)?.[0].slice(OUTBOX.length) ?? 0);
     return rows.map(([key, { text, ...entry }]) => ({
       key,
       // SAFETY: only `putEntry` writes these rows.
@@ -90,14 +104,11 @@ export class MailboxStore {
     }));
   }
 
-  /** Returns the `n`th key of an outbox. */
-  entryKey(n: number): string {
-    return `${OUTBOX}${String(n).padStart(KEY_DIGITS, "0")}`;
-  }
-
-  /** Returns the number of a key. */
-  entryNumber(key: string): number {
-    return Number(key.slice(OUTBOX.length));
+  /** Adds an entry behind the others, after `entries` was called once. Returns its key. */
+  addEntry(entry: OutboxEntry): string {
+    const key = `${OUTBOX}${String(++this.#lastNumber).padStart(KEY_DIGITS, "0")}`;
+    this.putEntry(key, entry);
+    return key;
   }
 
   hasEntry(key: string): boolean {
@@ -111,11 +122,6 @@ export class MailboxStore {
   /** Returns whether the entry was there. */
   deleteEntry(key: string): boolean {
     return this.keyValue.delete(key);
-  }
-
-  /** Call it after a rollback, which may have removed tables. */
-  forgetTables(): void {
-    this.#tables.clear();
   }
 
   receipt(operationId: string): Receipt | undefined {
@@ -164,7 +170,7 @@ export class MailboxStore {
   }
 
   /** Returns at most `limit` dead letters after `cursor`, an operation id. The page ends once it has `MAX_PAGE_BYTES`. */
-  deadLetters(limit: number, { cursor, order = "asc" }: Omit<PageOptions, "limit">): Page<DeadLetter> {
+  deadLetters({ limit, cursor, order }: z.output<typeof deadLetterPageSchema>): Page<DeadLetter> {
     const items: DeadLetter[] = [];
     if (!this.#exists("mailbox_dead_letters")) return { items };
     const start = cursor ?? (order === "asc" ? "" : AFTER_ALL);

@@ -55,7 +55,7 @@ export function upgrade(
   if (stored > newest) {
     throw new DramatisError(
       "UNAVAILABLE",
-      `The storage of this ${schema.of} has schema version ${stored}, and this code supports versions up to ${newest}. Deploy the newer release that wrote it, or a later one.`,
+      `The storage of this ${schema.of} has schema version ${stored} of a newer release; this code supports up to ${newest}. Deploy that release again, or a later one.`,
       { retriable: true },
     );
   }
