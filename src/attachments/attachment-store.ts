@@ -1,5 +1,6 @@
 /** The attachments of all conversations, in an object store. */
 import type { ObjectHead, ObjectStore } from "../ports/object-store.ts";
+import { defined } from "../shared/defined.ts";
 import type { AttachmentInfo } from "./attachment.ts";
 
 /** The conversation that an attachment belongs to. */
@@ -15,7 +16,7 @@ export class AttachmentStore {
 
   async put(owner: Owner, { id, mediaType, name, bytes }: Omit<Attachment, "size">): Promise<void> {
     // Stores send facts in headers, which are limited to ASCII.
-    const facts = { mediaType, ...(name === undefined ? {} : { name: encodeURIComponent(name) }) };
+    const facts = { mediaType, ...defined({ name: name && encodeURIComponent(name) }) };
     await this.objects.put(keyOf(owner, id), bytes, facts);
   }
 
@@ -38,5 +39,5 @@ function keyOf({ tenant, conversationId }: Owner, id: string): string {
 
 function toInfo(id: string, { size, facts }: ObjectHead): AttachmentInfo {
   const { mediaType = "application/octet-stream", name } = facts;
-  return { id, mediaType, size, ...(name === undefined ? {} : { name: decodeURIComponent(name) }) };
+  return { id, mediaType, size, ...defined({ name: name && decodeURIComponent(name) }) };
 }

@@ -9,7 +9,7 @@ import { decodeTime, encodeTime } from "ulid";
 import { z } from "zod";
 import { systemIds } from "../ports/system.ts";
 import { isOperationId } from "../shared/identifiers.ts";
-import { isJson, type Json, type JsonObject } from "../shared/json.ts";
+import { isJson, JSON_RULE, type Json, type JsonObject, UNICODE_RULE } from "../shared/json.ts";
 
 /** The sender or receiver of an envelope: the actor named `{tenant}:{id}` in the namespace of its kind. */
 export interface ActorAddress {
@@ -42,18 +42,19 @@ export type NewEnvelope = Omit<Envelope, "from" | "sentAt">;
 const TIME_LENGTH = 10;
 
 const operationId = z.string().refine(isOperationId, "Must be `op_` and a ULID.");
-const wellFormed = (text: string) => text.isWellFormed();
 
 const address = {
   kind: z
     .string()
     .regex(/^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/)
     .max(64),
-  tenant: z.string().min(1).max(200).refine(wellFormed, "Must be well-formed Unicode."),
+  tenant: z
+    .string()
+    .min(1)
+    .max(200)
+    .refine((text) => text.isWellFormed(), UNICODE_RULE),
   id: z.string().regex(/^[A-Za-z0-9._-]{1,200}$/),
 };
-
-const JSON_RULE = "Must be JSON, nested at most 64 deep.";
 
 const content = {
   operationId,

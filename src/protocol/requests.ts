@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { ModelContext, OutputSpec, ToolSpec } from "../model/context.ts";
 import { contentSchema } from "../shared/content.ts";
-import { isJson, type Json, type JsonObject } from "../shared/json.ts";
+import { isJson, JSON_RULE, type Json, type JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { TOOL_ERROR_CODES, type ToolErrorCode } from "./executor-api.ts";
 import { PROTOCOL_VERSION } from "./frames.ts";
@@ -42,8 +42,6 @@ const toolName = z
   .string()
   .regex(/^[a-zA-Z0-9_-]{1,64}$/, "A tool's name is 1 to 64 letters, digits, underscores and hyphens.");
 
-const JSON_RULE = "Must be JSON, nested at most 64 deep.";
-
 const clientTool: z.ZodType<ToolSpec> = z.strictObject({
   name: toolName,
   description: z.string().max(10_000),
@@ -73,12 +71,13 @@ export const toolChoiceSchema: z.ZodType<ToolChoice> = z.union([
   z.strictObject({ name: toolName }),
 ]);
 
-/** The form of a turn's answer. The model gets `name`; the turn checks `schema` when it starts. */
+/** The form of a turn's answer. The model gets `name`. */
 export const outputSchema: z.ZodType<OutputSpec> = z.strictObject({
   name: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,64}$/, "Must be 1 to 64 letters, digits, `_` and `-`.")
     .default("answer"),
+  // SAFETY: the turn checks the schema when it starts.
   schema: z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>,
 });
 

@@ -8,6 +8,7 @@
  */
 import { z } from "zod";
 import { DramatisError, type InputIssue } from "./errors.ts";
+import { UNICODE_RULE } from "./json.ts";
 import { fitsUtf8 } from "./utf8.ts";
 import { validate } from "./validation.ts";
 
@@ -69,20 +70,19 @@ export function plainText(content: Content): string {
 
 function findIssues(content: Content, path: string): InputIssue[] {
   if (typeof content === "string") {
-    if (!content.isWellFormed()) return [{ path, message: MALFORMED }];
+    if (!content.isWellFormed()) return [{ path, message: UNICODE_RULE }];
     return isBlank(content) ? [{ path, message: EMPTY }] : [];
   }
   const malformed = content.flatMap((part, index) =>
     Object.entries(part)
       .filter(([, text]) => typeof text === "string" && !text.isWellFormed())
-      .map(([key]) => ({ path: `${path}/${index}/${key}`, message: MALFORMED })),
+      .map(([key]) => ({ path: `${path}/${index}/${key}`, message: UNICODE_RULE })),
   );
   if (malformed.length > 0) return malformed;
   const isVisible = content.some((part) => part.type !== "text" || !isBlank(part.text));
   return isVisible ? [] : [{ path, message: EMPTY }];
 }
 
-const MALFORMED = "Must be well-formed Unicode.";
 const EMPTY = "Must not be empty or blank.";
 
 function invalid(errors: InputIssue[]): DramatisError {

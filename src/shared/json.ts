@@ -15,6 +15,11 @@ export type Facts = Record<string, string | number | boolean | null | object>;
 /** Maximum nesting of containers. Recursion over checked values is therefore safe. */
 const MAX_DEPTH = 64;
 
+/** The rule of `isJson`, for error messages. */
+export const JSON_RULE = `Must be JSON, nested at most ${MAX_DEPTH} deep.`;
+/** The rule for text, for error messages. */
+export const UNICODE_RULE = "Must be well-formed Unicode.";
+
 /** Returns JSON text with sorted keys at every level: equal values give equal text (RFC 8785's ordering rule). */
 export function canonicalJson(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
@@ -59,7 +64,7 @@ export function checkJson(value: unknown, name: string): void {
   const malformed = findMalformed(value, 1, name);
   if (malformed === null) return;
   throw new DramatisError("INVALID_INPUT", "Text must be well-formed Unicode: no lone surrogates.", {
-    errors: [{ path: jsonPointer(malformed), message: "Must be well-formed Unicode." }],
+    errors: [{ path: jsonPointer(malformed), message: UNICODE_RULE }],
   });
 }
 

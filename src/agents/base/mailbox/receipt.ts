@@ -3,7 +3,7 @@
  *
  * MAIL-6  An operation is acted upon at most once. Every later attempt gets the recorded result.
  * MAIL-7  A recorded refusal holds for its own attempt and all earlier ones, however late they arrive. Only an attempt with
- *         a higher number is decided anew.
+ *         a higher number gets a new decision.
  * MAIL-8  An operation is forgotten only at an age at which it is refused anyway: it is sent until 14 days, redelivered
  *         until 30, refused from 32 and forgotten at 35.
  */

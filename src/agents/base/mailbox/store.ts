@@ -72,7 +72,7 @@ type ReceiptRow = { refused_attempt: number | null; answer: string };
 type LetterRow = { letter: string };
 
 export class MailboxStore {
-  /** The tables that are known to exist, or not to. */
+  /** Whether each table exists, as far as this life has checked. */
   readonly #tables = new Map<Table, boolean>();
 
   #lastNumber = 0;

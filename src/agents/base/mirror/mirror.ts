@@ -16,7 +16,7 @@ export interface MirrorPorts {
   /** Reports whether an earlier life may have left something to put; `true` when absent. */
   mayBeBehind?(): boolean;
   /**
-   * The time of the newest stored change, in milliseconds since the epoch. Without it, each life backs off anew and doubles
+   * The time of the newest stored change, in milliseconds since the epoch. Without it, each life restarts its back-off and doubles
    * its pauses.
    */
   changedAt?(): number;
