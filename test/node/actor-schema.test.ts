@@ -1,4 +1,4 @@
-/** The runner of an actor's schema steps, over steps that exist only here. */
+/** Schema upgrades of actors, with steps for this test. */
 import { expect, test } from "vitest";
 import {
   type ActorSchema,
@@ -16,7 +16,7 @@ import { dumpStorage } from "../support/releases/format.ts";
 
 type Thing = { name: string };
 
-/** Each step leaves a mark that a second run of it would double. */
+/** A second run of a step would double its mark. */
 const SCHEMA: ActorSchema = {
   of: "thing",
   first: 1,
@@ -52,7 +52,7 @@ function stores(schema?: number): { database: NodeSqlDatabase; keyValue: NodeKey
 const thingOf = (given: ActorStores) => new VersionedRecord<Thing>(SCHEMA, given, "thing");
 const dump = ({ database, keyValue }: ActorStores) => dumpStorage(database, keyValue);
 
-test("UPGRADE-1 steps are taken in order, each once, with the version beside the value", () => {
+test("UPGRADE-1 steps run in order, each once, with the version beside the value", () => {
   const given = stores();
   expect(thingOf(given).get()).toEqual({ name: "old!" });
   expect(thingOf(given).get()).toEqual({ name: "old!" });
@@ -64,7 +64,7 @@ test("UPGRADE-1 steps are taken in order, each once, with the version beside the
   expect(given.keyValue.get("thing")).toEqual({ name: "new", schema: 4 });
 });
 
-test("UPGRADE-1 a crash before or after any crossing of the ports ends, after the next wake, as if there had been none", () => {
+test("UPGRADE-1 after a crash at any crossing of the ports, the next wake ends with the same storage as without a crash", () => {
   const golden = stores();
   thingOf(golden).get();
   const seen = new Set<string>();
@@ -96,7 +96,7 @@ test("UPGRADE-1 a crash before or after any crossing of the ports ends, after th
   expect([...seen]).toEqual(["version 1", "version 2", "version 3", "version 4"]);
 });
 
-test("UPGRADE-2 what is up to date costs the read of its value, and nothing else", () => {
+test("UPGRADE-2 a value that is up to date costs its read and nothing else", () => {
   const given = stores();
   thingOf(given).get();
   const counter = new CostCounter();
@@ -105,7 +105,7 @@ test("UPGRADE-2 what is up to date costs the read of its value, and nothing else
   expect(counter.cost).toEqual({ statements: 1, rowsWritten: 0, rowsRead: 0 });
 });
 
-test("UPGRADE-3 what a newer version stored is UNAVAILABLE, says what to do, and stays as it is", () => {
+test("UPGRADE-3 storage of a newer version is UNAVAILABLE, with what to do, and unchanged", () => {
   const given = stores(5);
   const before = dump(given);
   const open = openOrRefuse(() => thingOf(given).get());
@@ -131,7 +131,7 @@ test("a schema's newest version is that of its last step, or its first", () => {
   expect(newestVersion({ of: "thing", first: 1, steps: [] })).toBe(1);
 });
 
-/** As rows come from SQLite: without a prototype. */
+/** Returns a row without a prototype, like SQLite's. */
 function bare<Row extends object>(row: Row): Row {
   return Object.assign(Object.create(null), row);
 }

@@ -34,7 +34,7 @@ async function errorOf(call: ToolInvocation): Promise<NonNullable<ToolResult["er
 }
 
 describe("one call", () => {
-  test("answers the tool's output, with the input as its schema reads it", async () => {
+  test("returns the tool's output for the input as its schema parses it", async () => {
     expect(await resultOf(callOf("add", { a: 2 }))).toMatchObject({ success: true, result: 3 });
   });
 
@@ -67,14 +67,14 @@ describe("one call", () => {
     expect(trace.executed).toEqual([good.operationId]);
   });
 
-  test("A9 a tool that is not deployed is NOT_FOUND, by name", async () => {
+  test("A9 a tool that is not deployed is NOT_FOUND, with its name", async () => {
     expect(await errorOf(callOf("gone"))).toMatchObject({
       code: "NOT_FOUND",
       message: expect.stringContaining("test/gone"),
     });
   });
 
-  test("TASK-2 a tool that does not listen is stopped when its time is up", async () => {
+  test("TASK-2 a call of a tool that ignores its signal ends when its time is up", async () => {
     const { registry, trace } = testTools();
     const clock = new VirtualClock();
     const call = callOf("stubborn", {}, { timeoutMs: 5_000 });
@@ -95,29 +95,32 @@ describe("one call", () => {
     expect(trace.aborted).toEqual([call.operationId]);
   });
 
-  test("a call that is done leaves no timer behind", async () => {
+  test("a finished call leaves no timer", async () => {
     const clock = new VirtualClock();
     await all(localExecutor(testTools().registry, clock).run([callOf("add", { a: 1 })], never));
     expect(clock.pending).toBe(0);
   });
 
-  test.each(["before it starts", "while it runs"])("a call that is cancelled %s says so", async (when) => {
-    const { registry, trace } = testTools();
-    const clock = new VirtualClock();
-    const abort = new AbortController();
-    if (when === "before it starts") abort.abort();
-    const call = callOf("stubborn");
-    const reports = all(localExecutor(registry, clock).run([call], abort.signal));
-    await clock.advance(10);
-    abort.abort();
-    const error = {
-      code: "EXECUTION_FAILED",
-      message: expect.stringContaining("cancelled"),
-      retriable: false,
-    };
-    expect(await reports).toMatchObject([{ result: { success: false, error } }]);
-    expect(trace.aborted).toEqual(when === "before it starts" ? [] : [call.operationId]);
-  });
+  test.each(["before it starts", "while it runs"])(
+    "a call that is cancelled %s has an error that states this",
+    async (when) => {
+      const { registry, trace } = testTools();
+      const clock = new VirtualClock();
+      const abort = new AbortController();
+      if (when === "before it starts") abort.abort();
+      const call = callOf("stubborn");
+      const reports = all(localExecutor(registry, clock).run([call], abort.signal));
+      await clock.advance(10);
+      abort.abort();
+      const error = {
+        code: "EXECUTION_FAILED",
+        message: expect.stringContaining("cancelled"),
+        retriable: false,
+      };
+      expect(await reports).toMatchObject([{ result: { success: false, error } }]);
+      expect(trace.aborted).toEqual(when === "before it starts" ? [] : [call.operationId]);
+    },
+  );
 
   test.each([
     ["tool-error", { code: "EXECUTION_FAILED", message: "the shelf is empty", retriable: false }],
@@ -163,7 +166,7 @@ describe("one call", () => {
 });
 
 describe("a batch of calls", () => {
-  test("BATCH-2 a slow tool delays no other", async () => {
+  test("BATCH-2 a slow tool does not delay others", async () => {
     const { registry } = testTools();
     const clock = new VirtualClock();
     const slow = callOf("stubborn");
@@ -179,7 +182,7 @@ describe("a batch of calls", () => {
     expect((await reports.next()).done).toBe(true);
   });
 
-  test("A15 BATCH-1 every call has one result, its progress before it and none after", async () => {
+  test("A15 BATCH-1 every call has one result, after all of its progress", async () => {
     const { registry, trace } = testTools();
     const clock = new VirtualClock();
     const ids = ["steps", "add", "gone", "stubborn", "steps", "add"];
@@ -202,7 +205,7 @@ describe("a batch of calls", () => {
     expect(await all(localExecutor(testTools().registry, new VirtualClock()).run([], never))).toEqual([]);
   });
 
-  test("leaving the iteration aborts what still runs", async () => {
+  test("leaving the iteration aborts running calls", async () => {
     const { registry, trace } = testTools();
     const slow = callOf("stubborn");
     for await (const report of localExecutor(registry, new VirtualClock()).run(
@@ -217,8 +220,8 @@ describe("a batch of calls", () => {
   });
 });
 
-describe("what an executor accepts", () => {
-  test("a call that is not valid is answered and stops no other", () => {
+describe("readCalls", () => {
+  test("an invalid call gets an error result and does not stop others", () => {
     const good = callOf("add", { a: 1 });
     const { calls, refused } = readCalls([{ ...good, operationId: "op_bad", timeoutMs: -1 }, good]);
     expect(calls).toEqual([good]);
@@ -234,7 +237,7 @@ describe("what an executor accepts", () => {
     ]);
   });
 
-  test.each([[null], ["calls"], [[1]], [[{ toolCallId: "x" }]]])("%j is no batch", (batch) => {
+  test.each([[null], ["calls"], [[1]], [[{ toolCallId: "x" }]]])("%j is not a batch", (batch) => {
     expect(() => readCalls(batch)).toThrow(expect.objectContaining({ code: "INVALID_INPUT" }));
   });
 });
@@ -250,7 +253,7 @@ describe("reports as lines", () => {
     }),
   );
 
-  test("LINES-1 reports survive, however their bytes are cut", async () => {
+  test("LINES-1 reports are read unchanged, wherever their bytes are cut", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(report),
@@ -273,13 +276,13 @@ describe("reports as lines", () => {
   });
 
   test.each(["nonsense\n", "{}\n", '{"operationId":"op","progress":1,"more":2}\n'])(
-    "%j is no report",
+    "%j is not a report",
     async (text) => {
       await expect(all(readLines(bytes(text)))).rejects.toMatchObject({ code: "INTERNAL_ERROR" });
     },
   );
 
-  test("an answer that breaks off within a line is UNAVAILABLE", async () => {
+  test("an answer that ends within a line is UNAVAILABLE", async () => {
     await expect(all(readLines(bytes('{"operationId":"op","prog')))).rejects.toMatchObject({
       code: "UNAVAILABLE",
     });
@@ -298,13 +301,13 @@ describe("an executor behind a service", () => {
     };
   };
 
-  test("reports what the local one does", async () => {
+  test("has the same reports as a local one", async () => {
     const batch = [callOf("add", { a: 1 }), callOf("steps"), callOf("failing", { how: "coded" })];
     const local = await all(localExecutor(testTools().registry, new VirtualClock()).run(batch, never));
     expect(await all(serviceExecutor(host()).run(batch, never))).toEqual(local);
   });
 
-  test("leaving the iteration cancels the calls over there", async () => {
+  test("leaving the iteration cancels the calls in the service", async () => {
     const service = host();
     const slow = callOf("stubborn");
     for await (const _ of serviceExecutor(service).run([slow, callOf("steps")], never)) break;
@@ -312,7 +315,7 @@ describe("an executor behind a service", () => {
     expect(service.trace.aborted).toEqual([slow.operationId]);
   });
 
-  test("over there, the signal is aborted in the end, by leaving and by coming to it: what crossed RPC is let go", async () => {
+  test("the service's signal aborts at the end and when the iteration is left, so that RPC releases it", async () => {
     const service = host();
     const signals: AbortSignal[] = [];
     const executor = serviceExecutor({
@@ -370,7 +373,7 @@ describe("tool state", () => {
     expect(await keep({ turnId: "turn_2" })).toMatchObject([{ result: { result: { before: 1 } } }]);
   });
 
-  test("STATE-2 lists by prefix and in order, and null removes", async () => {
+  test("STATE-2 lists by prefix in order, and putting null deletes", async () => {
     const state = memoryToolState();
     for (const key of ["b/2", "a/1", "b/1", "c"]) await state.put(key, { key });
     await state.put("b/2", null);

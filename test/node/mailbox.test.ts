@@ -55,7 +55,7 @@ const envelope: Envelope = {
   sentAt: NOW,
 };
 
-/** From at once to beyond every timeout, and beyond the last attempt. */
+/** From none to beyond every timeout, and beyond the last attempt. */
 const delay = fc.oneof(
   { weight: 5, arbitrary: fc.integer({ min: 0, max: 50 }) },
   { weight: 2, arbitrary: fc.integer({ min: 1_000, max: 60_000 }) },
@@ -78,7 +78,7 @@ interface Decision {
   reply: boolean;
   rollBack: boolean;
   behaviour: Behaviour;
-  /** Time that passes before it. */
+  /** The time before the decision, in milliseconds. */
   after: number;
 }
 
@@ -121,7 +121,7 @@ interface Operation {
 
 const sorted = (numbers: number[]) => [...new Set(numbers)].sort((a, b) => a - b);
 
-/** Runs a scenario to its end; what became of each decision, before redeliveries and after. */
+/** Runs a scenario to its end. Returns the outcomes of each decision, before and after redeliveries. */
 async function run({ decisions, fates, crashes, faults, redeliveries }: Scenario) {
   const behaviours = new Map<string, Behaviour>();
   const world = new MailWorld({ fates, behaviours });
@@ -196,7 +196,7 @@ describe("a hostile network, crashes and faults", () => {
     console.info(`${runs} crashes and faults, ${uncommitted} of them before the commit`);
   });
 
-  test("MAIL-4 MAIL-7 what failed because every attempt was too early is not acted upon by copies that arrive later", async () => {
+  test("MAIL-4 MAIL-7 after a failure because the receiver was always busy, late copies of attempts have no effect", async () => {
     const late: Fate = { requests: [1, 20_000_000], answer: 1, breaks: null };
     const world = new MailWorld({
       fates: Array.from({ length: MAX_ATTEMPTS }, () => late),
@@ -212,7 +212,7 @@ describe("a hostile network, crashes and faults", () => {
     expect(b.acts(envelope.operationId)).toBe(0);
   });
 
-  test("MAIL-11 an outcome whose commit is not known of is told once", async () => {
+  test("MAIL-11 an outcome is reported once, even if its commit seemed to fail", async () => {
     const lost: Fate = { requests: [], answer: null, breaks: null };
     for (let point = 0; point < 60; point++) {
       const { first } = await run({
@@ -227,7 +227,7 @@ describe("a hostile network, crashes and faults", () => {
     }
   });
 
-  test("MAIL-3 MAIL-4 MAIL-6 MAIL-10 MAIL-11 MAIL-16 acted on at most once, one true outcome, and rest", async () => {
+  test("MAIL-3 MAIL-4 MAIL-6 MAIL-10 MAIL-11 MAIL-16 receivers act at most once, each outcome is one and true, and the world comes to rest", async () => {
     const seen = { delivered: 0, failed: 0, unknown: 0, late: 0, replies: 0, lateReplies: 0 };
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
@@ -279,7 +279,7 @@ describe("an entry", () => {
     { type: "answered", answer: { type: "refused", error: ERROR, recorded: true } },
   );
 
-  test("MAIL-3 MAIL-4 MAIL-5 comes to one outcome after ten attempts at most, and never fails what is not ruled out", () => {
+  test("MAIL-3 MAIL-4 MAIL-5 has one outcome after at most ten attempts, and fails only if the receiver cannot act", () => {
     fc.assert(
       fc.property(
         fc.array(answer, { minLength: 10, maxLength: 10 }),
@@ -317,7 +317,7 @@ describe("an entry", () => {
     );
   });
 
-  test("MAIL-5 what a crash may have interrupted counts as made and unanswered; what was waiting waits on", () => {
+  test("MAIL-5 an attempt that a crash may have interrupted counts as made and unanswered; a waiting entry keeps waiting", () => {
     const fresh = newEntry(envelope);
     const woken = stepOutbox(fresh, { type: "woken" }, NOW + 5);
     expect(woken).toEqual({ type: "wait", entry: { ...fresh, unanswered: true, dueAt: NOW + 5 } });
@@ -338,7 +338,7 @@ describe("an entry", () => {
     );
   });
 
-  test("attempts are spread over about 66 minutes, and no sooner than a busy receiver asks", () => {
+  test("attempts take about 66 minutes, and respect the wait that a busy receiver requests", () => {
     const delays = Array.from({ length: MAX_ATTEMPTS - 1 }, (_, index) => delayAfter(index + 1) / 1_000);
     expect(delays).toEqual([1, 4, 16, 64, 256, 900, 900, 900, 900]);
     const busy = (retryAfterMs: number): OutboxInput => ({
@@ -355,7 +355,7 @@ describe("an entry", () => {
 describe("a receipt", () => {
   const id = envelope.operationId;
 
-  test("MAIL-6 what was done is answered again, at any age", () => {
+  test("MAIL-6 a completed operation gets the same answer at any age", () => {
     for (const age of [0, 31 * DAY, 400 * DAY]) {
       expect(decideReceipt(id, 7, { type: "done", result: 1 }, NOW + age)).toEqual({
         type: "answer",
@@ -364,7 +364,7 @@ describe("a receipt", () => {
     }
   });
 
-  test("MAIL-7 a refusal holds for its attempt and those before it", () => {
+  test("MAIL-7 a refusal holds for its attempt and all earlier ones", () => {
     const receipt = { type: "refused", attempt: 3, error: ERROR } as const;
     for (const attempt of [1, 2, 3]) {
       expect(decideReceipt(id, attempt, receipt, NOW)).toMatchObject({
@@ -374,7 +374,7 @@ describe("a receipt", () => {
     expect(decideReceipt(id, 4, receipt, NOW)).toEqual({ type: "act" });
   });
 
-  test("MAIL-8 what may be forgotten is refused, whatever attempt it is", () => {
+  test("MAIL-8 an operation that may be forgotten is refused at any attempt", () => {
     expect(decideReceipt(id, 1, undefined, NOW + 32 * DAY)).toEqual({ type: "act" });
     for (const now of [NOW + 32 * DAY + 1, NOW + 36 * DAY, NOW - 2 * DAY]) {
       expect(decideReceipt(id, 1, undefined, now)).toMatchObject({ answer: { type: "refused" } });
@@ -420,7 +420,7 @@ describe("a mailbox", () => {
     throw new Error("Nothing was thrown.");
   };
 
-  test("MAIL-1 MAIL-2 refuses to send what no mailbox would take", () => {
+  test("MAIL-1 MAIL-2 refuses to send envelopes that every mailbox would refuse", () => {
     const { send, entries } = open();
     const bad: [Partial<NewEnvelope>, string][] = [
       [{ operationId: "op_1" }, "INVALID_INPUT"],
@@ -438,7 +438,7 @@ describe("a mailbox", () => {
     expect(entries()).toBe(0);
   });
 
-  test("MAIL-1 an operation id names one envelope: again it is sent once, another under it is refused", () => {
+  test("MAIL-1 an operation id identifies one envelope: a repeated send is one, another envelope is refused", () => {
     const { send, entries, ids } = open();
     const operationId = `op_${ids.ulid()}`;
     send({ operationId, body: { a: 1, b: 2 } });
@@ -449,7 +449,7 @@ describe("a mailbox", () => {
     expect(entries()).toBe(1);
   });
 
-  test("MAIL-13 the outbox is bounded in number and bytes, and what overflows takes the decision back", async () => {
+  test("MAIL-13 the outbox is bounded in number and bytes, and an overflow takes back the decision", async () => {
     const { send, entries, ports, database } = open();
     for (let n = 0; n < 999; n++) send();
     const decision = () =>
@@ -471,7 +471,7 @@ describe("a mailbox", () => {
     });
   });
 
-  test("MAIL-13 what was found after a wake counts as many bytes as when it was sent", () => {
+  test("MAIL-13 an entry that a wake finds has the same size as when it was sent", () => {
     const { send, ports } = open();
     const body = "é".repeat(375_000);
     for (let n = 0; n < 11; n++) send({ body });
@@ -482,7 +482,7 @@ describe("a mailbox", () => {
     expect(errorOf(() => woken.send(more))).toMatchObject({ code: "QUEUE_OVERFLOW" });
   });
 
-  test("MAIL-1 what is under way is what was sent, whatever becomes of the object it was made from", async () => {
+  test("MAIL-1 later changes of the sent object do not change the envelope under way", async () => {
     const bodies: unknown[] = [];
     const { send, clock, mailbox } = open(async ({ body }) => {
       bodies.push(body);
@@ -498,7 +498,7 @@ describe("a mailbox", () => {
     expect(bodies).toEqual([{ items: ["tea"] }, { items: ["tea"] }]);
   });
 
-  test("MAIL-10 sending again is acknowledged only when the wake-up is armed, after a failure and in a new life", async () => {
+  test("MAIL-10 a repeated send resolves only when the wake-up is armed, after a failure and in a new life", async () => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     const { ports } = open();
     const outcomes = [false, true, true];
@@ -521,7 +521,7 @@ describe("a mailbox", () => {
   });
 
   test.each([Number.NaN, -5_000, 1.5])(
-    "a receiver that asks for a wait of %d ms still answers",
+    "a receiver whose handler requests a wait of %d ms still answers",
     async (wait) => {
       const { ports } = open();
       const mailbox = new Mailbox(ports);
@@ -541,7 +541,7 @@ describe("a mailbox", () => {
     },
   );
 
-  test("MAIL-17 a dead letter is not sent anew under its operation id", async () => {
+  test("MAIL-17 sending under the operation id of a dead letter does not send", async () => {
     const numbers: number[] = [];
     const { send, clock, mailbox, ids, entries } = open((_, { number }) => {
       numbers.push(number);
@@ -562,7 +562,7 @@ describe("a mailbox", () => {
     expect(numbers).toEqual([1, 2]);
   });
 
-  test("MAIL-6 a delivered operation that is sent again is not acted upon again, and told as delivered", async () => {
+  test("MAIL-6 a delivered operation that is sent again has no second effect, and is reported as delivered", async () => {
     const world = new MailWorld({ fates: [], behaviours: new Map() });
     const [a, b] = [world.add("a"), world.add("b")];
     const id = operationIdAt(world.clock.now(), "AGAIN");
@@ -574,10 +574,10 @@ describe("a mailbox", () => {
     expect(a.told(id).map(({ status }) => status)).toEqual(["delivered", "delivered"]);
   });
 
-  /** An envelope to the mailbox of `open`. */
+  /** Returns an envelope to the mailbox of `open`. */
   const incoming = (more: object = {}) => ({ ...envelope, from: address("b"), to: address("a"), ...more });
 
-  test("MAIL-18 what an older release does not know is not lost to it: unknown types wait, unknown members are left out", async () => {
+  test("MAIL-18 an older release does not lose newer envelopes: unknown types wait, unknown members are dropped", async () => {
     const { mailbox, database, send } = open();
     const seen: unknown[] = [];
     mailbox.receives("work", z.null(), (_, delivery) => {
@@ -607,7 +607,7 @@ describe("a mailbox", () => {
     expect(errorOf(() => send(extra))).toMatchObject({ code: "INVALID_INPUT" });
   });
 
-  test("MAIL-15 a reply is taken from the actor that was asked, also of what is under way or dead", async () => {
+  test("MAIL-15 only the actor that an operation was sent to may reply to it, under way or dead", async () => {
     const answers: Answer[] = [{ type: "refused", error: ERROR, recorded: true }];
     const { mailbox, send, clock, ids, database } = open(() => {
       const answer = answers.shift();
@@ -641,7 +641,7 @@ describe("a mailbox", () => {
     expect(await mailbox.receive(reply, { number: 1, last: false })).toMatchObject({ type: "done" });
   });
 
-  test("MAIL-19 UPGRADE-3 storage of a newer release is left alone: not now, later, or UNAVAILABLE", async () => {
+  test("MAIL-19 UPGRADE-3 storage of a newer release is not written: not now, later, or UNAVAILABLE", async () => {
     const refusal = new DramatisError("UNAVAILABLE", "of a newer release", { retriable: true });
     for (const of of ["actor", "mailbox"]) {
       const world = open();
@@ -676,7 +676,7 @@ describe("a mailbox", () => {
     }
   });
 
-  test("MAIL-12 first attempts to one destination are made one by one in the order of sending; others do not wait", async () => {
+  test("MAIL-12 first attempts to one destination run one by one in the order of sending; other destinations do not wait", async () => {
     const carried: string[] = [];
     const pending: (() => void)[] = [];
     const { send, clock, ids } = open(({ operationId, to }) => {
@@ -696,7 +696,7 @@ describe("a mailbox", () => {
     expect(carried).toEqual([`b ${third}`, `c ${second}`, `b ${first}`]);
   });
 
-  test("MAIL-12 one that failed is overtaken; an attempt without an answer ends after 30 seconds", async () => {
+  test("MAIL-12 later envelopes overtake a failed one; an attempt without an answer ends after 30 seconds", async () => {
     const carried: string[] = [];
     const { send, clock, mailbox, ids } = open(async ({ operationId }) => {
       carried.push(operationId);
@@ -716,7 +716,7 @@ describe("a mailbox", () => {
     expect(mailbox.wake()).toBeNull();
   });
 
-  test("MAIL-11 a handler that cannot take an outcome is given up after a further series, and the letter stays", async () => {
+  test("MAIL-11 an outcome whose handler keeps failing becomes a dead letter after another series of attempts", async () => {
     const { send, clock, mailbox, entries } = open(async () => ({ type: "done", result: null }));
     let tries = 0;
     mailbox.told("work", () => {
@@ -736,7 +736,7 @@ describe("a mailbox", () => {
     ]);
   });
 
-  test("MAIL-5 MAIL-16 no attempt's number is used twice, neither after a crash nor by a redelivery", async () => {
+  test("MAIL-5 MAIL-16 no attempt number is used twice, after a crash or by a redelivery", async () => {
     const numbers: number[] = [];
     const answers: Answer[] = [{ type: "busy", error: ERROR }];
     const first = open((_, { number }) => {
@@ -760,7 +760,7 @@ describe("a mailbox", () => {
     expect(numbers).toEqual([1, 2, 3, 4]);
   });
 
-  test("MAIL-8 receipts are trimmed when their operations would be refused anyway", async () => {
+  test("MAIL-8 receipts are deleted when their operations would be refused anyway", async () => {
     const { mailbox, database, clock } = open();
     mailbox.receives("work", z.null(), () => null);
     const take = (n: number) =>
@@ -803,7 +803,7 @@ describe("a mailbox", () => {
     }
   });
 
-  test("dead letters are bounded: the oldest operation leaves", async () => {
+  test("dead letters are bounded in number: the oldest is deleted", async () => {
     const { send, clock, mailbox, ids } = open(async () => ({
       type: "refused",
       error: ERROR,
@@ -819,7 +819,7 @@ describe("a mailbox", () => {
     expect(mailbox.deadLetters({ limit: 1, order: "desc" }).items.map(({ id }) => id)).toEqual(all.slice(-1));
   });
 
-  test("dead letters are bounded in bytes, too, and a page of them as well", async () => {
+  test("dead letters and their pages are bounded in bytes", async () => {
     const { send, clock, mailbox, ids } = open(refusing);
     const all = Array.from({ length: 90 }, () => `op_${ids.ulid()}`);
     for (const operationId of all) {
@@ -838,7 +838,7 @@ describe("a mailbox", () => {
     expect(Math.max(...pages)).toBe(6);
   });
 
-  test("a dead letter leaves when its operation is 35 days old", async () => {
+  test("a dead letter is deleted when its operation is 35 days old", async () => {
     const { send, clock, mailbox } = open(refusing);
     send();
     await clock.advance(34 * DAY);
@@ -854,7 +854,7 @@ describe("a mailbox", () => {
     ]);
   });
 
-  test("an error of any length is kept in part, by its sender and by its receiver", async () => {
+  test("a long error is kept in part, by its sender and by its receiver", async () => {
     const issue = { path: `/${"p".repeat(10_000)}`, message: "m".repeat(10_000) };
     const long = {
       ...ERROR,
@@ -900,7 +900,7 @@ describe("a mailbox", () => {
       return { ...world, ports, mailbox, put, send };
     }
 
-    test("DEAD-3 one that fails is tried again after 15 s, doubling to 15 minutes", async () => {
+    test("DEAD-3 a failed put is retried after 15 s, doubling to 15 minutes", async () => {
       const { mailbox, clock, put, send } = openWithDirectory();
       put.mockRejectedValue(new Error("down"));
       send();
@@ -923,7 +923,7 @@ describe("a mailbox", () => {
       expect(mailbox.wake()).toBeNull();
     });
 
-    test("DEAD-3 a letter that is not taken keeps no other from the directory", async () => {
+    test("DEAD-3 a letter that the directory rejects does not delay others", async () => {
       const { mailbox, clock, put, send, ids } = openWithDirectory();
       const stuck = `op_${ids.ulid()}`;
       put.mockImplementation(async (_, { id }) => {
@@ -939,7 +939,7 @@ describe("a mailbox", () => {
       expect(mailbox.wake()).not.toBeNull();
     });
 
-    test("DEAD-3 without one, what it was to be told of wakes nobody", async () => {
+    test("DEAD-3 without a directory, notes cause no wake-up", async () => {
       const { clock, put, send, ports } = openWithDirectory();
       put.mockRejectedValue(new Error("down"));
       send();
@@ -950,7 +950,7 @@ describe("a mailbox", () => {
     });
   });
 
-  test("DEAD-1 what is shown of an error has no secrets", async () => {
+  test("DEAD-1 the view of an error has no secrets", async () => {
     const secret = "use sk-abcdefghijkl";
     const { send, clock, mailbox } = open(async () => ({
       type: "refused",
@@ -966,7 +966,7 @@ describe("a mailbox", () => {
     });
   });
 
-  test("DEAD-1 what is shown has no secrets, and no more than 16 KiB of body", async () => {
+  test("DEAD-1 the view of a letter has no secrets, and at most 16 KiB of body", async () => {
     const { send, clock, mailbox } = open(async () => ({ type: "refused", error: ERROR, recorded: true }));
     send({ body: { apiKey: "k", nested: [{ Authorization: { a: 1 }, note: "use sk-abcdefghijkl" }] } });
     send({ body: "x".repeat(17_000) });
@@ -977,7 +977,7 @@ describe("a mailbox", () => {
     ]);
   });
 
-  test("a late result reaches the handler, marked as late, and its dead letter shows it", async () => {
+  test("a late result reaches the handler, marked as late, and its dead letter contains the time", async () => {
     const { send, clock, mailbox, ids } = open(async () => ({
       type: "refused",
       error: ERROR,

@@ -21,7 +21,7 @@ describe("ports on node:sqlite", () => {
     }
   });
 
-  it("keeps a file's content for the next opener", () => {
+  it("keeps a file's content", () => {
     const folder = mkdtempSync(join(tmpdir(), "ports-"));
     try {
       const first = new NodeSqlDatabase(join(folder, "actor.sqlite"));
@@ -70,7 +70,7 @@ describe("countingDatabase", () => {
 });
 
 describe("VirtualClock", () => {
-  it("CLOCK-1 stands still until told to move", async () => {
+  it("CLOCK-1 moves only on request", async () => {
     const clock = new VirtualClock(1000);
     const slept = clock.sleep(5);
     expect(clock.now()).toBe(1000);
@@ -101,7 +101,7 @@ describe("VirtualClock", () => {
     );
   });
 
-  it("CLOCK-2 wakes those who fall asleep on the way", async () => {
+  it("CLOCK-2 wakes sleepers that were added on the way", async () => {
     const clock = new VirtualClock(0);
     const times: number[] = [];
     const ticking = (async () => {
@@ -118,7 +118,7 @@ describe("VirtualClock", () => {
     expect(clock.now()).toBe(50);
   });
 
-  it("rejects a sleeper whose signal aborts, before or during, and forgets it", async () => {
+  it("rejects and forgets a sleeper whose signal aborts, before or during its sleep", async () => {
     const clock = new VirtualClock(0);
     await expect(clock.sleep(1, AbortSignal.abort("before"))).rejects.toBe("before");
     const abort = new AbortController();
@@ -130,7 +130,7 @@ describe("VirtualClock", () => {
 });
 
 describe("seededIds", () => {
-  it("repeats with its seed, differs with another, and ascends", () => {
+  it("is reproducible by seed, differs between seeds, and ascends", () => {
     const take = (seed: number) => {
       const clock = new VirtualClock();
       const ids = seededIds(seed, clock);
@@ -143,7 +143,7 @@ describe("seededIds", () => {
     for (const id of ids) expect(id).toMatch(/^[0-9A-HJKMNP-TV-Z]{26}$/);
   });
 
-  it("repeats at time 0 too", () => {
+  it("is reproducible at time 0 too", () => {
     const clock = new VirtualClock(0);
     expect(seededIds(1, clock).ulid()).toBe(seededIds(1, clock).ulid());
   });

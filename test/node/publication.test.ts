@@ -11,7 +11,7 @@ afterEach(() => void errors.mockReset());
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-/** What outlasts a life of the actor, and the directory. */
+/** The storage of an actor across its lives, and the directory. */
 class World {
   now = Date.UTC(2026, 0, 1);
   stored = { value: "", changedAt: this.now };
@@ -44,7 +44,7 @@ class World {
     await mirror.note();
   }
 
-  /** The wake-up comes. */
+  /** Fires the wake-up. */
   ring(mirror: Mirror): void {
     this.now = this.armed ?? Number.NaN;
     const again = mirror.wake();
@@ -52,7 +52,7 @@ class World {
   }
 }
 
-test("PUB-1 a change whose actor dies before it was published is published by the wake-up", async () => {
+test("PUB-1 the wake-up publishes a change whose actor died before publishing it", async () => {
   const world = new World();
   await world.change(world.begin(), "first");
   expect(world.armed).toBe(world.now + 15 * SECOND);
@@ -63,7 +63,7 @@ test("PUB-1 a change whose actor dies before it was published is published by th
   expect(world.armed).toBeNull();
 });
 
-test("PUB-1 a life that ends during a slow put leaves the wake-up to the next one", async () => {
+test("PUB-1 the next life publishes a change if a life ends during a slow put", async () => {
   const world = new World();
   await world.change(world.begin(), "first");
   world.put = () => new Promise(() => undefined);
@@ -75,7 +75,7 @@ test("PUB-1 a life that ends during a slow put leaves the wake-up to the next on
   expect(world.listed).toBe("first");
 });
 
-test("PUB-2 what changes during a put is put after it, one at a time", async () => {
+test("PUB-2 a change during a put causes another put after it", async () => {
   const world = new World();
   const mirror = world.begin();
   const waiting: (() => void)[] = [];
@@ -93,7 +93,7 @@ test("PUB-2 what changes during a put is put after it, one at a time", async () 
   expect([world.listed, world.armed]).toEqual(["new", null]);
 });
 
-test("PUB-3 a directory that stays away is tried 15 seconds later, then ever more rarely, at least every 15 minutes", async () => {
+test("PUB-3 retries start after 15 seconds and back off to 15 minutes", async () => {
   const world = new World();
   world.put = () => Promise.reject(new Error("no such table"));
   const mirror = world.begin();
@@ -102,7 +102,7 @@ test("PUB-3 a directory that stays away is tried 15 seconds later, then ever mor
   const pauses: number[] = [];
   for (let attempt = 0; attempt < 10; attempt++) {
     const before = world.now;
-    // Every other attempt finds the actor as it woke.
+    // Every other attempt runs in a new life.
     world.ring(attempt % 2 === 0 ? mirror : world.begin());
     pauses.push(world.now - before);
     await settled();

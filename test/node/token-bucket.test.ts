@@ -1,4 +1,4 @@
-/** The token bucket, held against what it promises over random histories of takes and waits. */
+/** The token bucket's rules over random histories of takes and waits. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { completeLimits } from "../../src/http/base/limits.ts";
@@ -22,7 +22,7 @@ const steps = fc.array(fc.record({ wait: fc.nat({ max: 20_000 }), cost: fc.integ
 });
 
 describe("a token bucket", () => {
-  test("gives its burst at once, then what its rate brings", () => {
+  test("gives its burst at once, then tokens at its rate", () => {
     let bucket = tokenBucket({ perMinute: 60, burst: 3 });
     const take = (now: number) => {
       const taken = takeToken(bucket, 1, now);
@@ -39,7 +39,7 @@ describe("a token bucket", () => {
     ]);
   });
 
-  test("BUCKET-1 gives at most its burst and what its rate brings, in any span", () => {
+  test("BUCKET-1 gives at most its burst and the tokens of its rate, in any span", () => {
     fc.assert(
       fc.property(limits, steps, (limit, steps) => {
         let bucket = tokenBucket(limit);
@@ -77,7 +77,7 @@ describe("a token bucket", () => {
     );
   });
 
-  test("BUCKET-2 takes nothing for what it refuses, and gives it after the wait it names, not sooner", () => {
+  test("BUCKET-2 a refusal costs nothing, and the returned wait is exact", () => {
     fc.assert(
       fc.property(limits, steps, fc.integer({ min: 1, max: 50 }), (limit, steps, cost) => {
         let bucket = tokenBucket(limit);
@@ -97,7 +97,7 @@ describe("a token bucket", () => {
     );
   });
 
-  test("BUCKET-3 waits for one filling at most, also after its clock jumped back", () => {
+  test("BUCKET-3 waits for at most one filling, also after the clock jumped back", () => {
     fc.assert(
       fc.property(limits, steps, fc.nat({ max: 1_000_000_000 }), (limit, steps, jump) => {
         let bucket = tokenBucket(limit);
@@ -122,7 +122,7 @@ describe("a token bucket", () => {
 });
 
 describe("a rate limiter", () => {
-  test("LIMIT-1 counts each key on its own and remembers a bounded number of them", () => {
+  test("LIMIT-1 counts each key separately and remembers a bounded number of keys", () => {
     const limiter = new RateLimiter({ perMinute: 1, burst: 1 }, 100);
     expect(limiter.take("noisy", START)).toBe(0);
     for (let n = 0; n < 10_000; n++) {
@@ -141,7 +141,7 @@ describe("a rate limiter", () => {
   });
 });
 
-test("G6 limits that an application does not give are the documented ones", () => {
+test("G6 default limits are the documented ones", () => {
   const documented = {
     requests: { perMinute: 1200, burst: 600 },
     turns: { perMinute: 600, burst: 200 },

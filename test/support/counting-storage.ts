@@ -1,6 +1,6 @@
 /**
- * A Durable Object's storage that counts (see `counting.ts`), rows included: give it to the adapters in place of
- * `ctx.storage`. What the SDK does on `ctx.storage` itself is not counted.
+ * A Durable Object's storage that counts statements, keys and rows (see `counting.ts`), to be used in place of
+ * `ctx.storage`. The SDK's own use of `ctx.storage` is not counted.
  */
 
 import type { ActorStorage } from "../../src/ports/workers/durable-storage.ts";

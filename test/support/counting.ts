@@ -1,6 +1,6 @@
 /**
- * Counts what an actor's storage work costs, for tests and benchmarks. Counting wraps the ports from outside, so what
- * is not wrapped pays nothing.
+ * Counts the cost of an actor's storage, for tests and benchmarks. Counting wraps the ports from outside, so ports that are
+ * not wrapped pay nothing.
  *
  * COST-1  A call of a statement counts as one statement, and so does a call of a key.
  * COST-2  A put and a delete of a key count as one row written each.
@@ -14,7 +14,7 @@ export interface Cost {
   rowsRead: number;
 }
 
-/** What a database tells of one statement once its rows were taken. */
+/** A database's counts for one statement, after its rows were read. */
 export interface RowCounts {
   readonly rowsWritten: number;
   readonly rowsRead: number;
@@ -25,7 +25,7 @@ export class CostCounter {
   private keysWritten = 0;
   private cursors: RowCounts[] = [];
 
-  /** Everything since construction or the last `reset`. Rows count as far as the database told of them. */
+  /** The total since construction or the last `reset`. Includes the rows that the database has counted. */
   get cost(): Cost {
     const cost = { statements: this.statements, rowsWritten: this.keysWritten, rowsRead: 0 };
     for (const { rowsWritten, rowsRead } of this.cursors) {
@@ -41,7 +41,7 @@ export class CostCounter {
     this.cursors = [];
   }
 
-  /** A statement ran; `cursor` will know its rows. */
+  /** Counts a statement. `cursor` has its rows later. */
   countStatement(cursor?: RowCounts): void {
     this.statements += 1;
     if (cursor !== undefined) this.cursors.push(cursor);
@@ -57,7 +57,7 @@ export class CostCounter {
   }
 }
 
-/** The same ports, counting into `counter`. A database behind them need not know its rows: then only keys' rows count. */
+/** Returns ports that count into `counter`. If the database does not count rows, only those of keys count. */
 export function countingDatabase(
   db: SqlDatabase,
   kv: KeyValue,

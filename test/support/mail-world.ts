@@ -1,6 +1,6 @@
 /**
  * Actors with mailboxes in Node, on a network that drops, delays, repeats and reorders, and with crashes and faults at
- * the crossings of their ports. The mailboxes are the real ones; what is simulated is the world around them.
+ * the crossings of their ports. The mailboxes are the real ones; the world around them is simulated.
  */
 
 import { encodeTime } from "ulid";
@@ -19,19 +19,19 @@ import type { DeadLetterView } from "../../src/protocol/views.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { Crossings, crossKeyValue, type Life } from "./crossings.ts";
 
-/** What the network does with one attempt. Times are in milliseconds. */
+/** The network's treatment of one attempt. Times are in milliseconds. */
 export interface Fate {
-  /** When each copy of the request arrives; none = it is lost. */
+  /** When each copy of the request arrives; empty if it is lost. */
   requests: number[];
-  /** How long the answer to the first copy takes; `null` = it is lost. */
+  /** The delay of the answer to the first copy; `null` if it is lost. */
   answer: number | null;
-  /** When the sender sees the connection break; `null` = it waits. */
+  /** When the sender's connection breaks; `null` if it does not. */
   breaks: number | null;
 }
 
 const GOOD: Fate = { requests: [1], answer: 1, breaks: null };
 
-/** How the receiver's handler behaves when it looks at one envelope for the first time, the second time, … */
+/** The behaviour of the receiver's handler at the first run for an envelope, the second one, … */
 export type Behaviour = ("accept" | "refuse" | "busy" | "defect")[];
 
 export interface Told {
@@ -39,7 +39,7 @@ export interface Told {
   late: boolean;
 }
 
-/** More steps than any run takes: one that needs more is stuck. */
+/** A run that needs more steps is stuck. */
 const MAX_STEPS = 20_000;
 
 const bodySchema = z.strictObject({ reply: z.boolean() });
@@ -66,13 +66,13 @@ export class SimulatedActor {
     [this.#life, this.#mailbox] = this.#begin();
   }
 
-  /** The mailbox of the present life; begins a new one after a crash. */
+  /** Returns the mailbox of the present life. Begins a new life after a crash. */
   awake(): { mailbox: Mailbox; life: Life } {
     if (this.crossings.crashed) [this.#life, this.#mailbox] = this.#begin();
     return { mailbox: this.#mailbox, life: this.#life };
   }
 
-  /** A decision that sends, with whatever becomes of it: `committed` tells. */
+  /** Makes a decision that sends. `committed` reports whether it has committed. */
   async decide(operationId: string, to: ActorAddress, reply: boolean, rollBack: boolean): Promise<void> {
     const { mailbox, life } = this.awake();
     const [database, keyValue] = [this.#sql(life), crossKeyValue(this.#keyValue, life)];
@@ -116,7 +116,7 @@ export class SimulatedActor {
     return this.#keyValue.get<Told[]>(`told:${operationId}`) ?? [];
   }
 
-  /** Replies taken for an operation; each with whether it was late. */
+  /** Returns the accepted replies to an operation. */
   repliesTo(operationId: string): { late: boolean }[] {
     return this.#keyValue.get<{ late: boolean }[]>(`replies:${operationId}`) ?? [];
   }
@@ -129,7 +129,7 @@ export class SimulatedActor {
     return this.#keyValue.get<number>("job");
   }
 
-  /** Runs the armed job as the SDK's queue does: what is armed meanwhile wins over what the handler asks for. */
+  /** Runs the armed job as the SDK's queue does: arming meanwhile wins over the time that the handler returns. */
   fire(): void {
     const { job } = this;
     const { mailbox, life } = this.awake();
@@ -196,7 +196,7 @@ export class SimulatedActor {
     };
   }
 
-  /** A process that died within a transaction does not commit it; only the outermost is a crossing. */
+  /** A crash within a transaction rolls it back. Only the outermost transaction is a crossing. */
   #sql(life: Life): SqlDatabase {
     let depth = 0;
     return {
@@ -222,7 +222,7 @@ export class SimulatedActor {
 }
 
 export interface MailWorldOptions {
-  /** What the network does with attempts, in the order in which they are made; after that it is good. */
+  /** The treatment of attempts, in their order. Later attempts arrive. */
   fates: Fate[];
   behaviours: Map<string, Behaviour>;
 }
@@ -232,7 +232,7 @@ export class MailWorld {
   readonly actors = new Map<string, SimulatedActor>();
   readonly #fates: Fate[];
   readonly #behaviours: Map<string, Behaviour>;
-  /** First attempts in the order in which the network got them. */
+  /** Attempts in the order in which the network got them. */
   readonly carried: { operationId: string; attempt: Attempt }[] = [];
 
   constructor({ fates, behaviours }: MailWorldOptions) {
@@ -246,7 +246,7 @@ export class MailWorld {
     return actor;
   }
 
-  /** Throws as the envelope's receiver is to behave this time. */
+  /** Throws the error of the receiver's next behaviour, if it has one. */
   behave(operationId: string): void {
     switch (this.#behaviours.get(operationId)?.shift() ?? "accept") {
       case "refuse":
@@ -283,7 +283,7 @@ export class MailWorld {
     });
   }
 
-  /** Lets time pass until nothing is under way any more. */
+  /** Moves the clock until nothing is under way. */
   async untilQuiet(): Promise<void> {
     for (let step = 0; step < MAX_STEPS; step++) {
       await this.clock.advance(0);
@@ -298,13 +298,13 @@ export class MailWorld {
     throw new Error("The world does not come to rest.");
   }
 
-  /** What a decision or a job threw: crashes, faults and rollbacks are part of the play. */
+  /** Ignores errors of decisions and jobs: crashes, faults and rollbacks are intended. */
   swallow(error: unknown): void {
     if (!(error instanceof Error)) throw error;
   }
 }
 
-/** The operation id of a time, told apart by its tail of Crockford characters. */
+/** Returns the operation id of a time with a tail of Crockford characters. */
 export function operationIdAt(time: number, tail: string): string {
   return `op_${encodeTime(time, 10)}${tail.replaceAll(/[ILOU]/g, "X").padStart(16, "0")}`;
 }

@@ -50,7 +50,7 @@ describe("lists", () => {
     expectProblem(await get(`/api/conversations?${query}`), 422, "INVALID_INPUT", path);
   });
 
-  test("of a conversation refuse the same", async () => {
+  test("of a conversation refuse the same options", async () => {
     const conversation = await createConversation(await createAgent());
     for (const list of ["messages", "turns", "journal"]) {
       for (const query of ["limit=0", "order=up", "cursor=nonsense"]) {
@@ -60,7 +60,7 @@ describe("lists", () => {
     }
   });
 
-  test("DIR-2 show a conversation to those who take part, and to those who may read all", async () => {
+  test("DIR-2 show a conversation to its participants, and to principals that may read all", async () => {
     const tenant = "membership";
     const [ada, mel, boss] = [
       { ...ADMIN, tenant, roles: ["author" as const] },
@@ -127,7 +127,7 @@ describe("rows", () => {
     };
   }
 
-  /** The same database, and the rows that were written through this reference to it. */
+  /** Returns a new reference to the database, and a count of the rows written through it. */
   function metered(): { database: D1Database; written(): number } {
     const inner = database();
     let rows = 0;
@@ -174,7 +174,7 @@ describe("rows", () => {
     expect([await seenBy("u"), await seenBy("v"), await seenBy("w")]).toEqual([0, 1, 1]);
   });
 
-  test("DIR-2 DIR-3 pages of any size give every row once, in order, to whom they belong", async () => {
+  test("DIR-2 DIR-3 pages of any size have every visible row once, in order", async () => {
     const directory = new D1Directory(database());
     let run = 0;
     const row = fc.record({
@@ -214,7 +214,7 @@ describe("rows", () => {
     );
   });
 
-  test("DIR-3 rows added meanwhile neither repeat nor hide others", async () => {
+  test("DIR-3 rows that are added between pages neither repeat nor hide others", async () => {
     const directory = new D1Directory(database());
     const tenant = "meanwhile";
     for (const at of [1, 3, 5]) await directory.putAgent(agent(tenant, `a${at}`, time(at)));
@@ -226,7 +226,7 @@ describe("rows", () => {
     expect(rest.items.map(({ id }) => id)).toEqual(["a4", "a5", "a6"]);
   });
 
-  test("a page of large personas ends early and goes on after that", async () => {
+  test("a page of large personas ends early, and the next one continues", async () => {
     const directory = new D1Directory(database());
     const tenant = "large";
     for (let n = 0; n < 6; n++) {
@@ -254,13 +254,13 @@ describe("rows", () => {
       ...["libraries", "definitions", "usage", "dramatis_migrations"],
     ];
     await database.batch(tables.map((table) => database.prepare(`DROP TABLE ${table}`)));
-    // A reference to the database is what an isolate remembers, so each of these stands for one.
+    // An isolate remembers a reference to the database, so each reference stands for an isolate.
     await Promise.all(Array.from({ length: 8 }, () => migrate(metered().database)));
     expect((await applied()).results.map(({ name }) => name)).toEqual(names.toSorted());
     expect((await new D1Directory(database).agents("nobody")).items).toEqual([]);
   });
 
-  test("MIGRATE-1 MIGRATE-3 what fails leaves no part of itself, what follows waits for it, and newer ones stay", async () => {
+  test("MIGRATE-1 MIGRATE-3 a failed migration leaves nothing and stops later ones, and newer ones stay", async () => {
     const table = (name: string) => `CREATE TABLE ${name} (id TEXT PRIMARY KEY) STRICT`;
     const first = { name: "9001_first", statements: [table("first")] };
     const broken = { name: "9002_second", statements: [table("second"), "INSERT INTO nowhere VALUES (1)"] };
@@ -284,7 +284,7 @@ describe("rows", () => {
     expect(await applied()).toHaveLength(3);
   });
 
-  test("a store that does not answer is UNAVAILABLE for lists", async () => {
+  test("lists are UNAVAILABLE while the database fails", async () => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     const failing = () => database().prepare("SELECT * FROM a_table_of_another_planet");
     // SAFETY: the directory uses these two methods only.

@@ -1,4 +1,4 @@
-/** The mailbox on workerd: real actors that crash, refuse and are away, and what operators see of it over HTTP. */
+/** The mailbox on workerd: real actors that crash, refuse and are unreachable, and dead letters over HTTP. */
 import {
   abortAllDurableObjects,
   evictDurableObject,
@@ -32,7 +32,7 @@ const ACTOR_ADMIN: Principal = { subject: "ada", tenant: TENANT, roles: ["admin"
 
 let errors: MockInstance<typeof console.error>;
 
-/** What was logged as an error so far. */
+/** Returns the logged errors. */
 const logged = () => errors.mock.calls.flat().join();
 
 beforeEach(() => {
@@ -47,7 +47,7 @@ afterEach(() => {
 
 const newOperation = () => `op_${ulid()}`;
 
-/** A courier, found anew for every call: a stub is broken by a crash of its actor. */
+/** A courier. Each call gets a new stub, because a crash of the actor breaks its stubs. */
 class TestCourier {
   readonly id = crypto.randomUUID();
 
@@ -55,9 +55,9 @@ class TestCourier {
     return getAgentByName<Cloudflare.Env, Courier>(env.Courier, `${TENANT}:${this.id}`);
   }
 
-  /** The door that other actors' mailboxes use. */
+  /** Returns the interface that other actors' mailboxes use. */
   async peer(): Promise<MailboxActor> {
-    // SAFETY: a courier is one; the type of its stub nests too deep for an envelope's JSON.
+    // SAFETY: a courier has a mailbox; the type of its stub nests too deep for an envelope's JSON.
     return (await this.actor()) as unknown as MailboxActor;
   }
 
@@ -73,7 +73,7 @@ class TestCourier {
     await (await this.actor()).dispatch(to.id, operationId, note, rollBack);
   }
 
-  /** What is under way, read past the mailbox. */
+  /** Returns the outbox, read from storage. */
   async outbox(): Promise<Omit<OutboxEntry, "envelope">[]> {
     return runInDurableObject(await this.actor(), (_, { storage }) =>
       [...storage.kv.list<Omit<OutboxEntry, "envelope">>({ prefix: "mailbox:out:" })].map(
@@ -91,13 +91,13 @@ class TestCourier {
     await expect.poll(() => this.outbox()).toEqual([]);
   }
 
-  /** Lets time pass and fires the actor's alarm. */
+  /** Moves the clock and fires the actor's alarm. */
   async wake(milliseconds = 16 * 60_000): Promise<boolean> {
     vi.setSystemTime(Date.now() + milliseconds);
     return runDurableObjectAlarm(await this.actor());
   }
 
-  /** Goes through attempts, one alarm each, until the outbox is empty. */
+  /** Fires the alarm of each attempt until the outbox is empty. */
   async exhaust(): Promise<void> {
     for (let attempt = 0; attempt <= MAX_ATTEMPTS; attempt++) {
       await this.rested();
@@ -111,7 +111,7 @@ class TestCourier {
 const pair = (): [TestCourier, TestCourier] => [new TestCourier(), new TestCourier()];
 const crash = () => abortAllDurableObjects();
 
-/** A letter that died because its receiver refused it. */
+/** Makes a dead letter whose receiver refused it. */
 async function deadLetter(): Promise<{ id: string; sender: TestCourier; receiver: TestCourier }> {
   const [sender, receiver] = pair();
   const id = newOperation();
@@ -138,7 +138,7 @@ const redeliver = (id: string, principal = OPERATOR) =>
   call("POST", `/api/dead-letters/${id}/redeliver`, undefined, principal);
 
 describe("delivery", () => {
-  test("MAIL-10 MAIL-11 what is sent arrives once, the sender is told, and effects follow the commit", async () => {
+  test("MAIL-10 MAIL-11 an envelope arrives once, its outcome is reported, and effects follow the commit", async () => {
     const [sender, receiver] = pair();
     const operationId = newOperation();
     await sender.send(receiver, operationId, "hello");
@@ -161,7 +161,7 @@ describe("delivery", () => {
     expect(await receiver.record("attempts")).toEqual([]);
   });
 
-  test("MAIL-10 a sender that dies right after its commit delivers by its alarm", async () => {
+  test("MAIL-10 after a crash right after the commit, the alarm delivers", async () => {
     const [sender, receiver] = pair();
     await receiver.set("trap", "hang");
     await sender.send(receiver, newOperation(), "survives");
@@ -175,7 +175,7 @@ describe("delivery", () => {
     expect(await sender.record("told")).toMatchObject([{ status: "delivered" }]);
   });
 
-  test("WAKE-1 what cannot arm its wake-up is not sent, and its decision is taken back", async () => {
+  test("WAKE-1 an envelope whose wake-up cannot be written is not sent, and its decision is taken back", async () => {
     const [sender, receiver] = pair();
     await sender.send(receiver, newOperation(), "first");
     await sender.empty();
@@ -190,7 +190,7 @@ describe("delivery", () => {
     expect(await receiver.record("acts")).toEqual(["first"]);
   });
 
-  test("MAIL-10 a wake-up far ahead is brought forward for what is sent now", async () => {
+  test("MAIL-10 sending moves a later wake-up forward", async () => {
     const [sender, receiver] = pair();
     const armed = async () =>
       runInDurableObject(await sender.actor(), (_, { storage }) => {
@@ -208,7 +208,7 @@ describe("delivery", () => {
     expect(await armed()).toBeLessThanOrEqual(5_000);
   });
 
-  test("MAIL-5 an evicted sender goes on where it was", async () => {
+  test("MAIL-5 an evicted sender continues", async () => {
     const [sender, receiver] = pair();
     await receiver.set("trap", "throw");
     await sender.send(receiver, newOperation(), "patient");
@@ -221,7 +221,7 @@ describe("delivery", () => {
   });
 
   test.each(["crash before", "crash after"] as const)(
-    "MAIL-6 MAIL-14 a receiver with a %s its commit acts once, and the sender is told so",
+    "MAIL-6 MAIL-14 a receiver with a %s its commit acts once, and the outcome is delivered",
     async (trap) => {
       const [sender, receiver] = pair();
       await receiver.set("trap", trap);
@@ -254,7 +254,7 @@ describe("delivery", () => {
     expect(await receiver.record("acts")).toEqual(["again"]);
   });
 
-  test("MAIL-2 MAIL-15 what is not for this actor is refused on both sides, and nothing is recorded", async () => {
+  test("MAIL-2 MAIL-15 both sides refuse envelopes for other actors or tenants, without a record", async () => {
     const [sender, receiver] = pair();
     const to = { kind: "courier", tenant: TENANT, id: receiver.id };
     const good = {
@@ -289,7 +289,7 @@ describe("delivery", () => {
     );
     expect(tables).toEqual([]);
     const foreign = runInDurableObject(await sender.actor(), (courier) =>
-      // SAFETY: the mailbox is the actor's own; the test looks at it from inside.
+      // SAFETY: this runs inside the actor and reads its own mailbox.
       (Reflect.get(courier, "mailbox") as Mailbox).send({
         operationId: newOperation(),
         to: { ...to, tenant: "elsewhere" },
@@ -303,7 +303,7 @@ describe("delivery", () => {
 });
 
 describe("the example of docs/delivery.md", () => {
-  test("an order is taken, and its sender is told; one with nothing in it is refused", async () => {
+  test("an order is accepted, and its outcome reported; an empty one is refused", async () => {
     const log = vi.spyOn(console, "log").mockReturnValue();
     const orders = await getAgentByName(env.Orders, "acme:web");
     const outcome = () => runInDurableObject(orders, (_, { storage }) => storage.kv.get("outcome"));
@@ -337,7 +337,7 @@ describe("outcomes", () => {
     await expect.poll(async () => (await listed()).includes(id)).toBe(true);
   });
 
-  test("MAIL-4 MAIL-13 a busy receiver: later, not before it asked for it, and failed after the last attempt", async () => {
+  test("MAIL-4 MAIL-13 a busy receiver: retried after the requested wait, and failed after the last attempt", async () => {
     const [sender, receiver] = pair();
     await receiver.set("mood", "busy");
     await sender.send(receiver, newOperation(), "queued");
@@ -353,7 +353,7 @@ describe("outcomes", () => {
     ]);
   });
 
-  test("MAIL-16 a redelivery acts once, and its outcome is told as a late one", async () => {
+  test("MAIL-16 a redelivery acts once, and its outcome is reported as a late one", async () => {
     const { id, sender, receiver } = await deadLetter();
     await receiver.set("mood", "good");
     const answer = await redeliver(id);
@@ -369,7 +369,7 @@ describe("outcomes", () => {
     expectProblem(await redeliver(id), 404, "NOT_FOUND");
   });
 
-  test("MAIL-16 what was acted upon without our knowing does not act again when redelivered", async () => {
+  test("MAIL-16 redelivering an operation that was acted upon without an answer has no second effect", async () => {
     const [sender, receiver] = pair();
     const id = newOperation();
     await receiver.set("trap", "crash after");
@@ -390,7 +390,7 @@ describe("outcomes", () => {
 });
 
 describe("dead letters over HTTP", () => {
-  test("operators of the tenant see them, without secrets; nobody else does", async () => {
+  test("only operators of the tenant see them, without secrets", async () => {
     const { id, sender, receiver } = await deadLetter();
     const answer = await get("/api/dead-letters?limit=200", OPERATOR);
     expect(letters(answer).deadLetters.find((letter) => letter.id === id)).toEqual({
@@ -421,7 +421,7 @@ describe("dead letters over HTTP", () => {
     expect(await actor.redeliver(STRANGER, id)).toMatchObject({ ok: false, error: { code: "NOT_FOUND" } });
   });
 
-  test("pages give every letter once, by the age of their operation", async () => {
+  test("pages have every letter once, by the age of its operation", async () => {
     const expected = [(await deadLetter()).id, (await deadLetter()).id, (await deadLetter()).id];
     const found: string[] = [];
     for (let cursor = ""; cursor !== "end"; ) {
@@ -436,7 +436,7 @@ describe("dead letters over HTTP", () => {
     expect(descending.map(({ id }) => id)).toEqual(found.toReversed());
   });
 
-  test("DEAD-4 rows that their actors no longer keep leave D1 when a letter is written", async () => {
+  test("DEAD-4 writing a letter deletes rows that their actors no longer keep", async () => {
     const { id } = await deadLetter();
     expect(await listed()).toContain(id);
     vi.setSystemTime(Date.now() + 34 * 86_400_000);
@@ -448,7 +448,7 @@ describe("dead letters over HTTP", () => {
     expect(await listed()).toContain(second.id);
   });
 
-  test("DEAD-2 a directory that is down learns of a letter when it is back", async () => {
+  test("DEAD-2 a directory that was down gets a letter when it is back", async () => {
     await deadLetter();
     await env.DB.exec("ALTER TABLE dead_letters RENAME TO away");
     const [sender, receiver] = pair();
@@ -500,7 +500,7 @@ describe("conversation.opened", () => {
     await expect.poll(() => indexed(agentId)).toEqual([id]);
   });
 
-  test("an agent that does not exist takes none, and neither from what is no conversation", async () => {
+  test("an agent that does not exist refuses it, and every agent refuses it from other actors", async () => {
     const agentId = await createAgent(undefined, ACTOR_ADMIN);
     const attempt = { number: 1, last: false };
     const envelope = (kind: string, to: string) => ({
@@ -531,7 +531,7 @@ describe("conversation.opened", () => {
   });
 });
 
-describe("what an envelope costs", () => {
+describe("the cost of an envelope", () => {
   test("MAIL-9 two rows at the sender, one at the receiver", async () => {
     await runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), async (_, { storage }) => {
       const [sending, receiving] = [new CostCounter(), new CostCounter()];

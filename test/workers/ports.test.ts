@@ -18,7 +18,7 @@ import { countingStorage } from "../support/counting-storage.ts";
 import { objectStoreContract } from "../support/object-store-contract.ts";
 import { portContract } from "../support/port-contract.ts";
 
-/** Runs `body` inside a Durable Object that nobody used before. */
+/** Runs `body` inside a new Durable Object. */
 async function inFreshObject(body: (state: DurableObjectState) => void | Promise<void>): Promise<void> {
   await runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), (_, state) => body(state));
 }
@@ -30,7 +30,7 @@ describe("ports on workerd", () => {
     ),
   );
 
-  it("COST-1 COST-2 counts statements and rows exactly, however the rows are taken", async () => {
+  it("COST-1 COST-2 counts statements and rows exactly, however the rows are read", async () => {
     await inFreshObject(({ storage }) => {
       const counter = new CostCounter();
       const counted = countingStorage(storage, counter);
@@ -101,7 +101,7 @@ describe("the engine's conversations in a Durable Object", () => {
     inFreshObject(({ storage }) => body(new SqliteConversationStore(new DurableSqlDatabase(storage)))),
   );
 
-  it("C3 a message or a turn is two rows and one of the conversation's, and a read touches what it gives", async () => {
+  it("C3 a message or a turn is two rows and one of the conversation, and a read touches only what it returns", async () => {
     await inFreshObject(async ({ storage }) => {
       const counter = new CostCounter();
       const store = new SqliteConversationStore(new DurableSqlDatabase(countingStorage(storage, counter)));
@@ -132,7 +132,7 @@ describe("the engine's conversations in a Durable Object", () => {
 });
 
 describe("the system's clock and ids", () => {
-  it("sleeps, and wakes at once when told to stop", async () => {
+  it("sleeps, and wakes at once on abort", async () => {
     const before = systemClock.now();
     await systemClock.sleep(5);
     expect(systemClock.now()).toBeGreaterThanOrEqual(before);

@@ -1,4 +1,4 @@
-/** Agents and conversations that are created while D1 gives no answer, and whose actors die meanwhile. */
+/** Agents and conversations that are created while D1 does not answer, and whose actors die meanwhile. */
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -24,14 +24,14 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** D1 takes statements, and answers none of them. */
+/** Makes D1 accept statements without an answer. */
 function silenceD1(): void {
   const never = () => new Promise<never>(() => undefined);
   vi.spyOn(Object.getPrototypeOf(env.DB), "batch").mockImplementation(never);
   vi.spyOn(Object.getPrototypeOf(env.DB.prepare("SELECT 1")), "run").mockImplementation(never);
 }
 
-/** The wake-ups that are left, as the seconds from now. */
+/** Returns the armed wake-ups, in seconds from now. */
 const jobs = (stub: DurableObjectStub) =>
   runInDurableObject(stub, (_, { storage }) =>
     storage.sql
@@ -40,7 +40,7 @@ const jobs = (stub: DurableObjectStub) =>
       .map(({ time }) => Math.ceil((time - Date.now()) / 1_000)),
   );
 
-/** What holds whichever actor it is; `stub` makes a new one, for those of an actor that has died are broken. */
+/** Checks an actor of any kind. `stub` returns a new stub, because a crash breaks earlier ones. */
 async function survives(
   stub: () => DurableObjectStub,
   create: () => Promise<unknown>,
@@ -68,7 +68,7 @@ async function survives(
   await expect.poll(() => jobs(stub())).toEqual([]);
 }
 
-describe("PUB-1 who dies before D1 has answered, at creation and at the wake-up after it, is listed in the end", () => {
+describe("PUB-1 an actor that dies before D1 answers, at creation and at the next wake-up, is listed in the end", () => {
   test("a conversation", async () => {
     const agentId = await createAgent();
     const id = `conv_${systemIds.ulid()}`;
@@ -97,12 +97,12 @@ describe("PUB-1 who dies before D1 has answered, at creation and at the wake-up 
   });
 });
 
-test("PUB-1 what D1 takes at once leaves no wake-up behind", async () => {
+test("PUB-1 a put that succeeds at once leaves no wake-up", async () => {
   const id = await createAgent();
   await expect.poll(() => jobs(env.Agent.getByName(`${ADMIN.tenant}:${id}`))).toEqual([]);
 });
 
-test("USAGE-1 what conversations used reaches their agent, also when D1 was away and the actor died meanwhile", async () => {
+test("USAGE-1 the usage of conversations reaches their agent, also after an outage of D1 and a crash", async () => {
   const { body: agent } = await post("/api/agents", { persona: "test/priced" });
   const conversations = [await createConversation(agent.id), await createConversation(agent.id)];
   const usage = { prompt_tokens: 1_000, completion_tokens: 50, total_tokens: 1_050 };
@@ -126,7 +126,7 @@ test("USAGE-1 what conversations used reaches their agent, also when D1 was away
   expectProblem(await get(`/api/agents/${agent.id}/usage`, MEMBER), 403, "FORBIDDEN");
 });
 
-test("USAGE-1 what a turn used reaches the agent while another turn waits for its client", async () => {
+test("USAGE-1 a turn's usage reaches the agent while another turn waits for its client", async () => {
   const { body: agent } = await post("/api/agents", { persona: "test/priced" });
   const id = await createConversation(agent.id);
   const usage = { prompt_tokens: 1_000, completion_tokens: 50, total_tokens: 1_050 };

@@ -1,4 +1,4 @@
-/** Sessions in a real actor, called as other actors call it; and the stores and functions behind it on workerd. */
+/** Sessions in a real actor, called by RPC, and their stores and functions on workerd. */
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { getAgentByName } from "agents";
@@ -27,7 +27,7 @@ const freshAgent = (name: string = crypto.randomUUID()) => getAgentByName(env.Pl
 
 const users = (count: number) => Array.from({ length: count }, (_, i) => user(`e${i}`));
 const seqs = (events: readonly SessionEvent[]) => events.map(({ seq }) => seq);
-/** What a call was refused with. Awaited at once: an RPC promise that is only looked at counts as unhandled. */
+/** Returns the error of a call. Awaits it at once, because an RPC promise that is not awaited counts as unhandled. */
 const failureOf = (call: () => Promise<unknown>): Promise<unknown> =>
   call().then(
     (value) => new Error(`not refused, but answered ${JSON.stringify(value)}`),
@@ -125,7 +125,7 @@ describe("SessionAgent", () => {
     expect(await stub.loadEvents(session)).toHaveLength(3);
   });
 
-  it("M4 SESSIONS-1 numbers run from 0 without a gap, whatever the events say", async () => {
+  it("M4 SESSIONS-1 numbers ascend from 0 without a gap, whatever numbers the events contain", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();
     await stub.appendEvents(
@@ -160,7 +160,7 @@ describe("SessionAgent", () => {
     expect(seqs(await stub.loadEvents(session))).toEqual([0]);
   });
 
-  it("M5 SESSIONS-1 numbers are not given out again after the newest events were deleted, nor after a restart", async () => {
+  it("M5 SESSIONS-1 numbers are not reused after the newest events were deleted, nor after a restart", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();
     await stub.appendEvents(session, users(3));
@@ -220,7 +220,7 @@ describe("SessionAgent", () => {
     ]);
   });
 
-  it("M14 M16 a caller elsewhere builds a context from loaded events and sends its new messages back", async () => {
+  it("M14 M16 a remote caller builds a context from loaded events and sends its new messages back", async () => {
     const stub = await getAgentByName<Cloudflare.Env, PlainSessionAgent>(
       env.PlainSessionAgent,
       crypto.randomUUID(),
@@ -254,7 +254,7 @@ describe("SessionAgent", () => {
     expect(seqs(await stub.loadEvents(session))).toEqual([0, 1, 2, 3]);
   });
 
-  it("M16 persisting twice does not duplicate, and what could not be persisted stays new", async () => {
+  it("M16 persisting twice does not duplicate, and messages that could not be persisted stay new", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();
     await stub.appendEvents(session, users(2));
@@ -387,7 +387,7 @@ describe("SessionAgent", () => {
     expect(await stub.loadEvents(session, { limit: 100 })).toHaveLength(61);
   });
 
-  it("M19 AGENT-2 every method answers with plain data over RPC; a context refuses to travel", async () => {
+  it("M19 AGENT-2 every method returns plain data over RPC; a context cannot be sent", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession({ a: 1 });
     await stub.appendEvents(session, everyAction());
@@ -401,7 +401,7 @@ describe("SessionAgent", () => {
     expect(await stub.deleteEvents(session, ["u"])).toBeUndefined();
     expect(await stub.appendEvents(session, [])).toBeUndefined();
     expect(await stub.deleteSession(session)).toBeUndefined();
-    // SAFETY: the types rightly say that this result cannot be used.
+    // SAFETY: the type of this result is `never`, because it cannot be sent.
     const local = stub as unknown as { buildWorkingContext(id: string): Promise<unknown> };
     expect(await failureOf(() => local.buildWorkingContext(session))).toMatchObject({
       name: "DataCloneError",
@@ -449,7 +449,7 @@ describe("SessionAgent", () => {
     expect(await stub.loadEvents(session, { limit: undefined } as never)).toHaveLength(1);
   });
 
-  it("M21 a tool result of 3 MB comes back exactly, the actor lives on, and windows stay small", async () => {
+  it("M21 a tool result of 3 MB is read back exactly, the actor survives, and windows stay small", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();
     const large = "0123456789äöü😀\0".repeat(150_000);
@@ -487,12 +487,12 @@ describe("SessionAgent", () => {
       return storage.sql.exec("SELECT name FROM sqlite_master WHERE name LIKE 'cf_agents_%'").toArray();
     });
     expect(left).toEqual([]);
-    // The destroyed object goes away by itself; the next of its name starts empty.
+    // The destroyed object is evicted; the next one of its name starts empty.
     const sessions = async () => (await freshAgent(name)).listSessions();
     await expect.poll(() => sessions().catch(String)).toEqual([]);
   });
 
-  it("AGENT-3 sub-agents have no door, and no client can write the SDK's state", async () => {
+  it("AGENT-3 sub-agents are refused, and no client can write the SDK's state", async () => {
     const stub = await freshAgent();
     const inner = await stub.fetch("http://agent/sub/plain-session-agent/child");
     expect(inner.status).toBe(404);
@@ -513,7 +513,7 @@ describe("SessionAgent", () => {
   });
 });
 
-describe("what sessions cost", () => {
+describe("the cost of sessions", () => {
   it("EVENTS-1 one event is one row; a batch is one statement, and one more for the session's counter", async () => {
     await runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), (_, { storage }) => {
       const counter = new CostCounter();

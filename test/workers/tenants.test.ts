@@ -1,4 +1,4 @@
-/** Two tenants with equal ids: over HTTP and in the directory, nothing of one is seen by the other. */
+/** Two tenants with equal ids: over HTTP and in the directory, neither sees the other's data. */
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, test } from "vitest";
 import { D1Directory } from "../../src/d1/d1-directory.ts";
@@ -7,7 +7,7 @@ import type { Principal } from "../../src/shared/principal.ts";
 import { call, createAgent, createConversation, expectProblem, get, pages, post } from "./http-client.ts";
 
 const ada = (tenant: string): Principal => ({ subject: "ada", tenant, roles: ["admin"] });
-/** One name is the other's beginning, and has what separates tenant and id in an actor's name. */
+/** One name begins with the other, and contains the separator of tenant and id in actor names. */
 const TENANTS = [ada("north"), ada("north:one")] as const;
 const [NORTH, OTHER] = TENANTS;
 const IDS = ["a", "b", "c", "one", "d"];
@@ -28,7 +28,7 @@ beforeAll(async () => {
 const own = ({ tenant }: Principal) => conversations[tenant] ?? [];
 
 describe("G7 equal agent ids", () => {
-  test("are two agents: a change of one leaves the other as it was", async () => {
+  test("are two agents: changing one does not change the other", async () => {
     const before = await get("/api/agents/a", OTHER);
     const persona = { identity: { systemPrompt: "Of the north." } };
     expect((await call("PATCH", "/api/agents/a", { persona, projectIds: ["north"] }, NORTH)).status).toBe(
@@ -38,7 +38,7 @@ describe("G7 equal agent ids", () => {
     expect((await get("/api/agents/a", NORTH)).body).toMatchObject({ persona, tenant: NORTH.tenant });
   });
 
-  test("stay two where tenant and id put together read the same", async () => {
+  test("stay two if tenant and id joined are the same text", async () => {
     await createAgent("x-one", ada("t:x"));
     expectProblem(await get("/api/agents/x-one", ada("t")), 404, "NOT_FOUND");
     expectProblem(await get("/api/agents/x:x-one", ada("t")), 404, "NOT_FOUND");
@@ -46,7 +46,7 @@ describe("G7 equal agent ids", () => {
 });
 
 describe("G7 DIR-2 lists", () => {
-  test.each([1, 2, 200])("in pages of %i show what is the tenant's own", async (limit) => {
+  test.each([1, 2, 200])("in pages of %i show only the tenant's own entries", async (limit) => {
     for (const principal of TENANTS) {
       for (const order of ["asc", "desc"]) {
         const query = `limit=${limit}&order=${order}`;
@@ -62,7 +62,7 @@ describe("G7 DIR-2 lists", () => {
     );
   });
 
-  test("that continue at another tenant's cursor go on in one's own", async () => {
+  test("that continue at another tenant's cursor stay in the own tenant", async () => {
     for (const order of ["asc", "desc"]) {
       const { body } = await get(`/api/conversations?limit=2&order=${order}`, NORTH);
       const cursor = body.nextCursor;
@@ -87,7 +87,7 @@ describe("G7 DIR-2 lists", () => {
     expect(await pages("/api/conversations", "conversations", "", member("south"))).toEqual([[]]);
   });
 
-  test("in D1 hold rows of both, and read one's own only", async () => {
+  test("in D1 have rows of both, and read only the own ones", async () => {
     // SAFETY: `test/wrangler.jsonc` binds it.
     const directory = new D1Directory(Reflect.get(env, "DB") as D1Database);
     const found = await Promise.all(TENANTS.map(({ tenant }) => directory.agents(tenant)));
@@ -98,14 +98,14 @@ describe("G7 DIR-2 lists", () => {
   });
 });
 
-test("G7 every route of a conversation answers 404 to another tenant, whatever role", async () => {
+test("G7 every route of a conversation answers 404 to another tenant, in any role", async () => {
   const routes = OPERATIONS.filter(({ path }) => path.includes("conversation") && path.includes(":id"));
   expect(routes.length).toBeGreaterThan(7);
   const conversation = own(NORTH)[0];
   const turn = (await get(`/api/conversations/${conversation}/turns`, NORTH)).body.turns[0]?.id;
   if (conversation === undefined || turn === undefined) throw new Error("There is no conversation or turn.");
   for (const { method, path, body } of routes) {
-    // A WebSocket that is refused says so in its first frame.
+    // The first frame of a refused WebSocket is the error.
     if (!path.startsWith("/api/")) continue;
     const target = path.replace(":id", conversation).replace(":turnId", turn);
     const answer = await call(method.toUpperCase(), target, body?.meta()?.example, OTHER);

@@ -1,4 +1,4 @@
-/** Wake-ups on the SDK's real job queue, over storage whose alarm fails, hangs, or comes late. */
+/** Wake-ups on the SDK's real job queue, over storage whose alarm fails, hangs or is late. */
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -6,20 +6,20 @@ import type { Sleeper } from "./worker.ts";
 
 const MINUTE = 60_000;
 
-/** Inside an actor that nobody woke before. */
+/** Runs `body` inside a new actor. */
 function asleep<Value>(body: (sleeper: Sleeper, storage: DurableObjectStorage) => Promise<Value>) {
   const stub = env.Sleeper.getByName(crypto.randomUUID());
   return runInDurableObject(stub, (sleeper, { storage }) => body(sleeper, storage));
 }
 
-/** The jobs in the queue, as their times from now. */
+/** Returns the jobs in the queue, with their times from now. */
 const jobs = (storage: DurableObjectStorage) =>
   storage.sql
     .exec<{ fn: string; time: number }>("SELECT fn, time FROM cf_agents_jobs ORDER BY fn")
     .toArray()
     .map(({ fn, time }) => [fn, time - Date.now()]);
 
-/** The platform fires what is due, or, for a late alarm, was due long ago. */
+/** Fires the platform's alarm, in time or late. */
 const ring = (sleeper: Sleeper) => (sleeper as unknown as { alarm(): Promise<void> }).alarm();
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
@@ -28,7 +28,7 @@ afterEach(() => void vi.useRealTimers());
 const wait = (milliseconds: number) => void vi.setSystemTime(Date.now() + milliseconds);
 
 describe("WAKE-3 a wake-up is armed", () => {
-  test("when the platform's alarm is set, and not because an attempt that failed has left its job", () =>
+  test("only when the platform's alarm is set: the job of a failed attempt is not enough", () =>
     asleep(async ({ wakeups }, storage) => {
       const setAlarm = vi.spyOn(storage, "setAlarm").mockRejectedValueOnce(new Error("not now"));
       await expect(wakeups.arm("first", MINUTE)).rejects.toThrow("not now");
@@ -40,7 +40,7 @@ describe("WAKE-3 a wake-up is armed", () => {
       expect(setAlarm).toHaveBeenCalledTimes(2);
     }));
 
-  test("for all who ask for it, no sooner than for the first", () =>
+  test("for every caller at the same time", () =>
     asleep(async ({ wakeups }, storage) => {
       const refusals: ((error: Error) => void)[] = [];
       const setAlarm = vi
@@ -53,7 +53,7 @@ describe("WAKE-3 a wake-up is armed", () => {
       expect((await settled).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     }));
 
-  test("by the alarm of another, for that is set from all jobs", () =>
+  test("by another wake-up's alarm, which is set from all jobs", () =>
     asleep(async ({ wakeups }, storage) => {
       const setAlarm = vi.spyOn(storage, "setAlarm").mockRejectedValueOnce(new Error("not now"));
       await expect(wakeups.arm("first", MINUTE)).rejects.toThrow("not now");
@@ -63,10 +63,10 @@ describe("WAKE-3 a wake-up is armed", () => {
       expect(await storage.getAlarm()).toBe(Date.now() + MINUTE);
     }));
 
-  test("again, once, by a life that finds a job of the life before", async () => {
+  test("again, once, in a life that finds a job of the life before", async () => {
     const stub = env.Sleeper.getByName(crypto.randomUUID());
     await runInDurableObject(stub, ({ wakeups }) => wakeups.arm("first", MINUTE));
-    // As a life leaves it whose alarm could not be set.
+    // As after a life that could not set its alarm.
     await runInDurableObject(stub, (_, { storage }) => storage.deleteAlarm());
     await evictDurableObject(stub);
     await runInDurableObject(stub, async ({ wakeups }, { storage }) => {
@@ -79,7 +79,7 @@ describe("WAKE-3 a wake-up is armed", () => {
 });
 
 describe("WAKE-4 while the alarm is late", () => {
-  test("a job that is due, and whose handler ran for another time, is not put off by a later wish", () =>
+  test("a later request does not delay a due job whose handler ran for an earlier time", () =>
     asleep(async (sleeper, storage) => {
       vi.spyOn(storage, "setAlarm").mockResolvedValue();
       await sleeper.wakeups.arm("first", MINUTE);
@@ -96,7 +96,7 @@ describe("WAKE-4 while the alarm is late", () => {
       expect(sleeper.woken).toEqual(["first", "first"]);
     }));
 
-  test("a wish that comes while its handler runs wins over what the handler asks for", () =>
+  test("a request during the handler's run wins over the time that the handler returns", () =>
     asleep(async (sleeper, storage) => {
       vi.spyOn(storage, "setAlarm").mockResolvedValue();
       await sleeper.wakeups.arm("first", 0);
