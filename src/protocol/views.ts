@@ -3,7 +3,7 @@ import type { ProviderCallRecord } from "../model/call-record.ts";
 import type { Content } from "../shared/content.ts";
 import type { ErrorData } from "../shared/errors.ts";
 import type { Json } from "../shared/json.ts";
-import type { ActorAddress } from "./envelope.ts";
+import type { Envelope } from "./envelope.ts";
 
 export interface WireError {
   code: string;
@@ -168,14 +168,10 @@ export interface Snapshot {
 }
 
 /** A dead letter as operators see it. */
-export interface DeadLetterView {
+export interface DeadLetterView extends Pick<Envelope, "type" | "from" | "to" | "inReplyTo"> {
   /** The operation's id. */
   id: string;
   status: "failed" | "unknown";
-  type: string;
-  from: ActorAddress;
-  to: ActorAddress;
-  inReplyTo?: string;
   error: ErrorData;
   attempts: number;
   /** Without secrets; `null` if larger than 16 KiB. */

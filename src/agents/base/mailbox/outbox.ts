@@ -27,7 +27,6 @@ import {
   MAX_OUTBOX_ENVELOPES,
   WAKE_AFTER_SEND_MS,
 } from "./limits.ts";
-
 import {
   isLastAttempt,
   newEntry,
@@ -56,7 +55,6 @@ export class Outbox {
   readonly #busy = new Set<string>();
   #isLoaded = false;
   #isFlushQueued = false;
-
   /** The newest arming in this life; `null` before the first one and after a failure. */
   #armed: Promise<void> | null = null;
 

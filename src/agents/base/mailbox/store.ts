@@ -72,9 +72,8 @@ type ReceiptRow = { refused_attempt: number | null; answer: string };
 type LetterRow = { letter: string };
 
 export class MailboxStore {
-  /** Whether each table exists, as far as this life has checked. */
+  /** The existence of tables, as far as this life has checked it. */
   readonly #tables = new Map<Table, boolean>();
-
   #lastNumber = 0;
 
   constructor(
