@@ -1,7 +1,7 @@
 /** `/openapi.json` and `/docs`: what the API says about itself, made at the first request that asks. */
 import { z } from "zod";
 import type { HttpRoutes } from "./base/context.ts";
-import { html, json, refuseOtherMethods } from "./base/respond.ts";
+import { html, json } from "./base/respond.ts";
 import { type ApiDocument, apiDocument } from "./openapi/document.ts";
 import type { ApiOperation } from "./openapi/operation.ts";
 import { type DocsPage, docsPage } from "./openapi/page.ts";
@@ -35,11 +35,9 @@ export function descriptionRoutes(app: HttpRoutes, operations: () => readonly Ap
   };
 
   app.get("/openapi.json", () => json(described()));
-  refuseOtherMethods(app, "/openapi.json", ["GET"]);
 
   app.get("/docs", async () => {
     page ??= await docsPage(described());
     return html(page.text, page.styleHash);
   });
-  refuseOtherMethods(app, "/docs", ["GET"]);
 }

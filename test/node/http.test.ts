@@ -218,12 +218,12 @@ describe("bodies", () => {
         controller.close();
       },
     });
-    expect(await readJson(streaming(body))).toEqual({ text: "käse – 🧀" });
+    expect(await readJson(streaming(body), 1_000)).toEqual({ text: "käse – 🧀" });
   });
 
   it("no body is INVALID_JSON", async () => {
     const request = new Request("http://localhost/", { method: "POST" });
-    await expect(readJson(request)).rejects.toMatchObject({ code: "INVALID_JSON" });
+    await expect(readJson(request, 1_000)).rejects.toMatchObject({ code: "INVALID_JSON" });
   });
 });
 
@@ -382,11 +382,13 @@ function tooFar(): never {
 function untouchable(authorize: () => never | Promise<Principal>) {
   return createHttpApp<object>({
     authorize,
-    actors: () => ({ agent: tooFar, conversation: tooFar, mailbox: tooFar }),
-    deadLetters: tooFar,
-    attachments: tooFar,
-    libraries: tooFar,
-    directory: tooFar,
+    requestPorts: () => ({
+      actors: { agent: tooFar, conversation: tooFar, mailbox: tooFar },
+      deadLetters: tooFar,
+      attachments: tooFar,
+      libraries: tooFar,
+      directory: tooFar,
+    }),
     seed: async () => {},
   });
 }
@@ -463,17 +465,12 @@ describe("who may enter", () => {
     };
     const app = createHttpApp<{ DRAMATIS_LOCAL?: string }>({
       authorize: localAuthorize,
-      actors: () => ({ agent: untouched, conversation: untouched, mailbox: untouched }),
-      deadLetters: untouched,
-      attachments: untouched,
-      libraries: untouched,
-      directory: () => ({
-        putAgent: untouched,
-        putConversation: untouched,
-        putUsage: untouched,
-        usage: untouched,
-        agents: untouched,
-        conversations: untouched,
+      requestPorts: () => ({
+        actors: { agent: untouched, conversation: untouched, mailbox: untouched },
+        deadLetters: untouched,
+        attachments: untouched,
+        libraries: untouched,
+        directory: untouched,
       }),
       seed: async () => {},
     });

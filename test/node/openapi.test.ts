@@ -34,11 +34,7 @@ describe("the OpenAPI document", () => {
     };
     const { routes } = createRoutes<object>({
       authorize: unused,
-      actors: unused,
-      directory: unused,
-      deadLetters: unused,
-      attachments: unused,
-      libraries: unused,
+      requestPorts: unused,
       seed: unused,
     });
     const routed = new Set(
@@ -113,7 +109,7 @@ describe("the docs page", () => {
   });
 
   it("says what each parameter means", () => {
-    expect(text).toContain("In the query. How many a page has at most, from 1 to 200; 50 when absent.");
+    expect(text).toContain("In the query. Page size, from 1 to 200. Default: 50.");
     expect(text).not.toMatch(/In the query\.\s*</);
   });
 

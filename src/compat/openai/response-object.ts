@@ -1,20 +1,17 @@
 /**
- * An answer as a response of the Responses protocol. Pure: what it was asked with is not kept, so it is not repeated.
+ * An answer as a response of the Responses protocol. Pure. The options of the request are not stored, so a response does
+ * not repeat them.
  *
- * OAI-5  Items are in the order of the log: messages, those beside tool calls as `commentary`, then the client's calls.
+ * OAI-5  Items are in the order of the journal: first the messages, with interim ones as `commentary`, then the client's
+ *        calls.
  */
 import { defined } from "../../shared/defined.ts";
-import type { AnswerPart, ClientCall, PartUsage } from "../answer.ts";
+import type { Answer, AnswerUsage, ClientCall } from "../answer.ts";
 import { type AnswerAddress, itemId, responseId, startedAt, toolCallId } from "./ids.ts";
 
-export interface OutputText {
-  type: "output_text";
-  text: string;
-  annotations: [];
-  logprobs: [];
-}
+type OutputText = ReturnType<typeof outputText>;
 
-export interface MessageItem {
+interface MessageItem {
   id: string;
   type: "message";
   role: "assistant";
@@ -23,7 +20,7 @@ export interface MessageItem {
   phase: "commentary" | "final_answer" | null;
 }
 
-export interface CallItem {
+interface CallItem {
   id: string;
   type: "function_call";
   status: "in_progress" | "completed";
@@ -33,59 +30,28 @@ export interface CallItem {
 }
 
 export type OutputItem = MessageItem | CallItem;
+export type ResponseObject = ReturnType<typeof responseObject>;
 
-export interface ResponseObject {
-  id: string;
-  object: "response";
-  created_at: number;
-  status: "in_progress" | "completed" | "incomplete" | "failed";
-  error: { code: "server_error"; message: string } | null;
-  incomplete_details: { reason: "max_output_tokens" | "content_filter" } | null;
-  instructions: null;
-  metadata: Record<string, never>;
-  model: string;
-  output: OutputItem[];
-  parallel_tool_calls: true;
-  previous_response_id: string | null;
-  conversation: { id: string };
-  temperature: null;
-  top_p: null;
-  tool_choice: "auto";
-  tools: [];
-  usage?: ResponseUsage;
-}
-
-interface ResponseUsage {
-  input_tokens: number;
-  input_tokens_details: { cached_tokens: number };
-  output_tokens: number;
-  output_tokens_details: { reasoning_tokens: number };
-  total_tokens: number;
-}
-
-/** The response of an answer; `null` for one of which nothing is known but that it has begun. */
-export function responseObject(
-  address: AnswerAddress,
-  model: string,
-  part: AnswerPart | null,
-): ResponseObject {
-  const status = statusOf(part);
-  const usage = status === "in_progress" ? undefined : usageOf(part?.usage ?? null);
-  const { conversationId, turnId, part: number } = address;
+/** Returns the response of an answer; `null` is an answer that has just begun. */
+export function responseObject(address: AnswerAddress, model: string, answer: Answer | null) {
+  const { conversationId, turnId, index } = address;
+  const status = answer === null ? "in_progress" : statusOf(answer);
+  const usage = status === "in_progress" ? undefined : usageOf(answer?.usage ?? null);
+  const reason = answer?.finishReason === "content_filter" ? "content_filter" : "max_output_tokens";
+  const message = answer?.error?.message ?? "The turn failed.";
   return {
     id: responseId(address),
     object: "response",
     created_at: startedAt(turnId),
     status,
-    error:
-      status === "failed" ? { code: "server_error", message: part?.error?.message ?? "It failed." } : null,
-    incomplete_details: status === "incomplete" ? { reason: incompleteReason(part) } : null,
+    error: status === "failed" ? { code: "server_error", message } : null,
+    incomplete_details: status === "incomplete" ? { reason } : null,
     instructions: null,
     metadata: {},
     model,
-    output: part === null ? [] : outputOf(address, part),
+    output: answer === null ? [] : outputOf(address, answer),
     parallel_tool_calls: true,
-    previous_response_id: number === 0 ? null : responseId({ ...address, part: number - 1 }),
+    previous_response_id: index === 0 ? null : responseId({ ...address, index: index - 1 }),
     conversation: { id: conversationId },
     temperature: null,
     top_p: null,
@@ -98,16 +64,16 @@ export function responseObject(
 export function messageItem(
   address: AnswerAddress,
   index: number,
-  said: { content: string; isInterim: boolean } | null,
+  message: Answer["messages"][number] | null,
 ): MessageItem {
   const base = { id: itemId("msg", address, index), type: "message", role: "assistant" } as const;
-  if (said === null) return { ...base, status: "in_progress", content: [], phase: null };
-  const phase = said.isInterim ? "commentary" : "final_answer";
-  return { ...base, status: "completed", content: [outputText(said.content)], phase };
+  if (message === null) return { ...base, status: "in_progress", content: [], phase: null };
+  const phase = message.isInterim ? "commentary" : "final_answer";
+  return { ...base, status: "completed", content: [outputText(message.content)], phase };
 }
 
-export function outputText(text: string): OutputText {
-  return { type: "output_text", text, annotations: [], logprobs: [] };
+export function outputText(text: string) {
+  return { type: "output_text" as const, text, annotations: [], logprobs: [] };
 }
 
 export function callItem(
@@ -125,24 +91,19 @@ export function callItem(
   };
 }
 
-function outputOf(address: AnswerAddress, { messages, calls }: AnswerPart): OutputItem[] {
+function outputOf(address: AnswerAddress, { messages, calls }: Answer): OutputItem[] {
   return [
     ...messages.map((message, index) => messageItem(address, index, message)),
     ...calls.map((call, index) => callItem(address, messages.length + index, call)),
   ];
 }
 
-function statusOf(part: AnswerPart | null): ResponseObject["status"] {
-  if (part === null) return "in_progress";
-  if (part.status !== "completed" || part.calls.length > 0) return part.status;
-  return ["length", "content_filter"].includes(part.finishReason) ? "incomplete" : "completed";
+function statusOf({ status, calls, finishReason }: Answer): Answer["status"] | "incomplete" {
+  if (status !== "completed" || calls.length > 0) return status;
+  return finishReason === "length" || finishReason === "content_filter" ? "incomplete" : "completed";
 }
 
-function incompleteReason(part: AnswerPart | null): "max_output_tokens" | "content_filter" {
-  return part?.finishReason === "content_filter" ? "content_filter" : "max_output_tokens";
-}
-
-function usageOf(usage: PartUsage | null): ResponseUsage | undefined {
+function usageOf(usage: AnswerUsage | null) {
   if (usage === null) return undefined;
   const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens } = usage;
   return {

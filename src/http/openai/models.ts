@@ -1,19 +1,18 @@
-/** `/v1/models`: the tenant's agents, as models. */
+/** `/v1/models`: the tenant's agents as models. */
 import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { isChosenId } from "../../shared/identifiers.ts";
 import type { HttpRoutes } from "../base/context.ts";
-import { json, refuseOtherMethods } from "../base/respond.ts";
+import { json } from "../base/respond.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
 import { agentId } from "../openapi/views.ts";
-import { seeded } from "../routes/seeding.ts";
 import { noSuchModel } from "./errors.ts";
 
 const PATH = "/v1/models";
 const ONE = `${PATH}/:id` as const;
-const PAGE = 200;
-/** The list has no pages in this protocol, so it ends somewhere. */
+const PAGE_SIZE = 200;
+/** The list of this protocol has no pages, so its length is limited. */
 const MAX_MODELS = 1_000;
 
 const model = z
@@ -56,20 +55,17 @@ export const modelOperations: readonly ApiOperation[] = [
 ];
 
 export function modelRoutes(app: HttpRoutes): void {
-  app.use(PATH, seeded);
   app.get(PATH, async ({ var: { principal, directory } }) => {
     const data: z.output<typeof model>[] = [];
     for (let cursor: string | undefined = ""; cursor !== undefined && data.length < MAX_MODELS; ) {
-      const options = cursor === "" ? { limit: PAGE } : { limit: PAGE, cursor };
+      const options = cursor === "" ? { limit: PAGE_SIZE } : { limit: PAGE_SIZE, cursor };
       const { items, nextCursor } = await directory().agents(principal.tenant, options);
       data.push(...items.map(toModel));
       cursor = nextCursor;
     }
     return json({ object: "list", data });
   });
-  refuseOtherMethods(app, PATH, ["GET"]);
 
-  app.use(ONE, seeded);
   app.get(ONE, async ({ req, var: { principal, actors } }) => {
     const id = req.param("id");
     if (!isChosenId(id)) throw noSuchModel(id);
@@ -77,7 +73,6 @@ export function modelRoutes(app: HttpRoutes): void {
     if (!identity.ok && identity.error.code === "NOT_FOUND") throw noSuchModel(id);
     return json(toModel(unwrap(identity)));
   });
-  refuseOtherMethods(app, ONE, ["GET"]);
 }
 
 function toModel({ id, createdAt, tenant }: AgentIdentity): z.output<typeof model> {

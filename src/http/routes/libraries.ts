@@ -15,7 +15,7 @@ import { validate } from "../../shared/validation.ts";
 import { readJson } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { pageOptions } from "../base/query.ts";
-import { json, page, refuseOtherMethods } from "../base/respond.ts";
+import { json, page } from "../base/respond.ts";
 import { modelProfileBody, personaBody, toolBody, version } from "../openapi/library-views.ts";
 import { LIBRARIES, LIBRARY } from "./library-operations.ts";
 
@@ -42,12 +42,10 @@ export function libraryRoutes(app: HttpRoutes): void {
   app.get(LIBRARIES, async ({ req, var: { principal, libraries } }) =>
     page("libraries", await libraries().catalogue.libraries(principal.tenant, pageOptions(req.query()))),
   );
-  refuseOtherMethods(app, LIBRARIES, ["GET"]);
 
   app.get(LIBRARY, async ({ req, var: { principal, libraries } }) =>
     json(await libraries().catalogue.library(principal.tenant, checkedId(req.param("library")))),
   );
-  refuseOtherMethods(app, LIBRARY, ["GET"]);
 
   definitionRoutes(app, {
     kind: "persona",
@@ -97,13 +95,11 @@ function definitionRoutes<Kind extends DefinitionKind, Posted>(
     const { view, created } = await catalogue.add(principal, kind, target, definition, Date.now());
     return created ? json(view, 201, locationOf(path, view)) : json(view);
   });
-  refuseOtherMethods(app, list, ["GET", "POST"]);
 
   app.get(`${list}/:id`, async ({ req, var: { principal, libraries } }) => {
     const reference = { library: checkedId(req.param("library")), id: checkedId(req.param("id")) };
     return json(await libraries().catalogue.find(principal.tenant, kind, reference));
   });
-  refuseOtherMethods(app, `${list}/:id`, ["GET"]);
 
   app.get(`${list}/:id/versions`, async ({ req, var: { principal, libraries } }) => {
     const reference = { library: checkedId(req.param("library")), id: checkedId(req.param("id")) };
@@ -111,7 +107,6 @@ function definitionRoutes<Kind extends DefinitionKind, Posted>(
     const versions = await libraries().catalogue.versions(principal.tenant, kind, reference, options);
     return page("versions", versions);
   });
-  refuseOtherMethods(app, `${list}/:id/versions`, ["GET"]);
 
   app.get(`${list}/:id/versions/:version`, async ({ req, var: { principal, libraries } }) => {
     const number = version.safeParse(req.param("version"));
@@ -123,7 +118,6 @@ function definitionRoutes<Kind extends DefinitionKind, Posted>(
     };
     return json(await libraries().catalogue.find(principal.tenant, kind, reference));
   });
-  refuseOtherMethods(app, `${list}/:id/versions/:version`, ["GET"]);
 }
 
 function locationOf(path: string, { library, id, version }: DefinitionView): string {
