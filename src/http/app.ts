@@ -6,7 +6,6 @@
 import { Hono } from "hono";
 import { systemClock } from "../ports/system.ts";
 import { usablePrincipal } from "../shared/principal.ts";
-import { descriptionRoutes } from "./api-description.ts";
 import type { Authorize } from "./auth/authorize.ts";
 import { legibleRefusal } from "./auth/bearer.ts";
 import { allowOrigins, type CorsOptions, guardUpgrades } from "./auth/cors.ts";
@@ -16,21 +15,9 @@ import { problem, problemOf } from "./base/problem.ts";
 import { type PlatformLimiter, RequestLimiter } from "./base/request-limiter.ts";
 import { notFound } from "./base/respond.ts";
 import { seeded, untilDone } from "./base/seeding.ts";
-import { chatCompletionRoutes } from "./openai/chat-completions.ts";
 import { openAiErrors } from "./openai/errors.ts";
-import { modelRoutes } from "./openai/models.ts";
-import { responseRoutes } from "./openai/responses.ts";
-import { OPERATIONS } from "./operations.ts";
-import { agentRoutes } from "./routes/agents.ts";
-import { attachmentRoutes } from "./routes/attachments.ts";
-import { chatRoutes } from "./routes/chat.ts";
-import { conversationRoutes } from "./routes/conversations.ts";
-import { deadLetterRoutes } from "./routes/dead-letters.ts";
-import { eventRoutes } from "./routes/events.ts";
+import { authenticatedRoutes, OPERATIONS } from "./operations.ts";
 import { healthRoutes } from "./routes/health.ts";
-import { libraryRoutes } from "./routes/libraries.ts";
-import { socketRoutes } from "./routes/sockets.ts";
-import { turnRoutes } from "./routes/turns.ts";
 
 export interface HttpPorts<Env extends object> {
   authorize: Authorize<Env>;
@@ -97,19 +84,7 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   app.use("/api/agents/*", seeded);
   app.post("/api/conversations", seeded);
   app.use("/v1/*", seeded);
-  agentRoutes(app);
-  libraryRoutes(app);
-  conversationRoutes(app);
-  attachmentRoutes(app);
-  turnRoutes(app);
-  eventRoutes(app);
-  chatRoutes(app);
-  modelRoutes(app);
-  chatCompletionRoutes(app);
-  responseRoutes(app);
-  deadLetterRoutes(app);
-  socketRoutes(app);
-  descriptionRoutes(app, () => OPERATIONS);
+  authenticatedRoutes(app);
   refuseOtherMethods(app);
   return app;
 }

@@ -7,7 +7,7 @@
 import type { WireError } from "../../protocol/frames.ts";
 import type { Answer, AnswerEncoder, AnswerEvent, ClientCall } from "../answer.ts";
 import { streamError } from "./errors.ts";
-import type { AnswerAddress } from "./ids.ts";
+import { type AnswerAddress, itemId } from "./ids.ts";
 import {
   callItem,
   messageItem,
@@ -66,7 +66,10 @@ export class ResponseEventEncoder implements AnswerEncoder<ResponseEvent> {
   push(event: AnswerEvent): ResponseEvent[] {
     switch (event.type) {
       case "text":
-        return this.#numbered([...this.#open(event.messageId), this.#delta(event.text)]);
+        return this.#numbered([
+          ...this.#open(event.messageId),
+          { type: "response.output_text.delta", ...this.#place(), delta: event.text, logprobs: [] },
+        ]);
       case "message":
         return this.#numbered([...this.#open(event.messageId), ...this.#close(event)]);
       case "call":
@@ -97,18 +100,13 @@ export class ResponseEventEncoder implements AnswerEncoder<ResponseEvent> {
     const item = messageItem(this.address, this.#items, null);
     return [
       { type: "response.output_item.added", output_index: this.#items, item },
-      { type: "response.content_part.added", ...this.#place(item.id), part: outputText("") },
+      { type: "response.content_part.added", ...this.#place(), part: outputText("") },
     ];
-  }
-
-  #delta(delta: string): Unnumbered {
-    const { id } = messageItem(this.address, this.#items, null);
-    return { type: "response.output_text.delta", ...this.#place(id), delta, logprobs: [] };
   }
 
   #close(message: Answer["messages"][number]): Unnumbered[] {
     const item = messageItem(this.address, this.#items, message);
-    const place = this.#place(item.id);
+    const place = this.#place();
     const { content: text } = message;
     this.#messageId = null;
     this.#items += 1;
@@ -119,25 +117,25 @@ export class ResponseEventEncoder implements AnswerEncoder<ResponseEvent> {
     ];
   }
 
-  #call(call: ClientCall): Unnumbered[] {
-    const item = callItem(this.address, this.#items, call);
-    const place = { item_id: item.id, output_index: this.#items };
-    this.#items += 1;
-    const { name, arguments: text } = item;
-    return [
-      {
-        type: "response.output_item.added",
-        output_index: place.output_index,
-        item: { ...item, status: "in_progress", arguments: "" },
-      },
-      { type: "response.function_call_arguments.delta", ...place, delta: text },
-      { type: "response.function_call_arguments.done", ...place, name, arguments: text },
-      { type: "response.output_item.done", output_index: place.output_index, item },
-    ];
+  /** The place of the message in progress. */
+  #place(): TextPlace {
+    const item_id = itemId("msg", this.address, this.#items);
+    return { item_id, output_index: this.#items, content_index: 0 };
   }
 
-  #place(itemId: string): TextPlace {
-    return { item_id: itemId, output_index: this.#items, content_index: 0 };
+  #call(call: ClientCall): Unnumbered[] {
+    const item = callItem(this.address, this.#items, call);
+    const output_index = this.#items;
+    const place = { item_id: item.id, output_index };
+    const begun = { ...item, status: "in_progress", arguments: "" };
+    const { name, arguments: text } = item;
+    this.#items += 1;
+    return [
+      { type: "response.output_item.added", output_index, item: begun },
+      { type: "response.function_call_arguments.delta", ...place, delta: text },
+      { type: "response.function_call_arguments.done", ...place, name, arguments: text },
+      { type: "response.output_item.done", output_index, item },
+    ];
   }
 
   #numbered(events: readonly Unnumbered[]): ResponseEvent[] {

@@ -9,27 +9,7 @@ import { defined } from "../../shared/defined.ts";
 import type { Answer, AnswerUsage, ClientCall } from "../answer.ts";
 import { type AnswerAddress, itemId, responseId, startedAt, toolCallId } from "./ids.ts";
 
-type OutputText = ReturnType<typeof outputText>;
-
-interface MessageItem {
-  id: string;
-  type: "message";
-  role: "assistant";
-  status: "in_progress" | "completed";
-  content: OutputText[];
-  phase: "commentary" | "final_answer" | null;
-}
-
-interface CallItem {
-  id: string;
-  type: "function_call";
-  status: "in_progress" | "completed";
-  call_id: string;
-  name: string;
-  arguments: string;
-}
-
-export type OutputItem = MessageItem | CallItem;
+export type OutputItem = ReturnType<typeof messageItem> | ReturnType<typeof callItem>;
 export type ResponseObject = ReturnType<typeof responseObject>;
 
 /** Returns the response of an answer; `null` is an answer that has just begun. */
@@ -61,28 +41,33 @@ export function responseObject(address: AnswerAddress, model: string, answer: An
   };
 }
 
+/** Returns the item of a message; `null` is a message in progress. */
 export function messageItem(
   address: AnswerAddress,
-  index: number,
+  itemIndex: number,
   message: Answer["messages"][number] | null,
-): MessageItem {
-  const base = { id: itemId("msg", address, index), type: "message", role: "assistant" } as const;
-  if (message === null) return { ...base, status: "in_progress", content: [], phase: null };
-  const phase = message.isInterim ? "commentary" : "final_answer";
-  return { ...base, status: "completed", content: [outputText(message.content)], phase };
+) {
+  return {
+    id: itemId("msg", address, itemIndex),
+    type: "message",
+    role: "assistant",
+    status: message === null ? "in_progress" : "completed",
+    content: message === null ? [] : [outputText(message.content)],
+    phase: message && (message.isInterim ? "commentary" : "final_answer"),
+  };
 }
 
 export function outputText(text: string) {
-  return { type: "output_text" as const, text, annotations: [], logprobs: [] };
+  return { type: "output_text", text, annotations: [], logprobs: [] };
 }
 
 export function callItem(
   address: AnswerAddress,
-  index: number,
+  itemIndex: number,
   { operationId, name, input }: ClientCall,
-): CallItem {
+) {
   return {
-    id: itemId("fc", address, index),
+    id: itemId("fc", address, itemIndex),
     type: "function_call",
     status: "completed",
     call_id: toolCallId(address.conversationId, operationId),

@@ -1,6 +1,7 @@
 /** `/v1/models`: the tenant's agents as models. */
 import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
+import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { isChosenId } from "../../shared/identifiers.ts";
 import type { HttpRoutes } from "../base/context.ts";
@@ -57,12 +58,13 @@ export const modelOperations: readonly ApiOperation[] = [
 export function modelRoutes(app: HttpRoutes): void {
   app.get(PATH, async ({ var: { principal, directory } }) => {
     const data: z.output<typeof model>[] = [];
-    for (let cursor: string | undefined = ""; cursor !== undefined && data.length < MAX_MODELS; ) {
-      const options = cursor === "" ? { limit: PAGE_SIZE } : { limit: PAGE_SIZE, cursor };
+    let cursor: string | undefined;
+    do {
+      const options = { limit: PAGE_SIZE, ...defined({ cursor }) };
       const { items, nextCursor } = await directory().agents(principal.tenant, options);
       data.push(...items.map(toModel));
       cursor = nextCursor;
-    }
+    } while (cursor !== undefined && data.length < MAX_MODELS);
     return json({ object: "list", data });
   });
 

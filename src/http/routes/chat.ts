@@ -88,16 +88,13 @@ function streamed(
 }
 
 async function* payloads(frames: AsyncIterable<Frame>): AsyncGenerator<{ data: string }, void> {
-  for await (const chunk of chunks(frames)) yield { data: JSON.stringify(chunk) };
-  yield { data: "[DONE]" };
-}
-
-async function* chunks(frames: AsyncIterable<Frame>): AsyncGenerator<UiChunk, void> {
   const encoder = new UiMessageEncoder();
+  const payload = (chunk: UiChunk) => ({ data: JSON.stringify(chunk) });
   try {
-    for await (const frame of frames) yield* encoder.push(frame);
+    for await (const frame of frames) yield* encoder.push(frame).map(payload);
   } catch (error) {
     if (!(error instanceof DramatisError)) console.error(error);
-    yield* encoder.fail(toErrorData(error));
+    yield* encoder.fail(toErrorData(error)).map(payload);
   }
+  yield { data: "[DONE]" };
 }

@@ -7,7 +7,6 @@ import { idSchema } from "../../library/reference.ts";
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
-import type { Principal } from "../../shared/principal.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
@@ -27,25 +26,30 @@ const CONVERSATIONS = "/api/conversations";
 export const CONVERSATION = `${CONVERSATIONS}/:id` as const;
 const MAX_PARTICIPANTS = 100;
 
-const createSchema = z.strictObject({
-  agentId: z.exactOptional(idSchema),
-  participants: z.exactOptional(
-    z
-      .array(
-        z.discriminatedUnion("type", [
-          z.strictObject({ type: z.literal("agent"), id: idSchema }),
-          z.strictObject({ type: z.literal("user"), id: z.string().min(1).max(200) }),
-        ]),
-      )
-      .max(MAX_PARTICIPANTS),
-  ),
-  title: z.exactOptional(z.string().min(1).max(200)),
-  projectId: z.exactOptional(idSchema),
-  history: historySchema.exactOptional().meta({
-    description:
-      "Earlier messages from elsewhere. The model sees them; the transcript does not show them. At most 1 MiB. Each call must be followed by its result, with the call's id in `toolCallId`.",
-  }),
-});
+const participant = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("agent"), id: idSchema }),
+  z.strictObject({ type: z.literal("user"), id: z.string().min(1).max(200) }),
+]);
+const createSchema = z
+  .strictObject({
+    agentId: z.exactOptional(idSchema),
+    participants: z.exactOptional(z.array(participant).max(MAX_PARTICIPANTS)),
+    title: z.exactOptional(z.string().min(1).max(200)),
+    projectId: z.exactOptional(idSchema),
+    history: historySchema.exactOptional().meta({
+      description:
+        "Earlier messages from elsewhere. The model sees them; the transcript does not show them. At most 1 MiB. Each call must be followed by its result, with the call's id in `toolCallId`.",
+    }),
+  })
+  .refine(({ agentId, participants }) => (agentId === undefined) !== (participants === undefined), {
+    path: ["agentId"],
+    message: "Give `agentId` or `participants`, one of them.",
+  })
+  .refine(
+    ({ agentId, participants }) =>
+      agentId !== undefined || participants === undefined || idsOf("agent", participants).length === 1,
+    { path: ["participants"], message: "Must contain exactly one agent." },
+  );
 
 const params = z.object({ id: conversationId });
 
@@ -115,14 +119,13 @@ export function conversationRoutes(app: HttpRoutes): void {
 
   app.post(CONVERSATIONS, async (context) => {
     const { principal, actors } = context.var;
-    const { agentId, participants, ...options } = await readBody(context, createSchema);
+    const { participants = [], ...body } = await readBody(context, createSchema);
+    // The schema requires one of the two.
+    const agentId = body.agentId ?? idsOf("agent", participants)[0] ?? "";
+    const users = new Set(idsOf("user", participants));
+    users.delete(principal.subject);
     const id = `conv_${ulid()}`;
-    const input = {
-      ...options,
-      id,
-      agentId: agentIdOf(agentId, participants),
-      users: otherUsers(principal, participants),
-    };
+    const input = { ...body, id, agentId, users: [...users] };
     const conversation = await actors.conversation(principal.tenant, id);
     const view = unwrap(await conversation.create(principal, input));
     return json(view, 201, `${CONVERSATIONS}/${id}`);
@@ -160,27 +163,6 @@ export async function findConversation(
   return actors.conversation(principal.tenant, id);
 }
 
-type Participants = readonly { type: "user" | "agent"; id: string }[];
-
-/** Returns the id of the agent to talk to. Throws `INVALID_INPUT` unless exactly one is named. */
-function agentIdOf(agentId: string | undefined, participants: Participants | undefined): string {
-  if (agentId !== undefined && participants !== undefined) {
-    throw invalid("/agentId", "Give `agentId` or `participants`, not both.");
-  }
-  if (agentId !== undefined) return agentId;
-  if (participants === undefined) throw invalid("/agentId", "Is required: name the agent to talk to.");
-  const [agent, ...more] = participants.filter(({ type }) => type === "agent");
-  if (agent === undefined) throw invalid("/participants", "Must contain an agent.");
-  if (more.length > 0) throw invalid("/participants", "Must contain exactly one agent.");
-  return agent.id;
-}
-
-/** Returns the users besides the creator, each once. */
-function otherUsers(principal: Principal, participants: Participants = []): string[] {
-  const users = participants.flatMap(({ type, id }) => (type === "user" ? [id] : []));
-  return [...new Set(users)].filter((user) => user !== principal.subject);
-}
-
-function invalid(path: string, message: string): DramatisError {
-  return new DramatisError("INVALID_INPUT", message, { errors: [{ path, message }] });
+function idsOf(kind: "agent" | "user", participants: readonly z.output<typeof participant>[]): string[] {
+  return participants.flatMap(({ type, id }) => (type === kind ? [id] : []));
 }
