@@ -5,7 +5,7 @@
  * ANSWER-1  The answers of a turn are the same live, replayed, and as `answerOf` reads them from the finished turn.
  * ANSWER-2  An answer omits the calls and results of the agent's own tools.
  */
-import type { MoveView, TurnView } from "../protocol/conversation-api.ts";
+import type { MoveView, TurnUsage, TurnView } from "../protocol/conversation-api.ts";
 import type { Frame, WireError } from "../protocol/frames.ts";
 import { defined } from "../shared/defined.ts";
 import { isJsonObject, type JsonObject } from "../shared/json.ts";
@@ -37,12 +37,7 @@ export interface Answer {
   error?: WireError;
 }
 
-export interface AnswerUsage {
-  inputTokens: number;
-  cachedInputTokens: number;
-  outputTokens: number;
-  reasoningTokens: number;
-}
+export type AnswerUsage = Required<Omit<TurnUsage, "cacheWriteTokens">>;
 
 export type AnswerEvent =
   /** More text of a message; never empty. */

@@ -15,22 +15,15 @@ const BREAK = "\n\n";
 
 type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
-interface ChatChunk {
-  id: string;
-  object: "chat.completion.chunk";
-  created: number;
-  model: string;
-  choices: {
-    index: 0;
-    delta: {
-      role?: "assistant";
-      content?: string;
-      tool_calls?: (ReturnType<typeof toolCall> & { index: number })[];
-    };
-    logprobs: null;
-    finish_reason: FinishReason | null;
-  }[];
+interface ChatChunk extends ReturnType<typeof head> {
+  choices: { index: 0; delta: ChunkDelta; logprobs: null; finish_reason: FinishReason | null }[];
   usage?: ReturnType<typeof usageOf> | null;
+}
+
+interface ChunkDelta {
+  role?: "assistant";
+  content?: string;
+  tool_calls?: object[];
 }
 
 type ChatPayload = ChatChunk | { error: OpenAiError };
@@ -72,7 +65,7 @@ export class ChatChunkEncoder implements AnswerEncoder<ChatPayload> {
     return [{ error: streamError(error) }];
   }
 
-  #chunk(delta: ChatChunk["choices"][number]["delta"], finish: FinishReason | null = null): ChatChunk {
+  #chunk(delta: ChunkDelta, finish: FinishReason | null = null): ChatChunk {
     return {
       ...head("chat.completion.chunk", this.address, this.model),
       choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
@@ -104,7 +97,7 @@ export function chatCompletion(address: AnswerAddress, model: string, answer: An
   };
 }
 
-function head<Type extends string>(object: Type, address: AnswerAddress, model: string) {
+function head(object: string, address: AnswerAddress, model: string) {
   return { id: completionId(address), object, created: startedAt(address.turnId), model };
 }
 

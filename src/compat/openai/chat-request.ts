@@ -123,7 +123,7 @@ export const completionSchema = z
 
 export type ChatRequest = z.output<typeof completionSchema>;
 
-/** Returns the turn that a request asks for. Throws `INVALID_INPUT`. */
+/** Returns the turn that a request starts or continues. Throws `INVALID_INPUT`. */
 export function chatInput({ messages }: ChatRequest): MessageInput | ResultsInput {
   return turnInput(messages.map(toItem), "/messages");
 }

@@ -1,5 +1,5 @@
 /**
- * The input of a request of either OpenAI protocol in a common form, and the turn that it asks for. Pure.
+ * The input of a request of either OpenAI protocol in a common form, and the turn that it starts or continues. Pure.
  *
  * OAI-7  The last message of the user is the turn, and everything before it is history. A request that ends with results
  *        of our calls continues the turn that made them. Calls with foreign ids are history.
@@ -12,7 +12,7 @@ import { isBlank } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
-import { checkJson } from "../../shared/json-text.ts";
+import { checkJson, parseJsonText } from "../../shared/json-text.ts";
 import { parseCallId } from "./ids.ts";
 
 export type InputItem =
@@ -41,7 +41,7 @@ export interface ResultsInput {
 }
 
 /**
- * Returns the turn that the items ask for. Throws `INVALID_INPUT`, at the JSON pointer `path`, unless they end with a
+ * Returns the turn that the items start or continue. Throws `INVALID_INPUT`, at the JSON pointer `path`, unless they end with a
  * message of the user or with results.
  */
 export function turnInput(items: readonly InputItem[], path: string): MessageInput | ResultsInput {
@@ -128,23 +128,15 @@ function historyText(content: Content): string {
 
 /** Parses the arguments of a call. Throws `INVALID_INPUT` unless they are a JSON object within the limits of JSON. */
 export function callArguments(text: string, path: string): JsonObject {
-  const value = text.trim() === "" ? {} : parsed(text);
-  if (!isJsonObject(value)) throw invalidInput(path, "Must be a JSON object.");
   try {
+    const value = text.trim() === "" ? {} : parseJsonText(text, "The text");
     checkJson(value, "The object");
+    if (isJsonObject(value)) return value;
   } catch (error) {
     if (error instanceof DramatisError) throw invalidInput(path, error.message);
     throw error;
   }
-  return value;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  throw invalidInput(path, "Must be a JSON object.");
 }
 
 export function invalidInput(path: string, message: string): DramatisError {

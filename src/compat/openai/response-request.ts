@@ -139,7 +139,7 @@ export const responseSchema = z
 export type ResponseRequest = z.output<typeof responseSchema>;
 
 /**
- * Returns the turn that a request asks for. A request that continues a conversation contains one message of the user, or
+ * Returns the turn that a request starts or continues. A request that continues a conversation contains one message of the user, or
  * results. Throws `INVALID_INPUT`.
  */
 export function responseInput(

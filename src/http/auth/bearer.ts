@@ -9,12 +9,7 @@
  */
 import { BEARER_PREFIX, NOT_FOUND_CLOSE, SUBPROTOCOL, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 
-/**
- * Returns the token of a request; `null` without one, or with another scheme than `Bearer`.
- *
- * @example
- * const token = bearerToken(request);
- */
+/** Returns the token of a request; `null` without one, or with another scheme than `Bearer`. */
 export function bearerToken(request: Request): string | null {
   const [, token] = /^bearer +(.+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
   if (token !== undefined) return token;

@@ -3,7 +3,7 @@
  *
  * JWT-1  The configuration decides the algorithms, never the token: HS256 for a shared secret, asymmetric signatures for a
  *        key set. So unsigned tokens are refused, and a public key is never used as a secret.
- * JWT-2  An invalid configuration refuses every request, and `/health` says what to change.
+ * JWT-2  An invalid configuration refuses every request, and `/health` reports what to change.
  * JWT-3  A token is valid until its `exp`. A token without `exp` is refused.
  */
 import { errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from "jose";

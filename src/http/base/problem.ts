@@ -75,6 +75,9 @@ interface ProblemExtras {
   headers?: Record<string, string>;
 }
 
+/** The headers of every response but attachments. */
+export const HEADERS = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
+
 /** Returns the response with a problem document. */
 export function problem(
   code: ProblemCode,
@@ -94,8 +97,7 @@ export function problem(
     status,
     headers: {
       "content-type": "application/problem+json",
-      "cache-control": "no-store",
-      "x-content-type-options": "nosniff",
+      ...HEADERS,
       ...extraHeaders(status),
       ...headers,
     },

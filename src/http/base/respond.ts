@@ -6,9 +6,7 @@ import { DramatisError } from "../../shared/errors.ts";
 import type { Page } from "../../shared/page.ts";
 import type { HttpEnv } from "./context.ts";
 import { keepAlive } from "./keep-alive.ts";
-import { problemOf } from "./problem.ts";
-
-const HEADERS = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
+import { HEADERS, problemOf } from "./problem.ts";
 
 /** JSON that caches do not store. `location` is the path of a created resource. */
 export function json(body: object, status: 200 | 201 | 202 = 200, location?: string): Response {

@@ -11,7 +11,7 @@ import { unwrap } from "../../shared/errors.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { json, sse } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
+import type { ApiOperation } from "../openapi/operation.ts";
 import { streamedAnswer, wholeAnswer } from "./answers.ts";
 import {
   type AnswerRequest,
@@ -20,17 +20,12 @@ import {
   type PendingAnswer,
   requestAnswer,
   submitResults,
+  TURN_ERRORS,
 } from "./turns.ts";
 
 const PATH = "/v1/chat/completions";
 
-const FIELDS = {
-  agentId: "/model",
-  history: "/messages",
-  content: "/messages",
-  toolChoice: "/tool_choice",
-  output: "/response_format",
-} as const;
+const POINTERS = { input: "/messages", format: "/response_format" };
 
 const completion = z
   .looseObject({ id: z.string(), object: z.literal("chat.completion"), choices: z.array(z.looseObject({})) })
@@ -54,11 +49,7 @@ export const completionOperations: readonly ApiOperation[] = [
     answers: [
       { status: 200, description: "The completion, or its chunks.", body: completion, stream: chunk },
     ],
-    errors: [
-      ...BODY_ERRORS,
-      ...["FORBIDDEN", "NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT", "TOO_MANY_TURNS"],
-      ...["UNSUPPORTED", "MODEL_FAILED", "RECOVERY_EXHAUSTED"],
-    ] as const,
+    errors: [...TURN_ERRORS, "MODEL_FAILED", "RECOVERY_EXHAUSTED"],
     errorFormat: "openai",
   },
 ];
@@ -67,7 +58,7 @@ export function chatCompletionRoutes(app: HttpRoutes): void {
   app.post(PATH, async (context) => {
     const request = await readBody(context, completionSchema);
     const { stream, stream_options, response_format: format } = request;
-    const pending = await requestAnswer(context, format, FIELDS, (caller) => start(caller, request));
+    const pending = await requestAnswer(context, format, POINTERS, (caller) => start(caller, request));
     const { address, model } = pending;
     if (stream === true) {
       const encoder = new ChatChunkEncoder(address, model, stream_options?.include_usage === true);
@@ -81,7 +72,7 @@ export function chatCompletionRoutes(app: HttpRoutes): void {
 
 async function start(caller: AnswerRequest, request: ChatRequest): Promise<PendingAnswer> {
   const input = chatInput(request);
-  if (input.type === "results") return submitResults(caller, input, request.model, "/messages");
+  if (input.type === "results") return submitResults(caller, input, request.model);
   const { stream, stream_options, ...body } = request;
   return beginConversation(caller, request.model, input, { ...chatOptions(request), listed: false, body });
 }

@@ -23,11 +23,8 @@ export const openAiErrors: MiddlewareHandler<HttpEnv> = async (context, next) =>
   context.res = new Response(body, { status: openAiStatus(problem.status), headers });
 };
 
-/** JSON pointers to fields of the protocol, by the name of the field that is made from them. */
-export type FieldPointers = Readonly<Record<string, string>>;
-
-/** Returns the error with pointers to the fields that the client sent. */
-export function withPointers(error: unknown, pointers: FieldPointers): unknown {
+/** Returns the error with pointers to the fields that the client sent, given by the names of our fields. */
+export function withPointers(error: unknown, pointers: Readonly<Record<string, string>>): unknown {
   if (!(error instanceof DramatisError) || error.options.errors === undefined) return error;
   let detail = error.message;
   const errors = error.options.errors.map(({ path: ours, message }) => {

@@ -6,7 +6,7 @@ import { unwrap } from "../../shared/errors.ts";
 import { isChosenId } from "../../shared/identifiers.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { json } from "../base/respond.ts";
-import type { ApiOperation } from "../openapi/operation.ts";
+import { type ApiOperation, ok } from "../openapi/operation.ts";
 import { agentId } from "../openapi/views.ts";
 import { noSuchModel } from "./errors.ts";
 
@@ -33,13 +33,7 @@ export const modelOperations: readonly ApiOperation[] = [
     tag: "openai",
     summary: "List the tenant's agents as models",
     description: `The first ${MAX_MODELS} by creation.`,
-    answers: [
-      {
-        status: 200,
-        description: "The agents.",
-        body: z.strictObject({ object: z.literal("list"), data: z.array(model) }),
-      },
-    ],
+    answers: ok("The agents.", z.strictObject({ object: z.literal("list"), data: z.array(model) })),
     errorFormat: "openai",
   },
   {
@@ -49,7 +43,7 @@ export const modelOperations: readonly ApiOperation[] = [
     tag: "openai",
     summary: "Read an agent as a model",
     params: z.object({ id: agentId }),
-    answers: [{ status: 200, description: "The agent.", body: model }],
+    answers: ok("The agent.", model),
     errors: ["NOT_FOUND"],
     errorFormat: "openai",
   },

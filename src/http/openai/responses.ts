@@ -17,7 +17,7 @@ import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { json, sse } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
+import type { ApiOperation } from "../openapi/operation.ts";
 import { findConversation } from "../routes/conversations.ts";
 import { streamedAnswer, wholeAnswer } from "./answers.ts";
 import {
@@ -30,6 +30,7 @@ import {
   pendingAnswer,
   requestAnswer,
   submitResults,
+  TURN_ERRORS,
 } from "./turns.ts";
 
 const PATH = "/v1/responses";
@@ -37,13 +38,7 @@ const ONE = `${PATH}/:id`;
 /** A repeated request is recognised among this many latest messages. */
 const MAX_REPEAT_DISTANCE = 200;
 
-const FIELDS = {
-  agentId: "/model",
-  history: "/input",
-  content: "/input",
-  toolChoice: "/tool_choice",
-  output: "/text/format",
-} as const;
+const POINTERS = { input: "/input", format: "/text/format" };
 
 const response = z
   .looseObject({ id: z.string(), object: z.literal("response"), output: z.array(z.looseObject({})) })
@@ -64,10 +59,7 @@ export const responseOperations: readonly ApiOperation[] = [
     headers: keyHeader,
     body: responseSchema,
     answers: [{ status: 200, description: "The response, or its events.", body: response, stream: event }],
-    errors: [
-      ...BODY_ERRORS,
-      ...["FORBIDDEN", "NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT", "TOO_MANY_TURNS", "UNSUPPORTED"],
-    ] as const,
+    errors: TURN_ERRORS,
     errorFormat: "openai",
   },
   {
@@ -93,7 +85,7 @@ export function responseRoutes(app: HttpRoutes): void {
   app.post(PATH, async (context) => {
     const request = await readBody(context, responseSchema);
     const format = request.text?.format;
-    const pending = await requestAnswer(context, format, FIELDS, (caller) => start(caller, request));
+    const pending = await requestAnswer(context, format, POINTERS, (caller) => start(caller, request));
     if (request.stream === true) return streamed(context, pending);
     return json(responseObject(pending.address, pending.model, await wholeAnswer(pending)));
   });
@@ -142,7 +134,7 @@ async function start(caller: AnswerRequest, request: ResponseRequest): Promise<P
     if (previous !== null && previous.id !== input.conversationId) {
       throw invalidInput("/input", "The results belong to calls of another conversation.");
     }
-    return submitResults(caller, input, model, "/input");
+    return submitResults(caller, input, model);
   }
   const options = responseOptions(request);
   if (previous === null) {

@@ -24,9 +24,10 @@ import { isChosenId } from "../../shared/identifiers.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
 import type { HttpEnv } from "../base/context.ts";
+import { BODY_ERRORS } from "../openapi/operation.ts";
 import { findConversation } from "../routes/conversations.ts";
 import { turnFrames } from "../routes/turn-frames.ts";
-import { CONVERSATION_HEADER, type FieldPointers, noSuchModel, withPointers } from "./errors.ts";
+import { CONVERSATION_HEADER, noSuchModel, withPointers } from "./errors.ts";
 
 const MAX_KEY_LENGTH = 200;
 
@@ -39,11 +40,29 @@ export const keyHeader = z.object({
     .meta({ description: "The same key and body always have the same answer." }),
 });
 
+/** The errors of both protocols, for their descriptions. */
+export const TURN_ERRORS = [
+  ...BODY_ERRORS,
+  "FORBIDDEN",
+  "NOT_FOUND",
+  "CONFLICT",
+  "IDEMPOTENCY_CONFLICT",
+  "TOO_MANY_TURNS",
+  "UNSUPPORTED",
+] as const;
+
+/** The fields of a protocol, as JSON pointers. */
+interface FieldPointers {
+  input: string;
+  format: string;
+}
+
 export interface AnswerRequest {
   actors: ActorLookup;
   principal: Principal;
   /** The `Idempotency-Key`. */
   key: string | undefined;
+  pointers: FieldPointers;
   /** The answer must be one JSON value, so only its last message counts. */
   finalOnly: boolean;
 }
@@ -57,18 +76,24 @@ export interface PendingAnswer {
   view(): Promise<TurnView>;
 }
 
-/** Starts the turn of a request with `start`. Sets the header that names the conversation; errors point to `fields`. */
+/** Starts the turn of a request with `start`. Sets the header that names the conversation. */
 export async function requestAnswer(
   context: Context<HttpEnv>,
   format: { type: string } | null | undefined,
-  fields: FieldPointers,
+  pointers: FieldPointers,
   start: (request: AnswerRequest) => Promise<PendingAnswer>,
 ): Promise<PendingAnswer> {
   const { actors, principal } = context.var;
   const key = idempotencyKey(context.req.header("idempotency-key"));
   const finalOnly = format?.type === "json_schema";
-  const pending = await start({ actors, principal, key, finalOnly }).catch((error: unknown) => {
-    throw withPointers(error, fields);
+  const pending = await start({ actors, principal, key, pointers, finalOnly }).catch((error: unknown) => {
+    throw withPointers(error, {
+      agentId: "/model",
+      history: pointers.input,
+      content: pointers.input,
+      toolChoice: "/tool_choice",
+      output: pointers.format,
+    });
   });
   context.res.headers.set(CONVERSATION_HEADER, pending.address.conversationId);
   return pending;
@@ -134,9 +159,8 @@ export async function submitResults(
   request: AnswerRequest,
   { conversationId, results }: ResultsInput,
   model: string | undefined,
-  path: string,
 ): Promise<PendingAnswer> {
-  const { principal, finalOnly } = request;
+  const { principal, pointers, finalOnly } = request;
   const conversation = await findConversation(request, conversationId);
   const operationId = results[0]?.operationId ?? "";
   const turnId = turnOf(operationId);
@@ -148,11 +172,14 @@ export async function submitResults(
   const missing = answered.operationIds.filter((id) => !given.includes(id));
   if (missing.length > 0) {
     const ids = missing.map((id) => toolCallId(conversationId, id)).join(", ");
-    throw invalidInput(path, `Must end with the results of all calls of the answer. Missing: ${ids}.`);
+    throw invalidInput(
+      pointers.input,
+      `Must end with the results of all calls of the answer. Missing: ${ids}.`,
+    );
   }
   const foreign = given.find((id) => !answered.operationIds.includes(id));
   if (foreign !== undefined) {
-    throw invalidInput(path, `${toolCallId(conversationId, foreign)} is a call of another answer.`);
+    throw invalidInput(pointers.input, `${toolCallId(conversationId, foreign)} is a call of another answer.`);
   }
   unwrap(await conversation.submitToolResults(principal, results));
   const address = { conversationId, turnId, index: answered.index + 1, finalOnly };

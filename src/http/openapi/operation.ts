@@ -1,6 +1,7 @@
 /** How a route is described. Each file of routes exports the descriptions of its own, beside their handlers. */
 import type { z } from "zod";
 import type { ProblemCode } from "../base/problem.ts";
+import { listOf } from "./views.ts";
 
 /** The groups that operations are shown in, in this order. */
 export const TAGS = {
@@ -55,3 +56,11 @@ export interface ApiResponse {
 
 /** What reading a body, and checking it, may end with. */
 export const BODY_ERRORS = ["INVALID_JSON", "TOO_LARGE", "INVALID_INPUT"] as const;
+
+/** The answer of an operation that has one: a body of JSON. */
+export const ok = (description: string, body: z.ZodType): [ApiResponse] => [
+  { status: 200, description, body },
+];
+
+/** The answer of a list. */
+export const onePage = (resource: string, item: z.ZodType) => ok("One page.", listOf(resource, item));

@@ -1,4 +1,5 @@
 /** `/api/agents`: agents of the tenant. Everyone may read them; authors create and change them. */
+import { ulid } from "ulid";
 import { z } from "zod";
 import { idSchema } from "../../library/reference.ts";
 import { parsePersonaSource } from "../../library/resolve.ts";
@@ -8,16 +9,15 @@ import { readBody } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { chosenId, pageOptions, pageSchema } from "../base/query.ts";
 import { json, page } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
+import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { agentUsage } from "../openapi/usage-views.ts";
-import { agent, agentId, listOf, personaSource } from "../openapi/views.ts";
+import { agent, agentId, personaSource } from "../openapi/views.ts";
 
 const AGENTS = "/api/agents";
 const AGENT = `${AGENTS}/:id` as const;
 
 /** An agent is one row of its actor and one row of the directory; a row holds less than 2 MB. */
 const MAX_AGENT_BYTES = 512 * 1024;
-const GENERATED_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz";
 
 const projectIds = z.exactOptional(
   z.array(idSchema).min(1, "Name at least one project, or omit the field.").max(100),
@@ -50,7 +50,7 @@ export const agentOperations: readonly ApiOperation[] = [
     tag: "agents",
     summary: "List the tenant's agents",
     query: pageSchema,
-    answers: [{ status: 200, description: "One page.", body: listOf("agents", agent) }],
+    answers: onePage("agents", agent),
     errors: ["INVALID_INPUT"],
   },
   {
@@ -60,7 +60,7 @@ export const agentOperations: readonly ApiOperation[] = [
     tag: "agents",
     summary: "Read an agent",
     params,
-    answers: [{ status: 200, description: "The agent.", body: agent }],
+    answers: ok("The agent.", agent),
     errors: ["NOT_FOUND"],
   },
   {
@@ -75,7 +75,7 @@ export const agentOperations: readonly ApiOperation[] = [
     body: changeSchema
       .safeExtend({ persona: z.exactOptional(personaSource) })
       .meta({ example: { persona: "demo/assistant" } }),
-    answers: [{ status: 200, description: "The agent.", body: agent }],
+    answers: ok("The agent.", agent),
     errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
   },
   {
@@ -87,7 +87,7 @@ export const agentOperations: readonly ApiOperation[] = [
     description:
       "For authors, operators and administrators. The sum over the agent's conversations, each as of the last time that it had no active turn.",
     params,
-    answers: [{ status: 200, description: "Tokens, calls and cost.", body: agentUsage }],
+    answers: ok("Tokens, calls and cost.", agentUsage),
     errors: ["FORBIDDEN", "NOT_FOUND"],
   },
 ];
@@ -100,8 +100,10 @@ export function agentRoutes(app: HttpRoutes): void {
   app.post(AGENTS, async (context) => {
     const { principal, actors } = context.var;
     requireAuthor(principal);
-    const { id = generateId(), persona, ...body } = await readBody(context, createSchema, MAX_AGENT_BYTES);
-    const input = { ...body, id, persona: parsePersonaSource(persona, "/persona") };
+    const body = await readBody(context, createSchema, MAX_AGENT_BYTES);
+    // The last ten characters of a ULID are random.
+    const { id = `agent-${ulid().slice(-10).toLowerCase()}` } = body;
+    const input = { ...body, id, persona: parsePersonaSource(body.persona, "/persona") };
     const agent = await actors.agent(principal.tenant, id);
     const identity = unwrap(await agent.create(principal, input));
     return json(identity, 201, `${AGENTS}/${id}`);
@@ -139,9 +141,4 @@ export function agentRoutes(app: HttpRoutes): void {
 function requireAuthor(principal: Principal): void {
   if (mayAuthor(principal)) return;
   throw new DramatisError("FORBIDDEN", "Only authors and administrators may create and change agents.");
-}
-
-function generateId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(10));
-  return `agent-${Array.from(bytes, (byte) => GENERATED_CHARACTERS.charAt(byte % 32)).join("")}`;
 }

@@ -11,13 +11,12 @@ import { readBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
 import { json, page } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
+import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import {
   conversation,
   conversationId,
   conversationSummary,
   journalEntry,
-  listOf,
   message,
 } from "../openapi/views.ts";
 
@@ -75,7 +74,7 @@ export const conversationOperations: readonly ApiOperation[] = [
     description:
       "The conversations of the caller. For operators and administrators, all conversations of the tenant.",
     query: pageSchema,
-    answers: [{ status: 200, description: "One page.", body: listOf("conversations", conversationSummary) }],
+    answers: onePage("conversations", conversationSummary),
     errors: ["INVALID_INPUT"],
   },
   {
@@ -85,7 +84,7 @@ export const conversationOperations: readonly ApiOperation[] = [
     tag: "conversations",
     summary: "Read a conversation",
     params,
-    answers: [{ status: 200, description: "The conversation.", body: conversation }],
+    answers: ok("The conversation.", conversation),
     errors: ["NOT_FOUND"],
   },
   {
@@ -96,7 +95,7 @@ export const conversationOperations: readonly ApiOperation[] = [
     summary: "List messages",
     params,
     query: pageSchema,
-    answers: [{ status: 200, description: "One page.", body: listOf("messages", message) }],
+    answers: onePage("messages", message),
     errors: ["NOT_FOUND", "INVALID_INPUT"],
   },
   {
@@ -107,7 +106,7 @@ export const conversationOperations: readonly ApiOperation[] = [
     summary: "List the journal: every durable fact by its number",
     params,
     query: pageSchema,
-    answers: [{ status: 200, description: "One page.", body: listOf("entries", journalEntry) }],
+    answers: onePage("entries", journalEntry),
     errors: ["NOT_FOUND", "INVALID_INPUT"],
   },
 ];

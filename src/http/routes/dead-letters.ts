@@ -7,8 +7,8 @@ import { validate } from "../../shared/validation.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { pageSchema } from "../base/query.ts";
 import { json, page } from "../base/respond.ts";
-import type { ApiOperation } from "../openapi/operation.ts";
-import { deadLetter, letterId, listOf } from "../openapi/views.ts";
+import { type ApiOperation, onePage } from "../openapi/operation.ts";
+import { deadLetter, letterId } from "../openapi/views.ts";
 
 const PATH = "/api/dead-letters";
 const REDELIVER = `${PATH}/:id/redeliver` as const;
@@ -27,7 +27,7 @@ export const deadLetterOperations: readonly ApiOperation[] = [
     summary: "List dead letters",
     description: "Secrets are removed from bodies. A body longer than 16 KiB is omitted.",
     query: pageSchema,
-    answers: [{ status: 200, description: "One page.", body: listOf("deadLetters", deadLetter) }],
+    answers: onePage("deadLetters", deadLetter),
     errors: ["INVALID_INPUT", "FORBIDDEN"],
   },
   {

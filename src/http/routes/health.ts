@@ -5,7 +5,7 @@ import { VERSION } from "../../shared/version.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { problem } from "../base/problem.ts";
 import { json } from "../base/respond.ts";
-import type { ApiOperation } from "../openapi/operation.ts";
+import { type ApiOperation, ok } from "../openapi/operation.ts";
 
 export const healthOperations: readonly ApiOperation[] = [
   {
@@ -16,13 +16,10 @@ export const healthOperations: readonly ApiOperation[] = [
     summary: "Check whether the runtime is ready",
     description: "The only request without authentication.",
     open: true,
-    answers: [
-      {
-        status: 200,
-        description: "The first agents exist, and tools can run.",
-        body: z.strictObject({ status: z.literal("ok"), version: z.string() }),
-      },
-    ],
+    answers: ok(
+      "The first agents exist, and tools can run.",
+      z.strictObject({ status: z.literal("ok"), version: z.string() }),
+    ),
   },
 ];
 

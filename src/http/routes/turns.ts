@@ -17,12 +17,11 @@ import { readBody } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
 import { events, json, page } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
+import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import {
   content,
   conversationId,
   frame,
-  listOf,
   operationId,
   startedTurn,
   submittedResult,
@@ -89,7 +88,7 @@ export const turnOperations: readonly ApiOperation[] = [
     summary: "List turns",
     params,
     query: pageSchema,
-    answers: [{ status: 200, description: "One page.", body: listOf("turns", turnSummary) }],
+    answers: onePage("turns", turnSummary),
     errors: ["NOT_FOUND", "INVALID_INPUT"],
   },
   {
@@ -99,7 +98,7 @@ export const turnOperations: readonly ApiOperation[] = [
     tag: "turns",
     summary: "Read a turn with its moves",
     params: params.extend({ turnId }),
-    answers: [{ status: 200, description: "The turn.", body: turn }],
+    answers: ok("The turn.", turn),
     errors: ["NOT_FOUND"],
   },
   {
@@ -112,7 +111,7 @@ export const turnOperations: readonly ApiOperation[] = [
       "For a call whose `tool.requested` has `client: true`. The turn waits for the result, by default ten minutes. Give `result` or `error`. The same result again has the same answer; a different one is a conflict.",
     params: params.extend({ operationId }),
     body: resultSchema.meta({ example: { result: { celsius: 21 } } }),
-    answers: [{ status: 200, description: "The result is recorded.", body: submittedResult }],
+    answers: ok("The result is recorded.", submittedResult),
     errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
   },
 ];
