@@ -56,9 +56,9 @@ export const completionOperations: readonly ApiOperation[] = [
 
 export function chatCompletionRoutes(app: HttpRoutes): void {
   app.post(PATH, async (context) => {
-    const request = await readBody(context, completionSchema);
-    const { stream, stream_options, response_format: format } = request;
-    const pending = await requestAnswer(context, format, POINTERS, (caller) => start(caller, request));
+    const body = await readBody(context, completionSchema);
+    const { stream, stream_options, response_format: format } = body;
+    const pending = await requestAnswer(context, format, POINTERS, (request) => start(request, body));
     const { address, model } = pending;
     if (stream === true) {
       const encoder = new ChatChunkEncoder(address, model, stream_options?.include_usage === true);
@@ -70,11 +70,11 @@ export function chatCompletionRoutes(app: HttpRoutes): void {
   });
 }
 
-async function start(caller: AnswerRequest, request: ChatRequest): Promise<PendingAnswer> {
-  const input = chatInput(request);
-  if (input.type === "results") return submitResults(caller, input, request.model);
-  const { stream, stream_options, ...body } = request;
-  return beginConversation(caller, request.model, input, { ...chatOptions(request), listed: false, body });
+async function start(request: AnswerRequest, body: ChatRequest): Promise<PendingAnswer> {
+  const input = chatInput(body);
+  if (input.type === "results") return submitResults(request, input, body.model);
+  const { stream, stream_options, ...question } = body;
+  return beginConversation(request, body.model, input, { ...chatOptions(body), listed: false, question });
 }
 
 /** Adds the mark that ends a stream without an error. */

@@ -83,10 +83,10 @@ export const responseOperations: readonly ApiOperation[] = [
 
 export function responseRoutes(app: HttpRoutes): void {
   app.post(PATH, async (context) => {
-    const request = await readBody(context, responseSchema);
-    const format = request.text?.format;
-    const pending = await requestAnswer(context, format, POINTERS, (caller) => start(caller, request));
-    if (request.stream === true) return streamed(context, pending);
+    const body = await readBody(context, responseSchema);
+    const format = body.text?.format;
+    const pending = await requestAnswer(context, format, POINTERS, (request) => start(request, body));
+    if (body.stream === true) return streamed(context, pending);
     return json(responseObject(pending.address, pending.model, await wholeAnswer(pending)));
   });
 
@@ -126,43 +126,43 @@ async function findResponse(
   throw new DramatisError("NOT_FOUND", "There is no such response.");
 }
 
-async function start(caller: AnswerRequest, request: ResponseRequest): Promise<PendingAnswer> {
-  const previous = await previousOf(caller, request);
-  const input = responseInput(request, previous !== null);
-  const model = request.model ?? undefined;
+async function start(request: AnswerRequest, body: ResponseRequest): Promise<PendingAnswer> {
+  const previous = await previousOf(request, body);
+  const input = responseInput(body, previous !== null);
+  const model = body.model ?? undefined;
   if (input.type === "results") {
     if (previous !== null && previous.id !== input.conversationId) {
       throw invalidInput("/input", "The results belong to calls of another conversation.");
     }
-    return submitResults(caller, input, model);
+    return submitResults(request, input, model);
   }
-  const options = responseOptions(request);
+  const options = responseOptions(body);
   if (previous === null) {
     if (model === undefined) throw invalidInput("/model", "Is required.");
-    const { stream, ...body } = request;
-    return beginConversation(caller, model, input, { ...options, listed: true, body });
+    const { stream, ...question } = body;
+    return beginConversation(request, model, input, { ...options, listed: true, question });
   }
   checkModel(previous.model, model);
-  if (previous.turn !== undefined) await checkLatest(caller, previous.id, previous.turn);
-  return continueConversation(caller, previous, input, options);
+  if (previous.turn !== undefined) await checkLatest(request, previous.id, previous.turn);
+  return continueConversation(request, previous, input, options);
 }
 
 /** Returns the conversation that a request continues, with the turn of the previous response; `null` for a new one. */
 async function previousOf(
-  caller: AnswerRequest,
+  request: AnswerRequest,
   { previous_response_id: id, conversation }: ResponseRequest,
 ): Promise<{ id: string; model: string; turn?: TurnView } | null> {
   if (id != null && conversation != null) {
     throw invalidInput("/conversation", "Give `conversation` or `previous_response_id`, not both.");
   }
   if (id != null) {
-    const { address, turn } = await findResponse(caller, id);
+    const { address, turn } = await findResponse(request, id);
     return { id: address.conversationId, model: turn.agentId, turn };
   }
   if (conversation == null) return null;
   const conversationId = typeof conversation === "string" ? conversation : conversation.id;
-  const actor = await findConversation(caller, conversationId);
-  const { agentId } = unwrap(await actor.view(caller.principal));
+  const actor = await findConversation(request, conversationId);
+  const { agentId } = unwrap(await actor.view(request.principal));
   return { id: conversationId, model: agentId };
 }
 

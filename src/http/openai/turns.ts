@@ -105,12 +105,12 @@ function idempotencyKey(header: string | undefined): string | undefined {
   throw new DramatisError("INVALID_INPUT", `An Idempotency-Key has at most ${MAX_KEY_LENGTH} characters.`);
 }
 
-/** Creates a conversation with the history and starts its first turn. `body` is the whole request. */
+/** Creates a conversation with the history and starts its first turn. `question` identifies a repeated request. */
 export async function beginConversation(
   request: AnswerRequest,
   model: string,
   { history, content: unchecked }: MessageInput,
-  { listed, body, ...options }: TurnOptions & { listed: boolean; body: object },
+  { listed, question, ...options }: TurnOptions & { listed: boolean; question: object },
 ): Promise<PendingAnswer> {
   const { principal, key } = request;
   const { tenant, subject } = principal;
@@ -123,7 +123,7 @@ export async function beginConversation(
     agentId: model,
     ...(history.length === 0 ? {} : { history }),
     ...(listed ? {} : { listed }),
-    ...(key === undefined ? {} : { fingerprint: await fingerprintOf(body) }),
+    ...(key === undefined ? {} : { fingerprint: await fingerprintOf(question) }),
   });
   if (!created.ok && created.error.code === "NOT_FOUND") throw noSuchModel(model);
   unwrap(created);
@@ -216,9 +216,9 @@ function turnOf(operationId: string): string {
   return address === null ? "" : turnIdOf(address.stem, address.turn);
 }
 
-async function fingerprintOf(body: object): Promise<string> {
-  // SAFETY: the body was parsed from JSON, and the schema changes nothing.
-  const bytes = new TextEncoder().encode(canonicalJson(body as Json));
+async function fingerprintOf(question: object): Promise<string> {
+  // SAFETY: the question was parsed from JSON, and the schema changes nothing.
+  const bytes = new TextEncoder().encode(canonicalJson(question as Json));
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

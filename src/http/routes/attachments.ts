@@ -16,8 +16,8 @@ import { readBytes } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { json, nothingHere } from "../base/respond.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
-import { attachment, conversationId } from "../openapi/views.ts";
-import { CONVERSATION, conversationOf } from "./conversations.ts";
+import { attachment } from "../openapi/views.ts";
+import { CONVERSATION, conversationOf, conversationParams } from "./conversations.ts";
 
 const ATTACHMENTS = `${CONVERSATION}/attachments` as const;
 const ATTACHMENT = `${ATTACHMENTS}/:attachmentId` as const;
@@ -32,8 +32,6 @@ const uploadSchema = z.object({
       .meta({ description: "Name of the file. Models see it.", example: "map.png" }),
   ),
 });
-
-const params = z.object({ id: conversationId });
 
 /** A browser may show an opened attachment, and nothing else. */
 const INERT = {
@@ -54,7 +52,7 @@ export const attachmentOperations: readonly ApiOperation[] = [
     summary: "Upload an image or a file",
     description:
       "The body is the file, with its media type as `Content-Type`. Use the `url` of the answer in the parts of content; it is valid in this conversation only. Needs the R2 binding `BUCKET`.",
-    params,
+    params: conversationParams,
     query: uploadSchema,
     answers: [{ status: 201, description: "The attachment.", body: attachment, location: true }],
     errors: ["NOT_FOUND", "FORBIDDEN", "TOO_LARGE", "INVALID_INPUT", "UNAVAILABLE"],
@@ -65,7 +63,9 @@ export const attachmentOperations: readonly ApiOperation[] = [
     path: ATTACHMENT,
     tag: "conversations",
     summary: "Read an attachment",
-    params: params.extend({ attachmentId: z.string().meta({ description: "Id of an attachment." }) }),
+    params: conversationParams.extend({
+      attachmentId: z.string().meta({ description: "Id of an attachment." }),
+    }),
     answers: [
       { status: 200, description: "The file as it was uploaded.", type: "application/octet-stream" },
       { status: 304, description: "The attachment matches `If-None-Match`." },

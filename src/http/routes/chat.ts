@@ -9,8 +9,7 @@ import { readBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { empty, sse } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
-import { conversationId } from "../openapi/views.ts";
-import { CONVERSATION, conversationOf } from "./conversations.ts";
+import { CONVERSATION, conversationOf, conversationParams } from "./conversations.ts";
 import { type ReadOptions, turnFrames } from "./turn-frames.ts";
 
 const PATH = `${CONVERSATION}/chat` as const;
@@ -18,7 +17,6 @@ const PATH = `${CONVERSATION}/chat` as const;
 const MAX_ACTIVE = 64;
 const HEADERS = { "x-vercel-ai-ui-message-stream": "v1" };
 
-const params = z.object({ id: conversationId });
 const chunk = z.looseObject({ type: z.string() }).meta({
   id: "UiMessageChunk",
   description: "A chunk of the AI SDK's UI message stream. `[DONE]` ends the stream.",
@@ -33,7 +31,7 @@ export const chatOperations: readonly ApiOperation[] = [
     summary: "Start a turn with `useChat`",
     description:
       "Takes the requests of the AI SDK's `DefaultChatTransport`. Only the last message is read; its id is the idempotency key. Leaving the stream does not end the turn.",
-    params,
+    params: conversationParams,
     body: chatSchema,
     answers: [{ status: 200, description: "The turn.", type: "text/event-stream", body: chunk }],
     errors: [
@@ -52,7 +50,7 @@ export const chatOperations: readonly ApiOperation[] = [
     tag: "events",
     summary: "Resume the stream of the active turn",
     description: "The newest active turn from its beginning, for the AI SDK's `resume`.",
-    params,
+    params: conversationParams,
     answers: [
       { status: 200, description: "The turn.", type: "text/event-stream", body: chunk },
       { status: 204, description: "No turn is active." },

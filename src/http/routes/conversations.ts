@@ -50,7 +50,7 @@ const createSchema = z
     { path: ["participants"], message: "Must contain exactly one agent." },
   );
 
-const params = z.object({ id: conversationId });
+export const conversationParams = z.object({ id: conversationId });
 
 export const conversationOperations: readonly ApiOperation[] = [
   {
@@ -83,7 +83,7 @@ export const conversationOperations: readonly ApiOperation[] = [
     path: CONVERSATION,
     tag: "conversations",
     summary: "Read a conversation",
-    params,
+    params: conversationParams,
     answers: ok("The conversation.", conversation),
     errors: ["NOT_FOUND"],
   },
@@ -93,7 +93,7 @@ export const conversationOperations: readonly ApiOperation[] = [
     path: `${CONVERSATION}/messages`,
     tag: "conversations",
     summary: "List messages",
-    params,
+    params: conversationParams,
     query: pageSchema,
     answers: onePage("messages", message),
     errors: ["NOT_FOUND", "INVALID_INPUT"],
@@ -104,7 +104,7 @@ export const conversationOperations: readonly ApiOperation[] = [
     path: `${CONVERSATION}/journal`,
     tag: "conversations",
     summary: "List the journal: every durable fact by its number",
-    params,
+    params: conversationParams,
     query: pageSchema,
     answers: onePage("entries", journalEntry),
     errors: ["NOT_FOUND", "INVALID_INPUT"],

@@ -7,8 +7,8 @@ import type { HttpRoutes } from "../base/context.ts";
 import { positionSchema, streamPosition } from "../base/query.ts";
 import { events } from "../base/respond.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
-import { conversationId, frame } from "../openapi/views.ts";
-import { CONVERSATION, conversationOf } from "./conversations.ts";
+import { frame } from "../openapi/views.ts";
+import { CONVERSATION, conversationOf, conversationParams } from "./conversations.ts";
 
 const PATH = `${CONVERSATION}/events` as const;
 
@@ -21,7 +21,7 @@ export const eventOperations: readonly ApiOperation[] = [
     summary: "Follow a conversation as server-sent events",
     description:
       "An endless stream. Without `from` the first frame is a `snapshot`. With `from`, the frames after that number come first, then the partial text of messages in progress. An `EventSource` continues by itself when it reconnects.",
-    params: z.object({ id: conversationId }),
+    params: conversationParams,
     query: z.object({ from: positionSchema.optional() }),
     headers: z.object({
       "Last-Event-ID": positionSchema

@@ -20,12 +20,12 @@ import { problem } from "../base/problem.ts";
 import { positionSchema, streamPosition } from "../base/query.ts";
 import { notFound } from "../base/respond.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
-import { conversationId } from "../openapi/views.ts";
+import { conversationParams } from "./conversations.ts";
 
 const described = {
   method: "get",
   tag: "events",
-  params: z.object({ id: conversationId }),
+  params: conversationParams,
   query: z.object({ from: positionSchema.optional() }),
   answers: [{ status: 101, description: "The connection is a WebSocket." }],
   errors: ["UPGRADE_REQUIRED", "FORBIDDEN", "NOT_FOUND", "INVALID_INPUT"],

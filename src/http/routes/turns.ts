@@ -20,7 +20,6 @@ import { events, json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import {
   content,
-  conversationId,
   frame,
   operationId,
   startedTurn,
@@ -29,7 +28,7 @@ import {
   turnId,
   turnSummary,
 } from "../openapi/views.ts";
-import { CONVERSATION, conversationOf } from "./conversations.ts";
+import { CONVERSATION, conversationOf, conversationParams } from "./conversations.ts";
 
 const TURNS = `${CONVERSATION}/turns` as const;
 const TURN = `${TURNS}/:turnId` as const;
@@ -54,8 +53,6 @@ const resultSchema = z
   .refine(isOutcome, ONE_OUTCOME)
   .meta({ description: "The result of the tool, any JSON up to 1 MiB, or its error." });
 
-const params = z.object({ id: conversationId });
-
 export const turnOperations: readonly ApiOperation[] = [
   {
     id: "startTurn",
@@ -65,7 +62,7 @@ export const turnOperations: readonly ApiOperation[] = [
     summary: "Start a turn",
     description:
       "Answers at once. Read the turn with `GET`, or follow it live: with `Accept: text/event-stream` the answer is the turn's frames, up to `turn.completed` or `turn.failed`. The same `idempotencyKey` and body always return the same turn.",
-    params,
+    params: conversationParams,
     body: startSchema
       .extend({ content })
       .meta({ example: { content: "What is 12*(3+4)?", idempotencyKey: "a key of yours" } }),
@@ -86,7 +83,7 @@ export const turnOperations: readonly ApiOperation[] = [
     path: TURNS,
     tag: "turns",
     summary: "List turns",
-    params,
+    params: conversationParams,
     query: pageSchema,
     answers: onePage("turns", turnSummary),
     errors: ["NOT_FOUND", "INVALID_INPUT"],
@@ -97,7 +94,7 @@ export const turnOperations: readonly ApiOperation[] = [
     path: TURN,
     tag: "turns",
     summary: "Read a turn with its moves",
-    params: params.extend({ turnId }),
+    params: conversationParams.extend({ turnId }),
     answers: ok("The turn.", turn),
     errors: ["NOT_FOUND"],
   },
@@ -109,7 +106,7 @@ export const turnOperations: readonly ApiOperation[] = [
     summary: "Submit the result of a client's tool",
     description:
       "For a call whose `tool.requested` has `client: true`. The turn waits for the result, by default ten minutes. Give `result` or `error`. The same result again has the same answer; a different one is a conflict.",
-    params: params.extend({ operationId }),
+    params: conversationParams.extend({ operationId }),
     body: resultSchema.meta({ example: { result: { celsius: 21 } } }),
     answers: ok("The result is recorded.", submittedResult),
     errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
