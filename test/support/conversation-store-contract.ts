@@ -1,7 +1,7 @@
 /** What every store of the engine must do, in memory, on Node's SQLite and on a Durable Object's. */
 import { expect, it } from "vitest";
 import type { ConversationStore } from "../../src/engine/conversation-store.ts";
-import type { ConversationMessage, ConversationRecord, ConversationTurn } from "../../src/engine/types.ts";
+import type { ConversationMessage, ConversationRecord, ConversationTurn } from "../../src/engine/records.ts";
 
 /** Runs a test's body on a store that nobody used before. */
 export type WithStore = (body: (store: ConversationStore) => Promise<void>) => Promise<void>;
