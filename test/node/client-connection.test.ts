@@ -9,7 +9,7 @@ import {
   type LiveConversation,
   pendingCalls,
 } from "../../src/client/index.ts";
-import { parseHost, resumeUrl } from "../../src/client/resume.ts";
+import { parseHost, resumeUrl } from "../../src/client/reconnect.ts";
 import { ConversationSession } from "../../src/client/session.ts";
 import { clientFrameSchema } from "../../src/protocol/frames.ts";
 import { conversationView } from "./client-script.ts";

@@ -12,7 +12,7 @@ import {
   type TurnItem,
   visibleMessages,
 } from "../../src/client/index.ts";
-import { addPending } from "../../src/client/pending.ts";
+import { addPending } from "../../src/client/outbox.ts";
 import { conversationScript, conversationView, snapshotAt, type Wire } from "./client-script.ts";
 
 const time = "2026-03-01T10:00:00.000Z";

@@ -1,7 +1,7 @@
 /** A program on our own client, with sockets that come and go. */
 
-import { pendingCalls } from "../../src/client/results.ts";
-import { isFinalClose } from "../../src/client/resume.ts";
+import { pendingCalls } from "../../src/client/outbox.ts";
+import { isFinalClose } from "../../src/client/reconnect.ts";
 import { ConversationSession, type FrameTransport } from "../../src/client/session.ts";
 import type { LiveConversation, PendingResult } from "../../src/client/state.ts";
 import type { Frame } from "../../src/protocol/frames.ts";

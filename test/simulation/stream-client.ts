@@ -1,7 +1,7 @@
 /** A program that sends by HTTP and reads the conversation's stream, as slowly as it likes. */
 import { frameStream } from "../../src/agents/conversation/door/subscribers.ts";
+import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState, type LiveConversation } from "../../src/client/state.ts";
-import { applyFrame } from "../../src/client/store.ts";
 import { parseFrame } from "../../src/protocol/parse-frame.ts";
 import { RETRY_MS } from "./client.ts";
 import type { ConnectionRecord } from "./history.ts";

@@ -4,8 +4,8 @@
  */
 import type { ConversationIdentity, ConversationState } from "../../src/agents/conversation/core/state.ts";
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
+import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState, type LiveConversation, textOf } from "../../src/client/state.ts";
-import { applyFrame } from "../../src/client/store.ts";
 import { CodeRegistry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";

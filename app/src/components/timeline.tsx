@@ -1,7 +1,7 @@
 /** The turns of a conversation from the oldest that is loaded, and what is being sent. */
 import { useCallback, useEffect, useRef } from "react";
 import type { Content } from "../../../src/client/index.ts";
-import type { Conversation } from "../../../src/client/react/use-conversation.ts";
+import type { UseConversationResult } from "../../../src/client/react/use-conversation.ts";
 import { ConversationId } from "../conversation-id.ts";
 import { useHistory } from "../hooks/use-history.ts";
 import { usePinnedScroll } from "../hooks/use-pinned-scroll.ts";
@@ -14,7 +14,7 @@ import { TurnBlock } from "./turn-block.tsx";
 
 interface TimelineProps {
   id: string;
-  conversation: Conversation;
+  conversation: UseConversationResult;
   agentName: string;
 }
 

@@ -1,7 +1,7 @@
 /** Older messages, a page at a time, with the turns they belong to. */
 import { useCallback, useRef, useState } from "react";
 import type { MessageView } from "../../../src/client/index.ts";
-import type { Conversation } from "../../../src/client/react/use-conversation.ts";
+import type { UseConversationResult } from "../../../src/client/react/use-conversation.ts";
 import type { TurnView } from "../../../src/protocol/conversation-api.ts";
 import { client } from "../client.ts";
 
@@ -19,7 +19,7 @@ type Progress = Omit<History, "load">;
  * Pages are read from the newest message on, as that is where their cursors begin; those that are loaded already
  * are passed over.
  */
-export function useHistory(id: string, { state, addHistory }: Conversation): History {
+export function useHistory(id: string, { state, addHistory }: UseConversationResult): History {
   const [progress, setProgress] = useState<Progress>({ loading: false, complete: false, error: undefined });
   const cursor = useRef<string | undefined>(undefined);
   const busy = useRef(false);

@@ -2,8 +2,8 @@
 import type { AgentStore } from "../../../src/agents/agent/store.ts";
 import type { ConversationQueries } from "../../../src/agents/conversation/reads/queries.ts";
 import type { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
+import { applyFrame } from "../../../src/client/reducer.ts";
 import { initialState } from "../../../src/client/state.ts";
-import { applyFrame } from "../../../src/client/store.ts";
 import { D1Definitions } from "../../../src/d1/d1-definitions.ts";
 import { D1Directory } from "../../../src/d1/d1-directory.ts";
 import type { SessionStore } from "../../../src/memory/session/session-store.ts";
