@@ -3,7 +3,7 @@ import type { MoveView, TurnView } from "../protocol/conversation-api.ts";
 import type { MessageView } from "../protocol/frames.ts";
 import { defined } from "../shared/defined.ts";
 import type { LiveConversation, OperationState, TurnItem, TurnState } from "./state.ts";
-import { messageItem, newTurn } from "./turns.ts";
+import { itemsInOrder, messageItem, newTurn } from "./turns.ts";
 
 export interface HistoryPage {
   /** Oldest first. */
@@ -57,11 +57,10 @@ function turnFromHistory(id: string, added: readonly MessageView[], view?: TurnV
     agentId: view?.agentId ?? messages.findLast(({ agentId }) => agentId !== undefined)?.agentId ?? "",
     status: view?.status ?? "completed",
     completedAt: view === undefined ? createdAt : view.completedAt,
-    items: [
-      ...messages.filter(({ role }) => role === "user").map(messageItem),
-      ...(view?.moves ?? []).flatMap((move) => itemsOfMove(move, id)),
-      ...messages.filter(({ role }) => role === "agent").map(messageItem),
-    ],
+    items: itemsInOrder(
+      messages,
+      (view?.moves ?? []).flatMap((move) => itemsOfMove(move, id)),
+    ),
     ...defined({ error: view?.error, issues: view?.issues, output: view?.output }),
   });
 }

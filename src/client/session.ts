@@ -154,7 +154,11 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
   received(data: unknown): boolean {
     const frame = parseFrame(data);
     if (frame === null) {
-      if (isOfOtherVersion(data)) this.#giveUp();
+      if (isOfOtherVersion(data)) {
+        const error = { code: "UNSUPPORTED", message: OTHER_VERSION, retriable: false };
+        this.#update({ ...this.#state, error });
+        this.#transport?.close();
+      }
       return false;
     }
     const before = this.#sendingCount;
@@ -170,12 +174,6 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
     const end = code === UNAUTHORIZED_CLOSE ? "unauthorized" : "closed";
     const connection = final ? end : this.#state.seq === null ? "connecting" : "reconnecting";
     if (connection !== this.#state.connection) this.#update({ ...this.#state, connection });
-  }
-
-  #giveUp(): void {
-    const error = { code: "UNSUPPORTED", message: OTHER_VERSION, retriable: false };
-    this.#update({ ...this.#state, error });
-    this.#transport?.close();
   }
 
   #sendingMessages(): PendingMessage[] {

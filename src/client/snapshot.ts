@@ -1,7 +1,7 @@
 /** The state after a snapshot: recorded facts are replaced, facts of this client alone are kept. */
 import type { MessageView, Snapshot } from "../protocol/frames.ts";
 import type { LiveConversation, TurnItem, TurnState } from "./state.ts";
-import { messageItem, newTurn, partialItem } from "./turns.ts";
+import { itemsInOrder, newTurn, partialItem } from "./turns.ts";
 
 /** Applies a snapshot that covers all journal entries up to `seq`. */
 export function fromSnapshot(
@@ -55,19 +55,17 @@ function snapshotTurns(snapshot: Snapshot, messages: readonly MessageView[]): Tu
   return [...turns.values()];
 }
 
-/** Returns question, tools, answers and partial texts: the order in which they appear live. */
 function itemsOf(
-  snapshot: Snapshot,
-  allMessages: readonly MessageView[],
+  { operations, partials }: Snapshot,
+  messages: readonly MessageView[],
   { id, agentId, createdAt }: Pick<TurnState, "id" | "agentId" | "createdAt">,
 ): TurnItem[] {
-  const messages = allMessages.filter(({ turnId }) => turnId === id);
-  const operations = snapshot.operations.filter(({ turnId }) => turnId === id);
-  const partials = snapshot.partials.filter(({ turnId }) => turnId === id);
+  const isOwn = ({ turnId }: { turnId: string }) => turnId === id;
+  const tools = operations.filter(isOwn).map((operation): TurnItem => {
+    return { type: "tool", id: operation.id, operation };
+  });
   return [
-    ...messages.filter(({ role }) => role === "user").map(messageItem),
-    ...operations.map((operation): TurnItem => ({ type: "tool", id: operation.id, operation })),
-    ...messages.filter(({ role }) => role === "agent").map(messageItem),
-    ...partials.map(({ messageId, text }) => partialItem(messageId, agentId, createdAt, text)),
+    ...itemsInOrder(messages.filter(isOwn), tools),
+    ...partials.filter(isOwn).map(({ messageId, text }) => partialItem(messageId, agentId, createdAt, text)),
   ];
 }

@@ -17,6 +17,12 @@ export function partialItem(id: string, agentId: string, startedAt: string, text
   return { type: "partial", id, text, agentId, startedAt, restarted: false };
 }
 
+/** Returns the items of a loaded turn in their live order: question, work, answers. */
+export function itemsInOrder(messages: readonly MessageView[], work: readonly TurnItem[]): TurnItem[] {
+  const by = (role: string) => messages.filter((message) => message.role === role).map(messageItem);
+  return [...by("user"), ...work, ...by("agent")];
+}
+
 /** Changes the turn of the seed, and adds it first if it is missing. */
 export function changeTurn(
   turns: readonly TurnState[],

@@ -1,14 +1,12 @@
-/** Preparation of a provider call: history, plan, adapter and options. Checks the answers of replaceable parts. */
+/** Preparation of a provider call: history, plan and adapter. Checks the answers of replaceable parts. */
 
 import { z } from "zod";
-import { agentContextOf, extensionsOf, type RequestClass, runIdOf } from "../model/correlation.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { validate } from "../shared/validation.ts";
 import type { HistoryBuilder, HistoryBuildResult } from "./history.ts";
 import type { PlannedTurn, PlanTurnInput, TurnPlanner } from "./planner.ts";
-import type { ChatInputMessage, ProviderAdapter, ProviderCallOptions } from "./provider-adapter.ts";
-import type { ConversationTurn } from "./records.ts";
+import type { ChatInputMessage, ProviderAdapter } from "./provider-adapter.ts";
 
 export interface CallPlanPorts {
   historyBuilder: HistoryBuilder;
@@ -60,27 +58,4 @@ export function adapterOf({ providers }: CallPlanPorts, { provider, model }: Pla
     throw new DramatisError("INVALID_INPUT", `The plan names no model for the provider "${provider}".`);
   }
   return adapter;
-}
-
-/** Returns the adapter's options for the call of a turn. */
-export function callOptions(
-  { id: turnId, conversationId, agent, metadata }: ConversationTurn,
-  { provider, model }: PlannedTurn,
-  {
-    streaming,
-    requestClass,
-    ...call
-  }: Pick<ProviderCallOptions, "signal" | "parentCorrelationId"> & {
-    streaming: boolean;
-    requestClass?: RequestClass;
-  },
-): ProviderCallOptions {
-  const site = { conversationId, turnId, agent, provider, model };
-  return {
-    ...{ conversationId, turnId, agent, ...call },
-    correlationId: runIdOf(conversationId, turnId),
-    buildAgentContext: () => agentContextOf(site, metadata),
-    extensions: extensionsOf(site, { streaming, ...defined({ requestClass }) }),
-    ...defined({ metadata }),
-  };
 }

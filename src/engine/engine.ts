@@ -9,7 +9,7 @@ import { type ConversationHooks, type OnHookError, runAfterHook } from "./hooks.
 import { defaultPlanner, type TurnPlanner } from "./planner.ts";
 import type { NewMessage, ProviderAdapter } from "./provider-adapter.ts";
 import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./records.ts";
-import { conversationNotFound, messageText } from "./stored-records.ts";
+import { conversationNotFound, messageRecord } from "./stored-records.ts";
 import {
   type EnginePorts,
   executeTurn,
@@ -108,7 +108,7 @@ export function createConversationEngine(config: ConversationEngineConfig): Conv
         complete({ ...message, conversationId: id }, id, now),
       );
       // Check first: an invalid message must not leave an empty conversation.
-      for (const message of messages) messageText(id, message);
+      for (const message of messages) messageRecord(id, message);
       await store.createConversation(conversation);
       if (messages.length > 0) await store.appendMessages(id, messages);
       await runAfterHook("onConversationCreated", onHookError, () =>

@@ -1,17 +1,12 @@
 /** The port to a provider: one chat call, whole or streamed. */
 
-import type { RequestOutcome } from "../model/call-record.ts";
+import type { ClosedCall } from "../model/call-record.ts";
 import type { AgentContext, RequestExtensions } from "../model/correlation.ts";
 import type { TokenUsage } from "../model/usage.ts";
-import type { ConversationMessage, MessageRole } from "./records.ts";
+import type { ConversationMessage } from "./records.ts";
 
 /** A message to send. `metadata` is not sent; its member `native` may hold the provider's own form of the message. */
-export interface ChatInputMessage {
-  role: MessageRole;
-  content: unknown;
-  name?: string;
-  metadata?: Record<string, unknown>;
-}
+export type ChatInputMessage = Pick<ConversationMessage, "role" | "content" | "name" | "metadata">;
 
 export interface ProviderChatRequest {
   /** Messages from the history builder. */
@@ -30,14 +25,7 @@ export type NewMessage = Omit<ConversationMessage, "id" | "conversationId" | "cr
   Partial<Pick<ConversationMessage, "id" | "conversationId" | "createdAt">>;
 
 /** Facts about a call for its record. */
-export interface CallFacts {
-  outcome?: RequestOutcome;
-  /** The provider's id of the request. */
-  requestId?: string;
-  /** US dollars. */
-  cost?: number;
-  responseMetadata?: Record<string, unknown>;
-}
+export type CallFacts = Partial<Pick<ClosedCall, "outcome" | "requestId" | "cost" | "responseMetadata">>;
 
 export interface ProviderChatResult {
   messages: NewMessage[];

@@ -1,4 +1,4 @@
-/** The part that all stores of this package share: it checks records, keeps ids unique and pages over JSON texts. */
+/** The part that the stores share: it checks records, keeps ids unique and pages over JSON texts. */
 import type { ConversationStore, ListOptions } from "./conversation-store.ts";
 import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./records.ts";
 import {
@@ -6,68 +6,58 @@ import {
   conflict,
   conversationNotFound,
   conversationText,
-  messageText,
-  type TimedText,
+  messageRecord,
+  type StoredRecord,
   turnNotFound,
-  turnText,
+  turnRecord,
 } from "./stored-records.ts";
 
 export type RecordKind = "message" | "turn";
 
-export interface StoredRecord extends TimedText {
-  id: string;
-}
-
-/** Storage of records as texts. A `RecordStore` makes all checks before it writes. */
-export interface RecordTables {
+/** A store over tables of texts, which a subclass provides. All checks precede the writes. */
+export abstract class RecordStore implements ConversationStore {
   /** Runs `body` so that its writes happen together or not at all. */
-  transaction<Result>(body: () => Result): Result;
-  /** Returns the text of a conversation. */
-  conversation(id: string): string | undefined;
-  insertConversation(id: string, text: string): void;
+  protected abstract transaction(body: () => void): void;
+  protected abstract getConversationText(id: string): string | undefined;
+  protected abstract insertConversation(id: string, text: string): void;
   /** Returns `false` for an unknown conversation. */
-  updateConversation(id: string, text: string): boolean;
-  /** Returns the text of a record. */
-  get(kind: RecordKind, conversationId: string, id: string): string | undefined;
+  protected abstract replaceConversation(id: string, text: string): boolean;
+  protected abstract getText(kind: RecordKind, conversationId: string, id: string): string | undefined;
   /** Returns `false` for an unknown conversation. */
-  insert(kind: RecordKind, conversationId: string, records: readonly StoredRecord[]): boolean;
-  /** Returns texts ordered as STORE-3 requires. */
-  list(kind: RecordKind, conversationId: string, page: Required<ListOptions>): string[];
+  protected abstract insert(kind: RecordKind, conversationId: string, records: StoredRecord[]): boolean;
   /** Returns `false` for an unknown turn. */
-  updateTurn(conversationId: string, turn: StoredRecord): boolean;
-}
-
-export class RecordStore implements ConversationStore {
-  readonly #tables: RecordTables;
-
-  constructor(tables: RecordTables) {
-    this.#tables = tables;
-  }
+  protected abstract replaceTurn(conversationId: string, turn: StoredRecord): boolean;
+  /** Returns texts ordered as STORE-3 requires. */
+  protected abstract listTexts(
+    kind: RecordKind,
+    conversationId: string,
+    page: Required<ListOptions>,
+  ): string[];
 
   async createConversation(conversation: ConversationRecord): Promise<void> {
     const { id } = conversation;
     const text = conversationText(conversation);
-    this.#tables.transaction(() => {
-      if (this.#tables.conversation(id) !== undefined) throw conflict("conversation", id);
-      this.#tables.insertConversation(id, text);
+    this.transaction(() => {
+      if (this.getConversationText(id) !== undefined) throw conflict("conversation", id);
+      this.insertConversation(id, text);
     });
   }
 
   async getConversation(id: string): Promise<ConversationRecord | null> {
-    return parsed(this.#tables.conversation(id));
+    return parsed(this.getConversationText(id));
   }
 
   async updateConversation(conversation: ConversationRecord): Promise<void> {
     const { id } = conversation;
     const text = conversationText(conversation);
-    this.#tables.transaction(() => {
-      if (!this.#tables.updateConversation(id, text)) throw conversationNotFound(id);
+    this.transaction(() => {
+      if (!this.replaceConversation(id, text)) throw conversationNotFound(id);
     });
   }
 
   async appendMessages(conversationId: string, messages: readonly ConversationMessage[]): Promise<void> {
-    const records = messageRecords(conversationId, messages);
-    this.#tables.transaction(() => this.#insert("message", conversationId, records));
+    const records = messages.map((message) => messageRecord(conversationId, message));
+    this.transaction(() => this.#insertNew("message", conversationId, records));
   }
 
   async getMessages(conversationId: string, options?: ListOptions): Promise<ConversationMessage[]> {
@@ -75,59 +65,55 @@ export class RecordStore implements ConversationStore {
   }
 
   async createTurn(turn: ConversationTurn): Promise<void> {
-    const record = { id: turn.id, ...turnText(turn) };
-    this.#tables.transaction(() => this.#insert("turn", turn.conversationId, [record]));
+    const record = turnRecord(turn);
+    this.transaction(() => this.#insertNew("turn", turn.conversationId, [record]));
   }
 
   async updateTurn(turn: ConversationTurn): Promise<void> {
     const { id, conversationId } = turn;
-    const record = { id, ...turnText(turn) };
-    this.#tables.transaction(() => {
-      if (!this.#tables.updateTurn(conversationId, record)) throw turnNotFound(conversationId, id);
+    const record = turnRecord(turn);
+    this.transaction(() => {
+      if (!this.replaceTurn(conversationId, record)) throw turnNotFound(conversationId, id);
     });
   }
 
   async completeTurn(turn: ConversationTurn, updatedAt: string): Promise<void> {
     const { id, conversationId, outputMessages } = turn;
-    const record = { id, ...turnText(turn) };
-    const added = messageRecords(conversationId, outputMessages);
-    this.#tables.transaction(() => {
-      const conversation = parsed<ConversationRecord>(this.#tables.conversation(conversationId));
+    const record = turnRecord(turn);
+    const added = outputMessages.map((message) => messageRecord(conversationId, message));
+    this.transaction(() => {
+      const conversation = parsed<ConversationRecord>(this.getConversationText(conversationId));
       if (conversation === null) throw conversationNotFound(conversationId);
       const text = conversationText({ ...conversation, updatedAt });
-      if (this.#tables.get("turn", conversationId, id) === undefined) throw turnNotFound(conversationId, id);
-      if (added.length > 0) this.#insert("message", conversationId, added);
-      this.#tables.updateTurn(conversationId, record);
-      this.#tables.updateConversation(conversationId, text);
+      if (this.getText("turn", conversationId, id) === undefined) throw turnNotFound(conversationId, id);
+      if (added.length > 0) this.#insertNew("message", conversationId, added);
+      this.replaceTurn(conversationId, record);
+      this.replaceConversation(conversationId, text);
     });
   }
 
   async getTurn(conversationId: string, turnId: string): Promise<ConversationTurn | null> {
-    return parsed(this.#tables.get("turn", conversationId, turnId));
+    return parsed(this.getText("turn", conversationId, turnId));
   }
 
   async listTurns(conversationId: string, options?: ListOptions): Promise<ConversationTurn[]> {
     return this.#list("turn", conversationId, options);
   }
 
-  #insert(kind: RecordKind, conversationId: string, records: readonly StoredRecord[]): void {
+  #insertNew(kind: RecordKind, conversationId: string, records: StoredRecord[]): void {
     const ids = new Set<string>();
     for (const { id } of records) {
-      const isTaken = ids.has(id) || this.#tables.get(kind, conversationId, id) !== undefined;
+      const isTaken = ids.has(id) || this.getText(kind, conversationId, id) !== undefined;
       if (isTaken) throw conflict(kind, id);
       ids.add(id);
     }
-    if (!this.#tables.insert(kind, conversationId, records)) throw conversationNotFound(conversationId);
+    if (!this.insert(kind, conversationId, records)) throw conversationNotFound(conversationId);
   }
 
   #list<Stored>(kind: RecordKind, conversationId: string, options?: ListOptions): Stored[] {
-    const page = completeListOptions(options);
-    return this.#tables.list(kind, conversationId, page).map((text) => JSON.parse(text));
+    const texts = this.listTexts(kind, conversationId, completeListOptions(options));
+    return texts.map((text) => JSON.parse(text));
   }
-}
-
-function messageRecords(conversationId: string, messages: readonly ConversationMessage[]): StoredRecord[] {
-  return messages.map((message) => ({ id: message.id, ...messageText(conversationId, message) }));
 }
 
 function parsed<Stored>(text: string | undefined): Stored | null {

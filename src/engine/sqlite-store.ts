@@ -8,7 +8,8 @@ import { LongText, type PackedText } from "../memory/session/long-text.ts";
 import type { SqlDatabase } from "../ports/sql-database.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { ListOptions } from "./conversation-store.ts";
-import { type RecordKind, RecordStore, type RecordTables, type StoredRecord } from "./record-store.ts";
+import { type RecordKind, RecordStore } from "./record-store.ts";
+import type { StoredRecord } from "./stored-records.ts";
 
 /** Version of the tables below; the database stores it. */
 const VERSION = 1;
@@ -55,36 +56,31 @@ function statementsFor(table: "engine_messages" | "engine_turns") {
  * @example const store = new SqliteConversationStore(new DurableSqlDatabase(ctx.storage));
  */
 export class SqliteConversationStore extends RecordStore {
-  /** Creates missing tables. Throws `UNAVAILABLE` for tables of a newer release. */
-  constructor(database: SqlDatabase) {
-    super(new SqliteTables(database));
-  }
-}
-
-class SqliteTables implements RecordTables {
   readonly #database: SqlDatabase;
   readonly #texts: LongText;
 
+  /** Creates missing tables. Throws `UNAVAILABLE` for tables of a newer release. */
   constructor(database: SqlDatabase) {
+    super();
     this.#database = database;
     this.#texts = new LongText(database);
     createTables(database);
   }
 
-  transaction<Result>(body: () => Result): Result {
-    return this.#database.transaction(body);
+  protected transaction(body: () => void): void {
+    this.#database.transaction(body);
   }
 
-  conversation(id: string): string | undefined {
+  protected getConversationText(id: string): string | undefined {
     const [row] = this.#database.all<{ body: PackedText }>(SELECT_CONVERSATION, id);
     return row && this.#texts.unpack(textKey("conversation", id), row.body);
   }
 
-  insertConversation(id: string, text: string): void {
+  protected insertConversation(id: string, text: string): void {
     this.#database.run(INSERT_CONVERSATION, id, this.#texts.pack(textKey("conversation", id), text));
   }
 
-  updateConversation(id: string, text: string): boolean {
+  protected replaceConversation(id: string, text: string): boolean {
     const [before] = this.#database.all<{ body: PackedText }>(SELECT_CONVERSATION, id);
     if (before === undefined) return false;
     const body = this.#repack(textKey("conversation", id), before.body, text);
@@ -92,12 +88,12 @@ class SqliteTables implements RecordTables {
     return true;
   }
 
-  get(kind: RecordKind, conversationId: string, id: string): string | undefined {
+  protected getText(kind: RecordKind, conversationId: string, id: string): string | undefined {
     const row = this.#row(kind, conversationId, id);
     return row && this.#texts.unpack(textKey(kind, conversationId, id), row.body);
   }
 
-  insert(kind: RecordKind, conversationId: string, records: readonly StoredRecord[]): boolean {
+  protected insert(kind: RecordKind, conversationId: string, records: StoredRecord[]): boolean {
     const [counted] = this.#database.all<{ written: number }>(COUNT_WRITTEN, records.length, conversationId);
     if (counted === undefined) return false;
     let n = counted.written - records.length;
@@ -108,19 +104,23 @@ class SqliteTables implements RecordTables {
     return true;
   }
 
-  list(kind: RecordKind, conversationId: string, { limit, order }: Required<ListOptions>): string[] {
-    const statement = STATEMENTS[kind][order];
-    const rows = this.#database.all<{ id: string; body: PackedText }>(statement, conversationId, limit);
-    return rows.map(({ id, body }) => this.#texts.unpack(textKey(kind, conversationId, id), body));
-  }
-
-  updateTurn(conversationId: string, { id, at, text }: StoredRecord): boolean {
+  protected replaceTurn(conversationId: string, { id, at, text }: StoredRecord): boolean {
     const before = this.#row("turn", conversationId, id);
     if (before === undefined) return false;
     const body = this.#repack(textKey("turn", conversationId, id), before.body, text);
     if (at === before.at) this.#database.run(UPDATE_TURN_BODY, body, conversationId, id);
     else this.#database.run(UPDATE_TURN, at, body, conversationId, id);
     return true;
+  }
+
+  protected listTexts(
+    kind: RecordKind,
+    conversationId: string,
+    { limit, order }: Required<ListOptions>,
+  ): string[] {
+    const statement = STATEMENTS[kind][order];
+    const rows = this.#database.all<{ id: string; body: PackedText }>(statement, conversationId, limit);
+    return rows.map(({ id, body }) => this.#texts.unpack(textKey(kind, conversationId, id), body));
   }
 
   #row(kind: RecordKind, conversationId: string, id: string) {
@@ -140,18 +140,16 @@ function createTables(database: SqlDatabase): void {
   database.transaction(() => {
     database.run(CREATE_VERSION);
     const [stored] = database.all<{ version: number }>("SELECT version FROM engine_schema LIMIT 1");
-    if (stored !== undefined && stored.version > VERSION) throw newerRelease(stored.version);
+    if (stored !== undefined && stored.version > VERSION) {
+      throw new DramatisError(
+        "UNAVAILABLE",
+        `The engine's tables have schema version ${stored.version}, and this release supports versions up to ${VERSION}. Deploy the release that created them, or a later one.`,
+        { retriable: true },
+      );
+    }
     for (const statement of CREATE_TABLES) database.run(statement);
     if (stored === undefined) database.run("INSERT INTO engine_schema (version) VALUES (?)", VERSION);
   });
-}
-
-function newerRelease(version: number): DramatisError {
-  return new DramatisError(
-    "UNAVAILABLE",
-    `The engine's tables have schema version ${version}, and this release supports versions up to ${VERSION}. Deploy the release that created them, or a later one.`,
-    { retriable: true },
-  );
 }
 
 /** Names the long text of a row. Ids may contain any character, so they are quoted. */

@@ -34,20 +34,21 @@ const turn = z.looseObject({
   startedAt: time,
 });
 
-/** The JSON text of a record, and the time that orders it. */
-export interface TimedText {
+/** A message or a turn as JSON text, with the time that orders it. */
+export interface StoredRecord {
+  id: string;
   text: string;
   /** Milliseconds since the epoch. */
   at: number;
 }
 
-/** Returns the text of a conversation. Throws `INVALID_INPUT` for an invalid one. */
+/** Returns the text of a conversation. Throws `INVALID_INPUT` if it is invalid. */
 export function conversationText(value: ConversationRecord): string {
   return textOf(conversation, value, "The conversation");
 }
 
-/** Returns the text of a message. Throws `INVALID_INPUT` for an invalid one, or one of another conversation. */
-export function messageText(conversationId: string, value: ConversationMessage): TimedText {
+/** Converts a message to its stored form. Throws `INVALID_INPUT` if it is invalid or of another conversation. */
+export function messageRecord(conversationId: string, value: ConversationMessage): StoredRecord {
   const text = textOf(message, value, "The message");
   if (value.conversationId !== conversationId) {
     throw new DramatisError(
@@ -55,12 +56,12 @@ export function messageText(conversationId: string, value: ConversationMessage):
       `The message "${value.id}" belongs to the conversation "${value.conversationId}". It cannot be appended to "${conversationId}".`,
     );
   }
-  return { text, at: Date.parse(value.createdAt) };
+  return { id: value.id, text, at: Date.parse(value.createdAt) };
 }
 
-/** Returns the text of a turn. Throws `INVALID_INPUT` for an invalid one. */
-export function turnText(value: ConversationTurn): TimedText {
-  return { text: textOf(turn, value, "The turn"), at: Date.parse(value.startedAt) };
+/** Converts a turn to its stored form. Throws `INVALID_INPUT` if it is invalid. */
+export function turnRecord(value: ConversationTurn): StoredRecord {
+  return { id: value.id, text: textOf(turn, value, "The turn"), at: Date.parse(value.startedAt) };
 }
 
 /** Fills in the defaults of list options. Throws `INVALID_INPUT`. */

@@ -9,13 +9,13 @@
 
 import type { ProviderCallRecord } from "../model/call-record.ts";
 import { closeCallRecord, openCallRecord, toIso } from "../model/call-record.ts";
-import { type RequestClass, runIdOf } from "../model/correlation.ts";
+import { agentContextOf, extensionsOf, type RequestClass, runIdOf } from "../model/correlation.ts";
 import type { TokenUsage } from "../model/usage.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Ids } from "../ports/ids.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
-import { adapterOf, buildHistory, type CallPlanPorts, callOptions, planCall } from "./call-plan.ts";
+import { adapterOf, buildHistory, type CallPlanPorts, planCall } from "./call-plan.ts";
 import { type ChunkEvent, chat, streams } from "./chat-call.ts";
 import type { ConversationStore } from "./conversation-store.ts";
 import { cancelledError, defaultOutcome, ProviderCallError, turnError } from "./failures.ts";
@@ -24,7 +24,7 @@ import { type ConversationHooks, type HookContext, type OnHookError, runAfterHoo
 import type { PlannedTurn } from "./planner.ts";
 import type { CallFacts, ProviderCallOptions, ProviderChatResult } from "./provider-adapter.ts";
 import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./records.ts";
-import { conversationNotFound, turnText } from "./stored-records.ts";
+import { conversationNotFound, turnRecord } from "./stored-records.ts";
 
 export interface EnginePorts extends CallPlanPorts {
   store: ConversationStore;
@@ -137,8 +137,8 @@ class TurnExecution {
     streaming: boolean;
     signal: AbortSignal;
   }): AsyncGenerator<ChunkEvent, ProviderChatResult> {
-    const { conversation, turn, parentCorrelationId } = this;
-    const { hints, requestClass } = this.options;
+    const { conversation, turn } = this;
+    const { hints } = this.options;
     const input = { conversation, messages: this.messages, agent: turn.agent, ...defined({ hints }) };
     const { messages, truncated } = await buildHistory(this.ports, input, turn.id);
     const plan = await planCall(this.ports, input);
@@ -146,11 +146,7 @@ class TurnExecution {
     const adapter = adapterOf(this.ports, plan);
     await this.#beforeTurn();
     how.signal.throwIfAborted();
-    const options = callOptions(this.turn, plan, {
-      streaming: how.streaming && streams(adapter),
-      signal: how.signal,
-      ...defined({ parentCorrelationId, requestClass }),
-    });
+    const options = this.#callOptions(plan, how.signal, how.streaming && streams(adapter));
     await this.#openCall(plan, options, { messages: messages.length, ...defined({ truncated }) });
     const request = { messages, model: plan.model, ...defined({ parameters: plan.parameters }) };
     return yield* chat(adapter, request, options, how.streaming);
@@ -215,6 +211,24 @@ class TurnExecution {
     if (copy.metadata !== undefined) this.#adopt({ ...this.turn, metadata: copy.metadata });
   }
 
+  #callOptions(
+    { provider, model }: PlannedTurn,
+    signal: AbortSignal,
+    streaming: boolean,
+  ): ProviderCallOptions {
+    const { id: turnId, conversationId, agent, metadata } = this.turn;
+    const { parentCorrelationId } = this;
+    const { requestClass } = this.options;
+    const site = { conversationId, turnId, agent, provider, model };
+    return {
+      ...{ conversationId, turnId, agent, signal },
+      correlationId: runIdOf(conversationId, turnId),
+      buildAgentContext: () => agentContextOf(site, metadata),
+      extensions: extensionsOf(site, { streaming, ...defined({ requestClass }) }),
+      ...defined({ parentCorrelationId, metadata }),
+    };
+  }
+
   async #openCall(
     { provider, model }: PlannedTurn,
     { conversationId, turnId, agent, parentCorrelationId, extensions }: ProviderCallOptions,
@@ -244,7 +258,7 @@ class TurnExecution {
 
   /** Adopts values from a hook or an adapter. Throws if they cannot be stored, as the turn could then not even fail. */
   #adopt(turn: ConversationTurn): void {
-    turnText(turn);
+    turnRecord(turn);
     this.turn = turn;
   }
 

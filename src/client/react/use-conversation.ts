@@ -6,14 +6,7 @@ import { useAgent } from "agents/react";
 import { PartySocket } from "partysocket";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import type { ConnectOptions } from "../connection.ts";
-import {
-  BACKOFF,
-  isFinalClose,
-  parseHost,
-  ReconnectPolicy,
-  resumingWebSocket,
-  type WebSocketClass,
-} from "../reconnect.ts";
+import { BACKOFF, isFinalClose, parseHost, ReconnectPolicy, resumingWebSocket } from "../reconnect.ts";
 import { type ConversationActions, ConversationSession } from "../session.ts";
 import {
   type ConnectionStatus,
@@ -92,15 +85,8 @@ export function useConversation(id: string, options: UseConversationOptions = {}
   return { state, messages, status: state.connection, answering: isAnswering(state), ...actions };
 }
 
-interface Live {
-  id: string;
-  session: ConversationSession;
-  policy: ReconnectPolicy;
-  socketClass: WebSocketClass;
-}
-
 /** Keeps one session per conversation. A new id gets a new session in the same render. */
-function useLive(id: string, options: UseConversationOptions): Live {
+function useLive(id: string, options: UseConversationOptions) {
   const [live, setLive] = useState(() => createLive(id, options));
   if (live.id === id) return live;
   const next = createLive(id, options);
@@ -108,7 +94,7 @@ function useLive(id: string, options: UseConversationOptions): Live {
   return next;
 }
 
-function createLive(id: string, { WebSocket: Base, token }: UseConversationOptions): Live {
+function createLive(id: string, { WebSocket: Base, token }: UseConversationOptions) {
   const session = new ConversationSession();
   const policy = new ReconnectPolicy(token);
   return { id, session, policy, socketClass: resumingWebSocket(session.resumeFrom, Base) };
