@@ -1,4 +1,4 @@
-/** Builds the console: static files that the Worker serves. React keeps a file of its own, as it changes seldom. */
+/** Builds the console to static files, which the Worker serves. React has its own file, because it changes rarely. */
 import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
