@@ -274,7 +274,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
         const victim = find(lookAtTree(), kind);
         await killInMidTurn(victim);
         await expectAnswers();
-        expect(start.output()).not.toContain("started again");
+        expect(start.output()).not.toContain("Restarting");
       },
     );
 
@@ -286,7 +286,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
         await killInMidTurn(find(before, kind));
         await waitUntilGone(server.map(({ pid }) => pid));
         await expectAnswers();
-        expect(start.output()).toMatch(/^Dramatis has ended: .*\. It is started again\.$/m);
+        expect(start.output()).toMatch(/^Dramatis stopped: .*\. Restarting\.$/m);
       },
     );
 
@@ -294,7 +294,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
       const tree = lookAtTree();
       await killInMidTurn(find(tree, "wrangler"));
       await waitUntilGone(tree.map(({ pid }) => pid));
-      expect(start.output()).toMatch(/^Dramatis has ended: .*\. It ended too often to be started again\.$/m);
+      expect(start.output()).toMatch(/^Dramatis stopped: .*\. It stopped too often and is not restarted\.$/m);
       expect(passedOn()).toEqual([]);
     });
 
