@@ -1,6 +1,6 @@
 /**
- * Runs a plan: conversations on the Node adapters, users, models and tools on one virtual clock, until everything rests.
- * Equal plans give equal histories, line by line.
+ * Runs a plan: conversations on the Node adapters, with users, models and tools on one virtual clock, until all are at
+ * rest. Equal plans give equal histories, line by line.
  */
 import type { ConversationIdentity, ConversationState } from "../../src/agents/conversation/core/state.ts";
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
@@ -29,9 +29,9 @@ import { StreamClient } from "./stream-client.ts";
 import { EFFECTS, executorFor, LIBRARY, toolLibrary } from "./tools.ts";
 import { UsageDirectory } from "./usage-directory.ts";
 
-/** More events than any run takes. */
+/** Maximum number of events; no run needs as many. */
 const MAX_EVENTS = 60_000;
-/** Any run is at rest by then, in milliseconds of its own time. */
+/** Maximum duration of a run, in simulated milliseconds. */
 const MAX_ELAPSED = 3 * 60 * 60_000;
 
 const AGENT = "tester";
@@ -201,7 +201,7 @@ function storedState({ database, keyValue }: Actor): ConversationState {
   return stored;
 }
 
-/** What the inputs of the active turns begin with. */
+/** Prefixes of the inputs of active turns. */
 function activeIn(actor: Actor): string[] {
   return [...storedState(actor).active.values()].map(({ input }) => textOf(input).split(" ")[0] ?? "");
 }
@@ -239,7 +239,7 @@ function clientOutcome({ client, program }: PlacedClient, life: Life): ClientOut
   return view === null || view.seq === null ? { client } : { client, resumed: resumed(life, view) };
 }
 
-/** A client's state after a connection that continues where it is. */
+/** Returns a client's state after a connection that resumes. */
 function resumed({ host }: Life, from: LiveConversation): LiveConversation {
   const principal = { subject: "ada", tenant: TENANT, roles: [] };
   const frames: Frame[] = [...host.opening(principal, from.seq ?? undefined)].flatMap(
@@ -258,14 +258,14 @@ function allOf<Item>(read: (options: PageOptions) => Page<Item>): Item[] {
   }
 }
 
-/** What is logged and was not planned is an incident, and so is a promise that fails with nobody to hear of it. */
+/** Unplanned log lines and unhandled rejections are incidents. */
 function watchLog(history: History): () => void {
   const original = console.error;
   console.error = (...values: unknown[]) => {
     if (!values.some(isPlanned)) history.incidents.push(`Logged: ${values.map(describe).join(" ")}`);
   };
   const onRejection = (error: unknown) => {
-    // What died has no one left to tell.
+    // A rejection of a dead life is expected.
     if (!(error instanceof Crash)) history.incidents.push(`Unhandled: ${describe(error)}`);
   };
   process.on("unhandledRejection", onRejection);

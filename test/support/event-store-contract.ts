@@ -1,4 +1,4 @@
-/** What the stores of sessions and events must do, whichever database stands behind them. */
+/** The contract of the stores of sessions and events, on any database. */
 import { expect, it } from "vitest";
 import { EventStore, type LoadWindowOptions } from "../../src/memory/session/event-store.ts";
 import { LongText, MAX_TEXT_BYTES, packedBytes } from "../../src/memory/session/long-text.ts";

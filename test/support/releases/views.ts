@@ -1,4 +1,4 @@
-/** What the readers of a recorded actor see of it: the part of a recording that must not change with the code. */
+/** The views of a recorded actor's readers, which must not change with the code. */
 import type { AgentStore } from "../../../src/agents/agent/store.ts";
 import type { ConversationQueries } from "../../../src/agents/conversation/reads/queries.ts";
 import type { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
@@ -11,7 +11,7 @@ import { buildWorkingContext } from "../../../src/memory/session/working-context
 import type { Frame } from "../../../src/protocol/frames.ts";
 import type { Page, PageOptions } from "../../../src/shared/page.ts";
 
-/** An actor that is awake. */
+/** A living actor. */
 interface Awake {
   runtime: ConversationRuntime;
   queries: ConversationQueries;
@@ -32,7 +32,7 @@ export function conversationViews({ runtime, queries }: Awake): Record<string, u
   };
 }
 
-/** Every frame from the first on, as one who was never there gets them. */
+/** All frames, as a new reader gets them. */
 export function replayed({ runtime, queries }: Awake): Frame[] {
   const frames: Frame[] = [];
   for (let after = 0, done = false; !done; ) {
@@ -70,7 +70,7 @@ export async function directoryViews(database: D1Database): Promise<Record<strin
     agents: await directory.agents("test"),
     conversations: await directory.conversations(principal("op", "operator")),
     "conversations of ada": await directory.conversations(principal("ada", "member")),
-    // Releases before 0.3.0 have none.
+    // Releases before 0.3.0 have no definitions.
     ...(definitions === null ? {} : { definitions }),
   };
 }
