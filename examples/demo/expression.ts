@@ -159,7 +159,7 @@ class Parser {
 }
 
 function divisor(value: Decimal): Decimal {
-  if (value.isZero()) throw new ToolError("Division by zero is not defined.", { code: "INVALID_INPUT" });
+  if (value.isZero()) throw new ToolError("Division by zero has no value.", { code: "INVALID_INPUT" });
   return value;
 }
 

@@ -104,9 +104,10 @@ export function createConversationEngine(config: ConversationEngineConfig): Conv
       const now = toIso(clock.now());
       const id = `conv_${ids.ulid()}`;
       const conversation = { id, agent, ...options, createdAt: now, updatedAt: now };
-      const messages = initialMessages.map((message) =>
-        complete({ ...message, conversationId: id }, id, now),
-      );
+      const messages = initialMessages.map((message) => ({
+        ...complete(message, id, now),
+        conversationId: id,
+      }));
       // Check first: an invalid message must not leave an empty conversation.
       for (const message of messages) messageRecord(id, message);
       await store.createConversation(conversation);

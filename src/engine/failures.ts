@@ -34,11 +34,6 @@ export class ProviderCallError extends DramatisError {
   }
 }
 
-/** The reason of a cancellation that has no reason of its own. */
-export function cancelledError(): Error {
-  return new DOMException("The turn was cancelled.", "AbortError");
-}
-
 const MAX_MESSAGE = 500;
 
 /** Returns the error to store in a failed turn. */

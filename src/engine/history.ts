@@ -12,15 +12,12 @@ import { EventAction, type SessionEvent } from "../memory/session/types.ts";
 import type { ContextMessage } from "../model/messages.ts";
 import { defined } from "../shared/defined.ts";
 import { fromContextMessage, toContextMessages } from "./messages.ts";
+import type { PlanTurnInput } from "./planner.ts";
 import type { ChatInputMessage } from "./provider-adapter.ts";
-import type { ConversationMessage, ConversationRecord } from "./records.ts";
+import type { ConversationMessage } from "./records.ts";
 
-export interface HistoryBuilderContext {
-  conversation: ConversationRecord;
-  /** All messages so far, ascending, including the input of the turn. */
-  messages: readonly ConversationMessage[];
+export interface HistoryBuilderContext extends Omit<PlanTurnInput, "hints"> {
   nextTurnId: string;
-  agent: string;
 }
 
 export interface HistoryBuildResult {

@@ -5,11 +5,12 @@
  *           its default. Otherwise the first provider with a default model answers.
  */
 import { DramatisError } from "../shared/errors.ts";
+import { isJsonObject } from "../shared/json.ts";
 import type { ConversationMessage, ConversationRecord } from "./records.ts";
 
 export interface PlanTurnInput {
   conversation: ConversationRecord;
-  /** All messages so far, ascending. */
+  /** All messages so far, ascending, including the input of the turn. */
   messages: readonly ConversationMessage[];
   agent: string;
   /** Wishes of the caller. The default planner reads `provider`, `model` and `parameters`. */
@@ -72,7 +73,7 @@ export function chooseModel(
     );
   }
   const { parameters } = hints;
-  return { provider, model: chosen ?? "", ...(isRecord(parameters) ? { parameters } : {}) };
+  return { provider, model: chosen ?? "", ...(isJsonObject(parameters) ? { parameters } : {}) };
 }
 
 function providerFor(
@@ -90,8 +91,4 @@ function textHint(hints: Record<string, unknown>, name: string): string | undefi
   if (value === undefined) return undefined;
   if (typeof value === "string" && value !== "") return value;
   throw new DramatisError("INVALID_INPUT", `The hint \`${name}\` must be a text that is not empty.`);
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -18,7 +18,7 @@ import { DramatisError } from "../shared/errors.ts";
 import { adapterOf, buildHistory, type CallPlanPorts, planCall } from "./call-plan.ts";
 import { type ChunkEvent, chat, streams } from "./chat-call.ts";
 import type { ConversationStore } from "./conversation-store.ts";
-import { cancelledError, defaultOutcome, ProviderCallError, turnError } from "./failures.ts";
+import { defaultOutcome, ProviderCallError, turnError } from "./failures.ts";
 import { leadingInstructions } from "./history.ts";
 import { type ConversationHooks, type HookContext, type OnHookError, runAfterHook } from "./hooks.ts";
 import type { PlannedTurn } from "./planner.ts";
@@ -81,7 +81,7 @@ export async function* executeTurn(
   } finally {
     // The reader of a generator can stop at a `yield`, which skips the `catch`.
     if (!isOver) {
-      left.abort(cancelledError());
+      left.abort(new DOMException("The turn was cancelled.", "AbortError"));
       await execution.fail({ error: left.signal.reason, isCancelled: true });
     }
   }

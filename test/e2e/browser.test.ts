@@ -95,7 +95,7 @@ if (hasChromium) {
       const failed = page.locator("[data-testid=tool-card][data-state=failed]");
       await answers(page, "calculator failed with INVALID_INPUT: Division by zero", false).waitFor();
       await failed.locator("summary").click();
-      await failed.getByText("Division by zero is not defined. INVALID_INPUT").waitFor();
+      await failed.getByText("Division by zero has no value. INVALID_INPUT").waitFor();
       await page.getByText("1 tool call failed").waitFor();
     });
 

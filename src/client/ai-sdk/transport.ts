@@ -2,15 +2,12 @@
 
 import { DefaultChatTransport, type UIMessage } from "ai";
 import { defined } from "../../shared/defined.ts";
-import { apiUrl, authorization, pathOf, type Token } from "../requests.ts";
+import type { ClientOptions } from "../http.ts";
+import { apiUrl, authorization, pathOf } from "../requests.ts";
 
-export interface ConversationChatTransportOptions {
+export interface ConversationChatTransportOptions extends Pick<ClientOptions, "baseUrl" | "token"> {
   /** Id of the conversation; the id of the chat by default. */
   conversationId?: string;
-  /** Address of the server, without a path; the address of the page by default. */
-  baseUrl?: string;
-  /** A function is called for each request. */
-  token?: Token;
   /** The runtime's `fetch` by default. */
   fetch?: typeof globalThis.fetch;
 }
