@@ -1,4 +1,4 @@
-/** The console as it is served, in a real browser. */
+/** The console in a real browser. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What the offline model says to `!slow COUNT`. */
+/** Returns the offline model's answer to `!slow COUNT`. */
 function words(count: number): string {
   return Array.from({ length: count }, (_, index) => `word-${index + 1}`).join(" ");
 }

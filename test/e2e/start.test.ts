@@ -1,4 +1,4 @@
-/** `npm start`: what it says, what it passes on, and that it leaves nothing behind however it ends. */
+/** `npm start`: its output, its passed variables, and the cleanup after any kind of exit. */
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
@@ -26,7 +26,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Folders with settings that were passed on to a Worker. */
+/** Returns the folders with variables for a Worker. */
 function passedOn(): string[] {
   return readdirSync(temporary).filter((name) => name.startsWith("dramatis-"));
 }
@@ -57,7 +57,7 @@ async function transcript(url: string, id: string): Promise<unknown[]> {
   return messages.map(({ content }) => content);
 }
 
-/** The status of a GET with any headers, `Host` included. */
+/** Returns the status of a GET with any headers, including `Host`. */
 function rawStatus(url: string, headers: Record<string, string>): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const request = get(url, { headers }, (response) => {
@@ -153,7 +153,7 @@ describe("a running start", () => {
   });
 });
 
-/** What runs under `npm start`. A command line may match several patterns; the first one counts. */
+/** Processes of `npm start`. The first matching pattern counts. */
 const kinds = {
   npm: /^npm start/,
   "npm's shell": /^\S*sh -c /,
@@ -186,7 +186,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
     return tree;
   }
 
-  /** On the port that the one before had; what was said to that one is there, and is answered. */
+  /** Starts on the previous port. Earlier messages are still there and are answered. */
   async function startAgain(): Promise<void> {
     start = await npmStart(state, { OPENAI_BASE_URL: model.baseUrl, TMPDIR: temporary }, port);
     lookAtTree();
@@ -201,7 +201,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
     expect(passedOn()).toHaveLength(1);
   }
 
-  /** Says something, and kills when half of the answer is there. */
+  /** Sends a message, and kills when half of the answer has arrived. */
   async function killInMidTurn(...victims: { pid: number }[]): Promise<void> {
     const gate = newGate();
     const steps = [{ text: "Hello " }, { gate: gate.wait }, { text: "there." }, { finish: "stop" }];
@@ -227,14 +227,14 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
 
   const foreground: [string, (tree: RunningProcess[]) => RunningProcess[]][] = [
     ["npm", (tree) => [find(tree, "npm")]],
-    // Some shells step aside for the last command; then this is the start script.
+    // Some shells are replaced by their last command. Then this is the start script.
     ["what npm started", (tree) => tree.slice(1, 2)],
     ["the start script", (tree) => [find(tree, "the start script")]],
     ["their group", (tree) => tree.filter((process) => !isServer(tree, process))],
     ["all of them", (tree) => tree],
   ];
 
-  /** Whether a process is the keeper or below it. */
+  /** Reports whether a process is the keeper or one of its descendants. */
   function isServer(tree: RunningProcess[], { pid }: RunningProcess): boolean {
     return processTree(find(tree, "the keeper").pid).some((member) => member.pid === pid);
   }
@@ -247,7 +247,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
       const victims = choose(tree);
       await killInMidTurn(...victims);
       await waitUntilGone(tree.map(({ pid }) => pid));
-      // With nobody left to clear up, the next start does.
+      // If all processes are killed, the next start cleans up.
       expect(passedOn()).toHaveLength(victims.length === tree.length ? 1 : 0);
     },
   );
@@ -302,7 +302,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
       await startAgain();
       const tree = lookAtTree();
       const exit = once(start.npm, "exit");
-      // To npm's shell the same signal would be its own end, which is what npm then reports.
+      // The same signal would end npm's shell, and npm would report that instead.
       process.kill(find(tree, "the start script").pid, "SIGINT");
       expect(await exit).toEqual([0, null]);
       await waitUntilGone(tree.map(({ pid }) => pid));

@@ -1,4 +1,4 @@
-/** Tools that a client runs, on the runtime in Node: who answers, when, and what becomes of a call that nobody answers. */
+/** Tools that a client runs, on the runtime in Node: results, their order, and calls without a result. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
@@ -46,7 +46,7 @@ afterEach(() => {
   errors.mockReset();
 });
 
-/** `hold` answers when it is let go. */
+/** `hold` returns when `held` resolves. */
 const libraryOf = (held: Promise<void>) =>
   defineLibrary("lib", {
     tools: [
@@ -74,14 +74,17 @@ const ASK: ToolSpec = {
 
 type Round = [name: string, input: object][];
 
-/** A conversation that can be left and come back to; its model calls tools in rounds, then answers with their results. */
+/**
+ * A conversation that can be unloaded and loaded again. Its model calls tools in rounds, then answers with their
+ * results.
+ */
 class Desk {
   readonly database = new NodeSqlDatabase();
   readonly keyValue = new NodeKeyValue(this.database);
   readonly clock = new VirtualClock();
   readonly ids = seededIds(3, this.clock);
   readonly requests: (ChatRequestBody & { tool_choice?: unknown })[] = [];
-  /** In how many milliseconds the actor asked to be woken, in order. */
+  /** Delays of the requested wake-ups in milliseconds, in order. */
   readonly wakeups: number[] = [];
   readonly frames: Frame[] = [];
   readonly #held = Promise.withResolvers<void>();
@@ -121,7 +124,7 @@ class Desk {
     return desk;
   }
 
-  /** The actor is in memory anew. */
+  /** Loads the actor again. */
   wake(): void {
     const { database, keyValue, clock, ids } = this;
     const fetch = scriptedFetch((body) => {
@@ -173,7 +176,7 @@ class Desk {
     return taken;
   }
 
-  /** Lets everything happen that needs no time. */
+  /** Runs all work that needs no time. */
   async settle(): Promise<void> {
     for (let step = 0; step < 40; step++) await new Promise((resolve) => setImmediate(resolve));
     while (this.clock.pending > 0 && (this.clock.nextDue ?? Infinity) <= this.clock.now() + 100)
