@@ -49,6 +49,8 @@ function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   });
 }
 
+const ATTEMPT = { signal: new AbortController().signal, received() {}, waiting() {} };
+
 /** What the gateway's parser and the provider's decoder make of a body. */
 export async function decodeBytes(
   provider: ProviderId,
@@ -56,7 +58,7 @@ export async function decodeBytes(
 ): Promise<ModelDelta[]> {
   const decoder = adapterFor(provider).decoder();
   const deltas: ModelDelta[] = [];
-  for await (const batch of eventData(streamOf(chunks), new AbortController().signal)) {
+  for await (const batch of eventData(streamOf(chunks), ATTEMPT)) {
     for (const data of batch) deltas.push(...decoder.push(data));
   }
   return [...deltas, ...decoder.end()];

@@ -1,4 +1,4 @@
-/** The offline model, at the pace it asks for. */
+/** Runs the offline model at the pace that the request asks for. */
 import { offlineModel } from "../formats/offline/model.ts";
 import type { Transport } from "./ports.ts";
 
@@ -6,7 +6,7 @@ export const offlineTransport: Transport = async function* ({ body }, { clock },
   yield { response: {} };
   const pause = (milliseconds: number) => clock.sleep(milliseconds, attempt.signal);
   for await (const data of offlineModel(body, pause)) {
-    attempt.heard();
+    attempt.received();
     yield { payloads: [data] };
   }
 };

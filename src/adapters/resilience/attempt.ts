@@ -3,9 +3,9 @@
 import type { ModelError } from "../../model/error.ts";
 import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
 import type { ModelDelta } from "../../model/reply.ts";
+import { race } from "../../ports/deadline.ts";
 import { modelError } from "../errors/model-errors.ts";
 import { thrownError } from "../errors/thrown.ts";
-import { abortable } from "../gateway/abortable.ts";
 import { TIMEOUTS } from "../gateway/deadlines.ts";
 import { callEndOf, type HostGuards, type Pass } from "./host-guards.ts";
 import { afterAttempt, beforeSend, type CompletedAttempt, type Interceptor } from "./interceptors.ts";
@@ -42,7 +42,7 @@ export async function* runAttempt(
   let error: ModelError | undefined = modelError(provider, "canceled", "The model call was cancelled.");
   let pass: Pass | undefined;
   try {
-    const prepared = await abortable(() => beforeSend(interceptors, given, info), signal);
+    const prepared = await race(() => beforeSend(interceptors, given, info), signal);
     if ("stopped" in prepared) {
       end.stopped = true;
       error = prepared.stopped;

@@ -7,6 +7,7 @@ import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
 import type { ModelDelta, RateLimitFeedback } from "../../model/reply.ts";
 import type { TokenUsage } from "../../model/usage.ts";
+import { Deadline } from "../../ports/deadline.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { modelError } from "../errors/model-errors.ts";
@@ -18,7 +19,6 @@ import { reportMetrics } from "./metrics.ts";
 import { completeResilience, DEFAULT_CLIENT, type ResilienceProfile, requestDeadline } from "./profile.ts";
 import { requestInfo } from "./request-info.ts";
 import type { ResilientDelta, ResilientGatewayOptions, ResilientRequest } from "./resilient-request.ts";
-import { startTimeLimit } from "./time-limit.ts";
 
 /** How one attempt ended. */
 interface Failure {
@@ -139,7 +139,7 @@ export class LogicalCall {
       trace: { ...this.request.trace, requestId: this.#requestId, attempt: this.#attempts },
     };
     const limitMs = Math.min(profile.executionConfig?.timeoutMs ?? perAttemptTimeoutMs, left);
-    const limit = startTimeLimit(clock, limitMs, this.signal);
+    const limit = new Deadline(clock, limitMs, { outer: this.signal });
     const input = {
       gateway: this.gateway,
       interceptors,

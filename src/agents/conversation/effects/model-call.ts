@@ -12,6 +12,7 @@ import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import type { ResponseInfo } from "../../../model/reply.ts";
 import type { Clock } from "../../../ports/clock.ts";
+import { withDeadline } from "../../../ports/deadline.ts";
 import type { CallContext } from "../../../shared/call-context.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
@@ -91,13 +92,9 @@ export async function performModelCall(
     const wait = call.notBefore - clock.now();
     if (wait > 0) await clock.sleep(wait, signal);
     startedAt = clock.now();
-    const deadline = startDeadline(clock, profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS, signal);
-    try {
-      // Neither attachments that never answer nor a gateway that does not end may hold up the turn for ever.
-      return await Promise.race([perform(deadline.signal), rejected(deadline.signal)]);
-    } finally {
-      deadline.stop();
-    }
+    const timeoutMs = profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS;
+    // Attachments or a gateway that never answer must not hold up the turn for ever.
+    return await withDeadline(clock, timeoutMs, perform, { outer: signal });
   } catch (error) {
     return failed(asModelError(error, profile));
   } finally {
@@ -121,28 +118,6 @@ function readHistory(history: () => ContextMessage[]): ContextMessage[] {
     const message = "The history of the conversation could not be read.";
     throw new DramatisError("UNAVAILABLE", message, { retriable: true, cause });
   }
-}
-
-/** Rejects with the signal's reason when it aborts, and never resolves. */
-function rejected(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
-}
-
-/** A signal that aborts with `outer`, or with a `TimeoutError` after `milliseconds`. */
-function startDeadline(clock: Clock, milliseconds: number, outer: AbortSignal) {
-  const controller = new AbortController();
-  const forward = () => controller.abort(outer.reason);
-  outer.addEventListener("abort", forward, { once: true });
-  const cancel = clock.timer(milliseconds, () =>
-    controller.abort(new DOMException(`No reply within ${milliseconds} ms.`, "TimeoutError")),
-  );
-  const stop = () => {
-    cancel();
-    outer.removeEventListener("abort", forward);
-  };
-  return { signal: controller.signal, stop };
 }
 
 /** What the adapter, an abort or our own code threw. Only what an adapter cannot express is told; the rest is a defect here. */
