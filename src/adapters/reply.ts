@@ -12,7 +12,7 @@ import type { ProviderId } from "../model/profile.ts";
 import type { FinishReason, ModelDelta, ModelReply, RequestedToolCall } from "../model/reply.ts";
 import type { TokenUsage } from "../model/usage.ts";
 import { isJsonObject, jsonDepth } from "../shared/json.ts";
-import { modelError } from "./errors/model-errors.ts";
+import { incompleteReply } from "./errors/model-errors.ts";
 
 /** A reply, or why there is none. */
 export type ReplyOutcome = { ok: true; reply: ModelReply } | { ok: false; error: ModelError };
@@ -79,10 +79,7 @@ export class ReplyAccumulator {
   /** What the deltas amount to, once the stream has ended. */
   outcome(): ReplyOutcome {
     if (this.#error !== undefined) return { ok: false, error: this.#error };
-    if (this.#finish === undefined) {
-      const error = modelError(this.#provider, "transient", "The reply ended before it was complete.");
-      return { ok: false, error };
-    }
+    if (this.#finish === undefined) return { ok: false, error: incompleteReply(this.#provider) };
     return {
       ok: true,
       reply: {

@@ -104,7 +104,7 @@ async function* streamReply(
   const ended = reply.outcome();
   if (!ended.ok) throw new ProviderCallError(ended.error, facts);
   const { usage, finishReason } = ended.reply;
-  const cost = usage === undefined ? undefined : costOf(usage, answeredBy);
+  const cost = costOf(usage, answeredBy);
   const { provider: answered, modelId } = answeredBy;
   const isFallback = answered !== provider || modelId !== request.model;
   yield {

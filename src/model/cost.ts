@@ -16,7 +16,8 @@ export type Prices = Pick<
 >;
 
 /** US dollars. Input that was read from a cache or written to one costs what other input does, unless it has a price. */
-export function costOf(usage: TokenUsage, prices: Prices): number | undefined {
+export function costOf(usage: TokenUsage | undefined, prices: Prices | undefined): number | undefined {
+  if (usage === undefined || prices === undefined) return undefined;
   const { inputTokens, outputTokens = 0 } = usage;
   if (inputTokens === undefined && usage.outputTokens === undefined) return undefined;
   const { costPer1kInput: perInput, costPer1kOutput: perOutput } = prices;
@@ -58,7 +59,6 @@ export function nanoDollarsOf(
   usage: TokenUsage | undefined,
   profile: ModelProfile | undefined,
 ): number | undefined {
-  if (usage === undefined || profile === undefined) return undefined;
   const cost = costOf(usage, profile);
   return cost === undefined ? undefined : Math.round(cost * NANO);
 }

@@ -1,51 +1,45 @@
+/** The request, the deltas and the options of a resilient gateway. */
 import type { RequestOutcome } from "../../model/call-record.ts";
 import type { RequestTrace } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
 import type { ModelDelta } from "../../model/reply.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Ids } from "../../ports/ids.ts";
 import type { CallContext } from "../../shared/call-context.ts";
 import type { JsonObject } from "../../shared/json.ts";
-import type { Classifier } from "./classify.ts";
-import type { HostGuards } from "./host-guards.ts";
-import type { Interceptor } from "./interceptors.ts";
-import type { MetricsSink } from "./metrics.ts";
+import type { GuardedGatewayOptions } from "./guarded-gateway.ts";
+import type { Classifier } from "./next-step.ts";
 import type { ResilienceProfile } from "./profile.ts";
+import type { MetricsSink } from "./telemetry.ts";
 
 export type ResilientDelta =
   | ModelDelta
-  /** Everything since the request began is void: another attempt begins. */
+  /** Withdraws all deltas so far: another attempt begins. */
   | { type: "reset" }
-  /** The last one. `profile` is that of the model that was asked last. */
+  /** The last delta. `profile` is that of the last model tried. */
   | { type: "outcome"; outcome: RequestOutcome; profile: ModelProfile };
 
 /** One logical request. */
 export interface ResilientRequest {
-  /** Who may answer: the next is asked when one has failed for good. */
+  /** The models to try, in order. */
   profiles: readonly [ModelProfile, ...ModelProfile[]];
-  /** The request in the format of the profile's provider. Throw `UNSUPPORTED` for what it cannot express. */
+  /** Builds the request in the format of the profile's provider. Throws `UNSUPPORTED` for what it cannot express. */
   body: (profile: ModelProfile) => JsonObject;
   context: CallContext;
   trace?: Omit<RequestTrace, "attempt">;
-  /** Over the gateway's own, field by field. */
+  /** Overrides the gateway's own settings, field by field. */
   resilience?: Partial<ResilienceProfile>;
   /** The caller's own deadline, in milliseconds since the epoch. */
   deadline?: number;
 }
 
-export interface ResilientGatewayOptions {
+export interface ResilientGatewayOptions extends GuardedGatewayOptions {
   clock: Clock;
-  /** Ids of requests that have none. */
-  ids: Ids;
-  /** Over `DEFAULT_CLIENT`, field by field. */
+  /** Overrides `DEFAULT_CLIENT`, field by field. */
   resilience?: Partial<ResilienceProfile>;
-  /** Absent = nothing guards the hosts. */
-  guards?: HostGuards;
-  interceptors?: readonly Interceptor[];
   classify?: Classifier;
   metrics?: MetricsSink;
   /** The first half of span names; `dramatis` when absent. */
   client?: string;
-  /** From 0 to below 1, for the jitter. */
+  /** The source of jitter, from 0 to below 1; `Math.random` when absent. */
   random?: () => number;
 }
