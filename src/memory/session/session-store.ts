@@ -200,6 +200,6 @@ export class SessionStore {
 function unknownSession(sessionId: string): DramatisError {
   return new DramatisError(
     "NOT_FOUND",
-    `There is no session "${sessionId}". Create it with createSession() first.`,
+    `There is no session "${sessionId}": create it with createSession() first.`,
   );
 }
