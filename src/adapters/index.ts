@@ -36,12 +36,13 @@ export type { CompletedAttempt, Interceptor } from "./resilience/interceptors.ts
 export type { ConcurrencyLimit } from "./resilience/limiter.ts";
 export type { ClassifiedError, Classifier } from "./resilience/next-step.ts";
 export type { ResilienceProfile } from "./resilience/profile.ts";
-export { createResilientGateway, type ResilientGateway } from "./resilience/resilient-gateway.ts";
-export type {
-  ResilientDelta,
-  ResilientGatewayOptions,
-  ResilientRequest,
-} from "./resilience/resilient-request.ts";
+export {
+  createResilientGateway,
+  type ResilientDelta,
+  type ResilientGateway,
+  type ResilientGatewayOptions,
+  type ResilientRequest,
+} from "./resilience/resilient-gateway.ts";
 export {
   type MetricsSink,
   type RequestInfo,

@@ -11,6 +11,7 @@ import type { ModelError } from "../model/error.ts";
 import type { ProviderId } from "../model/profile.ts";
 import type { FinishReason, ModelDelta, ModelReply, RequestedToolCall } from "../model/reply.ts";
 import type { TokenUsage } from "../model/usage.ts";
+import { defined } from "../shared/defined.ts";
 import { isJsonObject, jsonDepth } from "../shared/json.ts";
 import { incompleteReply } from "./errors/model-errors.ts";
 
@@ -87,9 +88,7 @@ export class ReplyAccumulator {
         ...(this.#reasoning === "" ? {} : { reasoning: this.#reasoning.toWellFormed() }),
         toolCalls: toToolCalls(this.#calls),
         finishReason: this.#finish,
-        ...(this.#usage === undefined ? {} : { usage: this.#usage }),
-        ...(this.#messageId === undefined ? {} : { providerMessageId: this.#messageId }),
-        ...(this.#native === undefined ? {} : { native: this.#native }),
+        ...defined({ usage: this.#usage, providerMessageId: this.#messageId, native: this.#native }),
       },
     };
   }

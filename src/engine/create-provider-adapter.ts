@@ -5,12 +5,13 @@
 
 import { adapterFor } from "../adapters/formats/lookup.ts";
 import { ReplyAccumulator } from "../adapters/reply.ts";
-import { createResilientGateway, type ResilientGateway } from "../adapters/resilience/resilient-gateway.ts";
-import type {
-  ResilientDelta,
-  ResilientGatewayOptions,
-  ResilientRequest,
-} from "../adapters/resilience/resilient-request.ts";
+import {
+  createResilientGateway,
+  type ResilientDelta,
+  type ResilientGateway,
+  type ResilientGatewayOptions,
+  type ResilientRequest,
+} from "../adapters/resilience/resilient-gateway.ts";
 import type { RequestOutcome } from "../model/call-record.ts";
 import { costOf } from "../model/cost.ts";
 import type { ModelError } from "../model/error.ts";

@@ -17,11 +17,11 @@ import { defined } from "../../shared/defined.ts";
 import { redactSecrets } from "../../shared/redact.ts";
 import { ModelFailure, thrownError } from "../errors/model-errors.ts";
 import { adapterFor } from "../formats/lookup.ts";
+import { offlineModel } from "../formats/offline/model.ts";
 import { aiSdkTransport } from "./ai-sdk.ts";
 import { AttemptDeadlines } from "./deadlines.ts";
 import { httpTransport, keyOf } from "./http.ts";
 import { httpProvider } from "./http-providers.ts";
-import { offlineTransport } from "./offline.ts";
 import type { GatewayPorts, Transport } from "./ports.ts";
 import { isKeyName } from "./trusted-hosts.ts";
 import { workersAITransport } from "./workers-ai.ts";
@@ -84,6 +84,15 @@ async function* streamReply(
   const last: ModelDelta[] = failure === undefined || isComplete ? tail : [{ type: "error", error: failure }];
   for (const delta of last) yield redacted(delta, request, ports);
 }
+
+/** Runs the offline model at the pace that the request asks for. */
+const offlineTransport: Transport = async function* ({ body }, { clock }, attempt) {
+  yield { response: {} };
+  for await (const data of offlineModel(body, (milliseconds) => clock.sleep(milliseconds, attempt.signal))) {
+    attempt.received();
+    yield { payloads: [data] };
+  }
+};
 
 function transportOf(provider: ProviderId): Transport {
   if (httpProvider(provider) !== undefined) return httpTransport;

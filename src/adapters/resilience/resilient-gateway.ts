@@ -11,19 +11,54 @@
 import type { RequestOutcome } from "../../model/call-record.ts";
 import { costOf } from "../../model/cost.ts";
 import type { ModelError } from "../../model/error.ts";
-import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
+import type { ModelGateway, ModelRequest, RequestTrace } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
 import type { ModelDelta, RateLimitFeedback } from "../../model/reply.ts";
 import type { TokenUsage } from "../../model/usage.ts";
+import type { Clock } from "../../ports/clock.ts";
 import { Deadline } from "../../ports/deadline.ts";
+import type { CallContext } from "../../shared/call-context.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
+import type { JsonObject } from "../../shared/json.ts";
 import { modelError, thrownError } from "../errors/model-errors.ts";
-import { type AttemptEnd, runAttempt } from "./guarded-gateway.ts";
-import { classified, nextStep } from "./next-step.ts";
+import { type AttemptEnd, type GuardedGatewayOptions, runAttempt } from "./guarded-gateway.ts";
+import { type Classifier, classified, nextStep } from "./next-step.ts";
 import { completeResilience, DEFAULT_CLIENT, type ResilienceProfile, requestDeadline } from "./profile.ts";
-import type { ResilientDelta, ResilientGatewayOptions, ResilientRequest } from "./resilient-request.ts";
-import { reportMetrics, requestInfo } from "./telemetry.ts";
+import { type MetricsSink, reportMetrics, requestInfo } from "./telemetry.ts";
+
+export type ResilientDelta =
+  | ModelDelta
+  /** Withdraws all deltas so far: another attempt begins. */
+  | { type: "reset" }
+  /** The last delta. `profile` is that of the last model tried. */
+  | { type: "outcome"; outcome: RequestOutcome; profile: ModelProfile };
+
+/** One logical request. */
+export interface ResilientRequest {
+  /** The models to try, in order. */
+  profiles: readonly [ModelProfile, ...ModelProfile[]];
+  /** Builds the request in the format of the profile's provider. Throws `UNSUPPORTED` for what it cannot express. */
+  body: (profile: ModelProfile) => JsonObject;
+  context: CallContext;
+  trace?: Omit<RequestTrace, "attempt">;
+  /** Overrides the gateway's own settings, field by field. */
+  resilience?: Partial<ResilienceProfile>;
+  /** The caller's own deadline, in milliseconds since the epoch. */
+  deadline?: number;
+}
+
+export interface ResilientGatewayOptions extends GuardedGatewayOptions {
+  clock: Clock;
+  /** Overrides `DEFAULT_CLIENT`, field by field. */
+  resilience?: Partial<ResilienceProfile>;
+  classify?: Classifier;
+  metrics?: MetricsSink;
+  /** The first half of span names; `dramatis` when absent. */
+  client?: string;
+  /** The source of jitter, from 0 to below 1; `Math.random` when absent. */
+  random?: () => number;
+}
 
 export interface ResilientGateway {
   /** Never throws: a failed request yields one `error` delta before its outcome. */

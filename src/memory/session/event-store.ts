@@ -233,14 +233,13 @@ function planInserts(rows: readonly StoredEvent[]): { batches: string[]; apart: 
   for (const row of rows) {
     // JSON escapes a lone surrogate, and SQLite would alter it, so each text is checked first.
     checkSqlValues([row.id, row.action, row.created_at]);
-    if ((row.content?.length ?? 0) + (row.metadata?.length ?? 0) > MAX_BATCHED_UNITS) {
-      apart.push(row);
-      continue;
-    }
-    checkSqlValues([row.content, row.metadata]);
-    const text = JSON.stringify([row.id, row.seq, row.action, row.created_at, row.content, row.metadata]);
+    const isLong = (row.content?.length ?? 0) + (row.metadata?.length ?? 0) > MAX_BATCHED_UNITS;
+    if (!isLong) checkSqlValues([row.content, row.metadata]);
+    const text = isLong
+      ? ""
+      : JSON.stringify([row.id, row.seq, row.action, row.created_at, row.content, row.metadata]);
     const size = utf8Length(text) + 1;
-    if (size > MAX_BATCH_BYTES) {
+    if (isLong || size > MAX_BATCH_BYTES) {
       apart.push(row);
       continue;
     }

@@ -3,6 +3,7 @@
  * with what is known of the attempt. Never throws; a timeout is a failure like any other.
  */
 
+import { modelError } from "../../../adapters/errors/model-errors.ts";
 import { ReplyAccumulator } from "../../../adapters/reply.ts";
 import { profileAt } from "../../../library/version-chain.ts";
 import type { ModelError } from "../../../model/error.ts";
@@ -55,10 +56,8 @@ export async function performModelCall(
   const facts = (): AttemptFacts => ({ ...observed, startedAt, finishedAt: clock.now() });
   const failed = (error: ModelError): EffectSignal => {
     const { status, requestId } = error;
-    const known = {
-      ...defined({ status, requestId }),
-    };
-    return { type: "conversation.llm.failed", ...address, error, facts: { ...facts(), ...known }, streamed };
+    const known = { ...facts(), ...defined({ status, requestId }) };
+    return { type: "conversation.llm.failed", ...address, error, facts: known, streamed };
   };
 
   async function request(): Promise<JsonObject> {
@@ -120,20 +119,19 @@ function readHistory(history: () => ContextMessage[]): ContextMessage[] {
   }
 }
 
-/** What the adapter, an abort or our own code threw. Only what an adapter cannot express is told; the rest is a defect here. */
+/** Converts what the adapter, an abort or a defect threw. The message of a defect stays in the log. */
 function asModelError(error: unknown, { provider }: ModelProfile): ModelError {
   if (error instanceof DramatisError && error.code === "UNSUPPORTED") {
-    return { category: "validation", message: error.message, retriable: false, provider };
+    return modelError(provider, "validation", error.message);
   }
-  if (error instanceof DramatisError && error.retriable) {
-    return { category: "transient", message: error.message, retriable: true, provider };
-  }
+  if (error instanceof DramatisError && error.retriable)
+    return modelError(provider, "transient", error.message);
   if (error instanceof DOMException && error.name === "TimeoutError") {
-    return { category: "timeout", message: error.message, retriable: true, provider };
+    return modelError(provider, "timeout", error.message);
   }
   if (error instanceof DOMException && error.name === "AbortError") {
-    return { category: "canceled", message: "The call was cancelled.", retriable: false, provider };
+    return modelError(provider, "canceled", "The call was cancelled.");
   }
   console.error(error);
-  return { category: "unknown", message: "The request could not be made.", retriable: false, provider };
+  return modelError(provider, "unknown", "The request could not be made.");
 }
