@@ -16,13 +16,7 @@ import { durationMs } from "./durations.ts";
 const MAX_MESSAGE = 500;
 
 /** Further details of a failure. */
-export interface FailureDetails {
-  status?: number;
-  /** The provider's own id of the request. */
-  requestId?: string;
-  /** Milliseconds. */
-  retryAfterMs?: number;
-}
+export type FailureDetails = Pick<ModelError, "status" | "requestId" | "retryAfterMs">;
 
 /** Thrown inside the gateway, which turns it into an error delta with the provider's name. */
 export class ModelFailure extends Error {
@@ -71,31 +65,23 @@ function nameOf(reason: unknown): unknown {
   return typeof reason === "object" && reason !== null && "name" in reason ? reason.name : undefined;
 }
 
+const CATEGORY_BY_STATUS: Readonly<Partial<Record<number, ErrorCategory>>> = {
+  400: "validation",
+  401: "auth",
+  402: "quota",
+  403: "auth",
+  404: "not_found",
+  408: "timeout",
+  // Another request holds a lock. The providers' own clients retry this, too.
+  409: "transient",
+  413: "validation",
+  422: "validation",
+  429: "rate_limit",
+};
+
 /** Returns the category of an HTTP status that is not a success. */
 function categoryOfStatus(status: number): ErrorCategory {
-  if (status >= 500) return "transient";
-  switch (status) {
-    case 401:
-    case 403:
-      return "auth";
-    case 402:
-      return "quota";
-    case 404:
-      return "not_found";
-    case 400:
-    case 413:
-    case 422:
-      return "validation";
-    case 408:
-      return "timeout";
-    // Another request holds a lock. The providers' own clients retry this, too.
-    case 409:
-      return "transient";
-    case 429:
-      return "rate_limit";
-    default:
-      return "unknown";
-  }
+  return CATEGORY_BY_STATUS[status] ?? (status >= 500 ? "transient" : "unknown");
 }
 
 /** Codes, types, statuses and reasons in the error bodies of providers, by category. */
@@ -125,15 +111,8 @@ const CODES: readonly (readonly [ErrorCategory, ...codes: string[]])[] = [
   ["transient", "overloaded_error", "api_error", "server_error", "INTERNAL", "UNAVAILABLE"],
 ];
 
-/** The content of an error body. */
-export interface ProviderError {
-  /** Redacted and bounded. */
-  message?: string;
-  /** The category of the first known code. */
-  category?: ErrorCategory;
-  /** The wait that the provider asks for, in milliseconds. */
-  retryAfterMs?: number;
-}
+/** The content of an error body, with a redacted message. Without a known code it has no category. */
+export type ProviderError = Partial<Pick<ModelError, "message" | "category" | "retryAfterMs">>;
 
 const code = z.union([z.string(), z.number()]).nullish().catch(undefined);
 const text = z.string().nullish().catch(undefined);

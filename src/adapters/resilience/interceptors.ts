@@ -25,13 +25,7 @@ export interface CompletedAttempt {
 /**
  * Code of the application around each attempt.
  *
- * @example
- * const noSecrets: Interceptor = {
- *   beforeSend({ body }) {
- *     if (containsSecret(body)) throw new DramatisError("FORBIDDEN", "The request contains a secret.");
- *     return undefined;
- *   },
- * };
+ * @example const log: Interceptor = { onError: ({ category }, { attempt }) => console.warn(attempt, category) };
  */
 export interface Interceptor {
   /** May return another request to send instead. Throw a `DramatisError` to stop the request with a reason. */

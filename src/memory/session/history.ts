@@ -9,30 +9,19 @@
 
 import type { ContextMessage } from "../../model/messages.ts";
 import type { EventWindow } from "./event-store.ts";
-import { checkTokenBudget, invalidLimit, type TokenCounter } from "./tokens.ts";
-import { EventAction, isCompaction, type SessionEvent } from "./types.ts";
-import { type KnownEvents, type Measure, measuring, windowMessages } from "./window.ts";
+import { checkTokenBudget, invalidLimit } from "./tokens.ts";
+import { EventAction, isCompaction } from "./types.ts";
+import { type Measure, type MeasureOptions, measuring, windowMessages } from "./window.ts";
 
 /** The limits of a history. Given limits apply together; absent ones do not limit. */
-export interface HistoryLimits {
+export interface HistoryLimits extends Pick<MeasureOptions, "tokenBudget" | "maxResultTokens"> {
   /** Maximum number of turns. Each begins with a user's message. */
   maxTurns?: number;
   /** Maximum number of messages, without the summaries of compactions. */
   maxMessages?: number;
-  /** Maximum tokens of all messages together. */
-  tokenBudget?: number;
-  /** Maximum tokens of one tool result; a longer one is shortened. A quarter of the budget when absent. */
-  maxResultTokens?: number;
 }
 
-export interface HistoryOptions extends HistoryLimits {
-  /** Counts tokens; an estimate when absent. */
-  countTokens?: TokenCounter;
-  /** Maps an event to a message; `null` omits it. */
-  eventToMessage?: (event: SessionEvent) => ContextMessage | null;
-  /** Caches measurements. Only for events with unique ids. */
-  known?: KnownEvents;
-}
+export interface HistoryOptions extends HistoryLimits, MeasureOptions {}
 
 export interface History {
   messages: ContextMessage[];

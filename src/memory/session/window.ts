@@ -34,7 +34,7 @@ export type Measure = (event: SessionEvent) => Measured | null;
 export type KnownEvents = Map<string, { tokens: number; shortened?: string }>;
 
 export interface MeasureOptions {
-  /** Tokens of all messages together; unlimited when absent. */
+  /** Maximum tokens of all messages together; unlimited when absent. */
   tokenBudget?: number;
   /** Maximum tokens of one tool result; a longer one is shortened. A quarter of the budget when absent. */
   maxResultTokens?: number;
@@ -111,11 +111,11 @@ function positions(events: readonly SessionEvent[]): (index: number) => number {
 }
 
 export interface WindowOptions {
-  /** Tokens of all messages together. */
+  /** Maximum tokens of all messages together. */
   tokenBudget: number;
   /**
    * There are earlier events that were not read. Then the first turn may be incomplete: it only determines the position
-   * of the others, unless it is the only one.
+   * of the others, unless it is the only one. `false` when absent.
    */
   isCutOff?: boolean;
 }

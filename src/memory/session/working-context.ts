@@ -10,9 +10,9 @@
 
 import type { ContextMessage } from "../../model/messages.ts";
 import { defined } from "../../shared/defined.ts";
-import { checkTokenBudget, type FrameOfContext, frameTokens, type TokenCounter } from "./tokens.ts";
+import { checkTokenBudget, type FrameOfContext, frameTokens } from "./tokens.ts";
 import type { LoadEventsOptions, SessionEvent } from "./types.ts";
-import { measuring, windowMessages } from "./window.ts";
+import { type MeasureOptions, measuring, type WindowOptions, windowMessages } from "./window.ts";
 
 /**
  * The messages of one request, and those added since.
@@ -53,20 +53,15 @@ export class WorkingContext {
 }
 
 /** Options of a context that is built from loaded events. */
-export interface BuildContextOptions extends FrameOfContext {
-  /** Maps an event to a message; `null` omits it. */
-  eventToMessage?: (event: SessionEvent) => ContextMessage | null;
+export interface BuildContextOptions
+  extends FrameOfContext,
+    Omit<MeasureOptions, "known">,
+    Pick<WindowOptions, "isCutOff"> {
   /**
    * Maximum tokens of the context: instructions, tools and messages together. Leave room for further messages and the
    * reply. Unlimited when absent.
    */
   tokenBudget?: number;
-  /** Counts tokens; an estimate when absent. */
-  countTokens?: TokenCounter;
-  /** Maximum tokens of one tool result; a longer one is shortened. A quarter of the budget when absent. */
-  maxResultTokens?: number;
-  /** There are earlier events that were not read. Set it for a window that may begin within a turn. */
-  isCutOff?: boolean;
 }
 
 /** Options of a context that an actor builds from a session. */
