@@ -28,7 +28,7 @@ export interface ModelError {
   status?: number;
   /** The provider's own id of the request. */
   requestId?: string;
-  /** The wait that the provider asked for, in milliseconds. */
+  /** The wait that the provider requested, in milliseconds. */
   retryAfterMs?: number;
 }
 
@@ -47,11 +47,11 @@ export function mayFallBack(category: ErrorCategory): boolean {
   return !SHARED.has(category);
 }
 
-/** What a backoff follows from, in milliseconds. */
+/** The inputs of a backoff, in milliseconds. */
 export interface Backoff {
   /** The wait of the caller's own schedule. */
   scheduledMs: number;
-  /** The wait that the provider asked for. Replaces the scheduled one. */
+  /** The wait that the provider requested. Replaces the scheduled one. */
   requestedMs: number | undefined;
   /** 0 when absent. */
   minimumMs?: number;

@@ -1,5 +1,21 @@
-/** Limits waiting: by time, and by the signal of whoever waits. */
+/** Waiting that ends with a timer or a signal. */
 import type { Clock } from "./clock.ts";
+
+/** Implements `Clock.sleep` with `Clock.timer`. */
+export function sleepWith(timer: Clock["timer"], milliseconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const onAbort = () => {
+      cancel();
+      reject(signal?.reason);
+    };
+    const cancel = timer(milliseconds, () => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve();
+    });
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });
+}
 
 export interface DeadlineOptions {
   /** The deadline's signal also aborts with this one, for the same reason. */

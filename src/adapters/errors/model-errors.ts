@@ -165,9 +165,7 @@ export function readErrorBody(body: string): ProviderError {
   const wait = details
     .map(({ retryDelay }) => durationMs(retryDelay ?? ""))
     .find((found) => found !== undefined);
-  return {
-    ...defined({ message: reported ? clean(reported) : undefined, category, retryAfterMs: wait }),
-  };
+  return defined({ message: reported ? clean(reported) : undefined, category, retryAfterMs: wait });
 }
 
 /** Reports a used-up daily quota or an account without credit, neither of which has a code. */

@@ -17,7 +17,7 @@ export function responseInfo(status: number, headers: Headers, now: number): Res
   };
 }
 
-/** Returns the wait that a response asks for, in milliseconds. `retry-after` holds seconds or an HTTP date. */
+/** Returns the wait that a response requests, in milliseconds. `retry-after` holds seconds or an HTTP date. */
 export function retryAfterMs(headers: Headers, now: number): number | undefined {
   const exact = durationMs(`${headers.get("retry-after-ms") ?? ""}ms`);
   if (exact !== undefined) return exact;

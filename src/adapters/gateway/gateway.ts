@@ -85,7 +85,7 @@ async function* streamReply(
   for (const delta of last) yield redacted(delta, request, ports);
 }
 
-/** Runs the offline model at the pace that the request asks for. */
+/** Runs the offline model at the pace that the request sets. */
 const offlineTransport: Transport = async function* ({ body }, { clock }, attempt) {
   yield { response: {} };
   for await (const data of offlineModel(body, (milliseconds) => clock.sleep(milliseconds, attempt.signal))) {

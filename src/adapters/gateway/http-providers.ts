@@ -41,10 +41,10 @@ const HTTP_PROVIDERS = {
     keyName: "ANTHROPIC_API_KEY",
     baseUrlName: "ANTHROPIC_BASE_URL",
     keyHeader: (key) => ({ "x-api-key": key }),
-    call({ profile, body: { betas: asked = profile.parameters?.betas, ...body } }) {
+    call({ profile, body: { betas = profile.parameters?.betas, ...body } }) {
       // Base URLs are in use with the version and without it.
       const path = /\/v1\/*$/.test(profile.baseUrl ?? "") ? "/messages" : "/v1/messages";
-      return { path, headers: { "anthropic-version": "2023-06-01", ...betaHeader(asked) }, body };
+      return { path, headers: { "anthropic-version": "2023-06-01", ...betaHeader(betas) }, body };
     },
   },
   gemini: {

@@ -1,10 +1,10 @@
 /**
  * Decides what follows a failed attempt: a retry after a pause, another model, or nothing. Pure.
  *
- * RESIL-1  The pause is what the classifier suggests, else what the provider asked for, else an exponential backoff with
- *          jitter. It never exceeds `maxBackoffMs`.
+ * RESIL-1  The pause is the one that the classifier suggests, else the one that the provider requested, else an
+ *          exponential backoff with jitter. It never exceeds `maxBackoffMs`.
  * RESIL-2  A pause that would reach the deadline is not started: the request fails at once.
- * RESIL-3  If the provider asks for a longer pause than the backoff, an available fallback is preferred to waiting.
+ * RESIL-3  If the provider requests a longer pause than the backoff, an available fallback is preferred to waiting.
  */
 
 import {
@@ -22,7 +22,7 @@ export interface ClassifiedError {
   statusCode?: number;
   /** Another attempt can succeed; decided by the category when absent. */
   retryable?: boolean;
-  /** Milliseconds. Overrides what the provider asked for. */
+  /** Milliseconds. Overrides the wait that the provider requested. */
   suggestedBackoffMs?: number;
   reason?: string;
 }
