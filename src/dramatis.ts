@@ -11,7 +11,7 @@ import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/gatewa
 import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
 import { type HostGuardOptions, HostGuards } from "./adapters/resilience/host-guards.ts";
 import type { Interceptor } from "./adapters/resilience/interceptors.ts";
-import type { MetricsSink } from "./adapters/resilience/metrics.ts";
+import type { MetricsSink } from "./adapters/resilience/telemetry.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";

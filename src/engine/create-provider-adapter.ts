@@ -2,12 +2,13 @@
 
 import { adapterFor } from "../adapters/formats/lookup.ts";
 import { ReplyAccumulator } from "../adapters/reply.ts";
-import { createResilientGateway, type ResilientGateway } from "../adapters/resilience/resilient-gateway.ts";
-import type {
-  ResilientDelta,
-  ResilientGatewayOptions,
-  ResilientRequest,
-} from "../adapters/resilience/resilient-request.ts";
+import {
+  createResilientGateway,
+  type ResilientDelta,
+  type ResilientGateway,
+  type ResilientGatewayOptions,
+  type ResilientRequest,
+} from "../adapters/resilience/resilient-gateway.ts";
 import { costOf } from "../model/cost.ts";
 import type { FormatAdapter } from "../model/format-adapter.ts";
 import type { ModelGateway } from "../model/gateway.ts";
@@ -108,7 +109,7 @@ async function* streamReply(
     ...defined({ usage }),
     call: {
       ...facts,
-      ...defined({ cost: usage && costOf(usage, answeredBy) }),
+      ...defined({ cost: costOf(usage, answeredBy) }),
       responseMetadata: {
         finishReason,
         ...(isFallback ? { answeredBy: { provider: answered, model } } : {}),

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
-import type { RequestMetrics } from "../../src/adapters/resilience/metrics.ts";
+import type { RequestMetrics } from "../../src/adapters/resilience/telemetry.ts";
 import { MAX_CALLS_PER_REPLY } from "../../src/agents/conversation/core/limits.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";

@@ -263,7 +263,7 @@ export function eventStoreContract(withPorts: WithPorts): void {
         ([key, value]: (typeof packed)[number]) =>
         () =>
           longText.unpack(key, value);
-      for (const gone of packed.slice(0, 3)) expect(outcome(gone)).toThrow("not complete");
+      for (const gone of packed.slice(0, 3)) expect(outcome(gone)).toThrow("are missing");
     });
   });
 
