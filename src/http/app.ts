@@ -112,7 +112,7 @@ export function createRoutes<Env extends object>(dependencies: HttpPorts<Env>): 
   responseRoutes(app);
   deadLetterRoutes(app);
   socketRoutes(app);
-  descriptionRoutes(app, () => OPERATIONS);
+  descriptionRoutes(app, OPERATIONS);
 
   return app;
 }

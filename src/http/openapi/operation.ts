@@ -46,7 +46,7 @@ export interface ApiResponse {
   description: string;
   body?: z.ZodType;
   /** What the body is; JSON when absent. */
-  type?: "application/json" | "text/event-stream" | "text/html" | "application/octet-stream";
+  type?: "application/json" | "text/event-stream" | "application/octet-stream";
   /** What each server-sent event holds, where the same may be answered as a stream. */
   stream?: z.ZodType;
   /** Whether `Location` is the path of what was created. */
