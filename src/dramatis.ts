@@ -27,11 +27,10 @@ import { type Authorize, defaultAuthorize, type LocalEnv } from "./http/auth/aut
 import type { CorsOptions } from "./http/auth/cors.ts";
 import { checkJwtConfiguration, isJwtConfigured, type JwtEnv } from "./http/auth/jwt.ts";
 import { completeLimits, type Limits } from "./http/base/limits.ts";
-import { Catalogue } from "./library/catalogue.ts";
 import type { Library } from "./library/define.ts";
-import { PublishedCode } from "./library/published-code.ts";
-import { CodeRegistry, type Registry } from "./library/registry.ts";
-import { VersionedRegistry } from "./library/versioned-registry.ts";
+import { CODE_TENANT } from "./library/definition-source.ts";
+import { DeployedCode } from "./library/deployed-code.ts";
+import { Registry } from "./library/registry.ts";
 import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";
 import { allowAll, type Gate } from "./policy/gate.ts";
@@ -108,13 +107,14 @@ export interface DramatisOptions {
  * export default app.handler;
  */
 export function dramatis(options: DramatisOptions) {
-  const code = new CodeRegistry(options.libraries);
-  const published = new PublishedCode(code);
-  const definitions = (env: DramatisEnv) => (env.DB === undefined ? null : new D1Definitions(env.DB));
-  const registry = (env: DramatisEnv, tenant: string): Registry => {
-    const store = definitions(env);
-    return store === null ? code : new VersionedRegistry({ code, published, store }, tenant);
-  };
+  const code = new DeployedCode(options.libraries);
+  const registry = ({ DB }: DramatisEnv, tenant: string) =>
+    DB === undefined
+      ? new Registry(code)
+      : new Registry(code, {
+          deployed: new D1Definitions(DB, CODE_TENANT),
+          authored: new D1Definitions(DB, tenant),
+        });
   const directory = (env: DramatisEnv): Directory | null =>
     env.DB === undefined ? null : new D1Directory(env.DB);
   const limits = completeLimits(options.limits);
@@ -132,13 +132,10 @@ export function dramatis(options: DramatisOptions) {
     directory: (env) => directory(env) ?? unavailable(),
     deadLetters: (env) => deadLetters(env) ?? unavailable(),
     attachments: (env) => attachments(env) ?? noBucket(),
-    libraries: (env) => ({
-      catalogue: new Catalogue({ code, published, store: definitions(env) }),
-      authoring: (tenant) => ({
-        registry: registry(env, tenant),
-        code,
-        mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
-      }),
+    libraries: (env, tenant) => ({
+      registry: registry(env, tenant),
+      tools: code,
+      mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
     }),
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);

@@ -5,7 +5,7 @@ import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
 import type { AgentUsage, ConversationSummary, ConversationView } from "../protocol/frames.ts";
-import { decodeCursor, encodeCursor, type ListKey } from "../shared/cursor.ts";
+import { encodeCursor, listRange } from "../shared/cursor.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
@@ -23,8 +23,6 @@ import {
   REMOVE_USERS,
   SUM_USAGE,
 } from "./statements.ts";
-
-const DEFAULT_LIMIT = 50;
 
 type AgentRow = {
   tenant: string;
@@ -123,7 +121,7 @@ export class D1Directory implements Directory {
   }
 
   async agents(tenant: string, options: PageOptions = {}): Promise<Page<AgentIdentity>> {
-    const { order, limit, after } = range(options);
+    const { order, limit, after } = listRange(options);
     const rows = await this.#read<AgentRow>(LIST_AGENTS[order], [tenant, after.createdAt, after.id, limit]);
     const last = rows.at(-1);
     return {
@@ -133,7 +131,7 @@ export class D1Directory implements Directory {
   }
 
   async conversations(principal: Principal, options: PageOptions = {}): Promise<Page<ConversationSummary>> {
-    const { order, limit, after } = range(options);
+    const { order, limit, after } = listRange(options);
     const { tenant, subject } = principal;
     const rows = mayReadAll(principal)
       ? await this.#read<ConversationRow>(LIST_CONVERSATIONS[order], [
@@ -175,15 +173,6 @@ export class D1Directory implements Directory {
       });
     }
   }
-}
-
-function range({ limit = DEFAULT_LIMIT, cursor, order = "asc" }: PageOptions): {
-  order: "asc" | "desc";
-  limit: number;
-  after: ListKey;
-} {
-  const start: ListKey = { createdAt: order === "asc" ? -1 : Number.MAX_SAFE_INTEGER, id: "" };
-  return { order, limit, after: cursor === undefined ? start : decodeCursor(cursor) };
 }
 
 function cursorOf(row: { created_at: number; id: string }): string {

@@ -1,30 +1,31 @@
-/** Deployed definitions as the JSON lists that statements are given. Pure. */
-import type { CodeDefinition } from "../library/registry.ts";
+/** Deployed definitions as JSON lists, the values of statements. Pure. */
+import type { UnversionedDefinition } from "../library/definition-source.ts";
 import { utf8Length } from "../shared/utf8.ts";
 
-/** A value that is bound has less than 2 000 000 bytes; the JSON of one definition in JSON has at most half of that more. */
-const MAX_BOUND_BYTES = 700_000;
+/**
+ * Target size of a list, in bytes. A single definition can exceed it: as JSON within JSON it has up to twice
+ * `MAX_DEFINITION_BYTES`, which is less than the 2 000 000 bytes that D1 binds.
+ */
+const MAX_LIST_BYTES = 700_000;
 
-/** Which definitions, by content, as a JSON list. */
-export function namesOf(definitions: readonly CodeDefinition[]): string {
+/** Returns the content of each definition, by its hash. */
+export function contentList(definitions: readonly UnversionedDefinition[]): string {
   return JSON.stringify(definitions.map(({ library, kind, id, hash }) => ({ library, kind, id, hash })));
 }
 
-/** The definitions as JSON lists, none too long to be bound. */
-export function pieces(definitions: readonly CodeDefinition[]): string[] {
-  const found: string[] = [];
-  let items: string[] = [];
-  let bytes = 0;
+/** Returns the definitions in full, as several lists if one would be too long to bind. */
+export function definitionLists(definitions: readonly UnversionedDefinition[]): string[] {
+  const lists: string[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
   for (const { library, kind, id, hash, definition } of definitions) {
     const item = JSON.stringify({ library, kind, id, hash, definition: JSON.stringify(definition) });
     const length = utf8Length(item);
-    if (items.length > 0 && bytes + length > MAX_BOUND_BYTES) {
-      found.push(`[${items.join(",")}]`);
-      items = [];
+    if (bytes + length > MAX_LIST_BYTES) {
+      lists.push([]);
       bytes = 0;
     }
-    items.push(item);
+    lists.at(-1)?.push(item);
     bytes += length;
   }
-  return [...found, `[${items.join(",")}]`];
+  return lists.map((items) => `[${items.join(",")}]`);
 }

@@ -15,7 +15,7 @@ import { DramatisError } from "../shared/errors.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { inputIssues, issuesText, validate } from "../shared/validation.ts";
-import { MAX_DEFINITION_BYTES } from "./kinds.ts";
+import { MAX_DEFINITION_BYTES } from "./definition.ts";
 import { idSchema, parseReference } from "./reference.ts";
 import {
   DEFAULT_TOOL_TIMEOUT_MS,

@@ -11,7 +11,7 @@ import type { Persona, Pin, ToolDefinition, VersionChain } from "../protocol/def
 import type { DefinitionReference } from "../shared/definition-reference.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { validate } from "../shared/validation.ts";
-import { contentHash } from "./hash.ts";
+import { contentHash } from "./definition.ts";
 import { completePersona } from "./persona.ts";
 import { formatReference, parseReference, referenceSchema } from "./reference.ts";
 import type { Registry, Resolved } from "./registry.ts";

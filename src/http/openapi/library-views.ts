@@ -1,8 +1,8 @@
 /** What the answers of `/api/libraries` look like (API-1), and what is posted there. */
 import { z } from "zod";
+import type { DefinitionVersion, LibraryView } from "../../library/definition-source.ts";
 import { idSchema } from "../../library/reference.ts";
 import { modelProfileSchema, personaSchema, toolDefinitionSchema } from "../../library/schemas.ts";
-import type { DefinitionView, LibraryView } from "../../library/views.ts";
 import { PROVIDERS } from "../../model/profile.ts";
 import { persona } from "./views.ts";
 
@@ -28,7 +28,7 @@ export const library: z.ZodType<LibraryView> = z
   .meta({ id: "Library" });
 
 /** One version of a definition of this kind. */
-function versionOf(name: string, definition: z.ZodType): z.ZodType<DefinitionView> {
+function versionOf(name: string, definition: z.ZodType): z.ZodType<DefinitionVersion> {
   const view = z
     .strictObject({
       library: libraryId,
@@ -44,7 +44,7 @@ function versionOf(name: string, definition: z.ZodType): z.ZodType<DefinitionVie
     })
     .meta({ id: name });
   // SAFETY: the parts of the view that are not the definition are checked by the type of a library's view above it.
-  return view as unknown as z.ZodType<DefinitionView>;
+  return view as unknown as z.ZodType<DefinitionVersion>;
 }
 
 const modelProfile = modelProfileSchema
