@@ -1,16 +1,13 @@
 /** What the answers of `/api/libraries` look like (API-1), and what is posted there. */
 import { z } from "zod";
 import type { DefinitionVersion, LibraryView } from "../../library/definition-source.ts";
-import { idSchema } from "../../library/reference.ts";
 import { modelProfileSchema, personaSchema, toolDefinitionSchema } from "../../library/schemas.ts";
 import { PROVIDERS } from "../../model/profile.ts";
+import { ids, time } from "./scalars.ts";
 import { persona } from "./views.ts";
 
-const time = z.iso.datetime().meta({ description: "ISO 8601, UTC.", example: "2026-03-01T10:00:00.000Z" });
-
-export const libraryId = idSchema.meta({ description: "Id of a library.", example: "support" });
-export const definitionId = idSchema.meta({ description: "Id within the library.", example: "guide" });
-export const version = z
+/** A version number in a path. */
+export const versionNumber = z
   .string()
   .regex(/^[1-9][0-9]{0,14}$/)
   .transform(Number)
@@ -18,7 +15,7 @@ export const version = z
 
 export const library: z.ZodType<LibraryView> = z
   .strictObject({
-    id: libraryId,
+    id: ids.library,
     source: z
       .enum(["code", "api"])
       .meta({ description: "`code`: part of the deployed Worker. `api`: written by the tenant's authors." }),
@@ -31,8 +28,8 @@ export const library: z.ZodType<LibraryView> = z
 function versionOf(name: string, definition: z.ZodType): z.ZodType<DefinitionVersion> {
   const view = z
     .strictObject({
-      library: libraryId,
-      id: definitionId,
+      library: ids.library,
+      id: ids.definition,
       version: z.int().min(1),
       hash: z.string().meta({ description: "SHA-256 of the definition as canonical JSON, in hex." }),
       definition,
@@ -70,7 +67,7 @@ export const personaVersion = versionOf("PersonaVersion", persona);
 export const toolVersion = versionOf("ToolVersion", tool);
 export const modelProfileVersion = versionOf("ModelProfileVersion", modelProfile);
 
-const id = { id: definitionId };
+const id = { id: ids.definition };
 
 export const personaBody = personaSchema.extend(id).meta({
   example: { id: "guide", identity: { systemPrompt: "You are a friendly guide." } },

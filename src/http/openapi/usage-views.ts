@@ -6,7 +6,7 @@ import type { RateLimitFeedback } from "../../model/reply.ts";
 import type { TokenUsage } from "../../model/usage.ts";
 import type { TurnUsage } from "../../protocol/conversation-api.ts";
 import type { AgentUsage, UsageView } from "../../protocol/frames.ts";
-import { agentId, conversationId, count, json, time, turnId } from "./scalars.ts";
+import { anyJson, count, ids, time } from "./scalars.ts";
 
 /** Every category, and `none`: the type says so when one is missing. */
 const ERROR_CATEGORIES = Object.keys({
@@ -38,10 +38,10 @@ export const usage: z.ZodType<UsageView> = z
   .meta({ id: "Usage", description: "What model calls used, failed attempts included." });
 
 export const agentUsage: z.ZodType<AgentUsage> = z
-  .strictObject({ agentId, conversations: count, ...counts })
+  .strictObject({ agentId: ids.agent, conversations: count, ...counts })
   .meta({ id: "AgentUsage", description: "What the conversations of an agent used together." });
 
-export const turnUsage: z.ZodType<TurnUsage | null> = z
+export const turnTokens: z.ZodType<TurnUsage | null> = z
   .strictObject({
     inputTokens: count,
     outputTokens: count,
@@ -59,7 +59,7 @@ const tokenUsage: z.ZodType<TokenUsage> = z.strictObject({
   outputTokens: z.exactOptional(count),
   reasoningTokens: z.exactOptional(count),
   totalTokens: z.exactOptional(count),
-  breakdown: z.exactOptional(z.record(z.string(), json)),
+  breakdown: z.exactOptional(z.record(z.string(), anyJson)),
 });
 
 const rateLimitFeedback: z.ZodType<RateLimitFeedback> = z.strictObject({
@@ -78,8 +78,8 @@ const facts = z.record(z.string(), z.unknown());
 export const providerCall: z.ZodType<ProviderCallRecord> = z
   .strictObject({
     id: z.string(),
-    conversationId,
-    turnId,
+    conversationId: ids.conversation,
+    turnId: ids.turn,
     provider: z.string().meta({ example: "openai" }),
     model: z.string(),
     operation: z.enum(["chat", "embedding", "other"]),

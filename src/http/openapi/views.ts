@@ -21,10 +21,8 @@ import {
 import type { DeadLetterView } from "../../protocol/mailbox-api.ts";
 import { contentSchema } from "../../shared/content-schema.ts";
 import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
-import { agentId, conversationId, count, json, messageId, operationId, time, turnId } from "./scalars.ts";
-import { dollars, providerCall, turnUsage, usage } from "./usage-views.ts";
-
-export { agentId, conversationId, operationId, turnId };
+import { anyJson, count, ids, time } from "./scalars.ts";
+import { dollars, providerCall, turnTokens, usage } from "./usage-views.ts";
 
 export const persona = personaSchema.meta({
   id: "Persona",
@@ -59,7 +57,7 @@ const wireError = z
 
 export const agent: z.ZodType<AgentIdentity> = z
   .strictObject({
-    id: agentId,
+    id: ids.agent,
     tenant: z.string(),
     persona: z.union([
       z.strictObject({ library: idSchema, id: idSchema, version: z.exactOptional(z.int()) }),
@@ -72,9 +70,9 @@ export const agent: z.ZodType<AgentIdentity> = z
   .meta({ id: "Agent" });
 
 const summary = {
-  id: conversationId,
+  id: ids.conversation,
   title: z.string().nullable(),
-  agentId,
+  agentId: ids.agent,
   projectId: idSchema,
   participants: z.array(z.strictObject({ type: z.enum(["user", "agent"]), id: z.string() })),
   createdAt: time,
@@ -95,20 +93,20 @@ export const conversation: z.ZodType<ConversationView> = z
 
 export const message: z.ZodType<MessageView> = z
   .strictObject({
-    id: messageId,
-    turnId,
+    id: ids.message,
+    turnId: ids.turn,
     role: z.enum(["user", "agent"]),
     content,
     createdAt: time,
-    agentId: z.exactOptional(agentId),
+    agentId: z.exactOptional(ids.agent),
     clientId: z.exactOptional(z.string().meta({ description: "The sender's idempotency key." })),
   })
   .meta({ id: "Message" });
 
 const turnFields = {
-  id: turnId,
+  id: ids.turn,
   status: z.enum(["active", "completed", "failed"]),
-  agentId,
+  agentId: ids.agent,
   createdAt: time,
   completedAt: time.nullable(),
   error: z.exactOptional(wireError),
@@ -130,21 +128,23 @@ const move = z
     reasoning: z.exactOptional(z.string()),
     toolCall: z.exactOptional(
       z.strictObject({
-        operationId,
+        operationId: ids.operation,
         name: z.string(),
         toolId: z.string().nullable(),
-        input: json,
+        input: anyJson,
         client: z.exactOptional(z.literal(true).meta({ description: "The client runs it." })),
       }),
     ),
     toolResult: z.exactOptional(
       z.strictObject({
         success: z.boolean(),
-        result: z.exactOptional(json),
+        result: z.exactOptional(anyJson),
         error: z.exactOptional(wireError),
       }),
     ),
-    raw: z.exactOptional(json.meta({ description: "The model's whole reply, on the first move it led to." })),
+    raw: z.exactOptional(
+      anyJson.meta({ description: "The model's whole reply, on the first move it led to." }),
+    ),
     createdAt: time,
   })
   .meta({ id: "Move", description: "One step of a turn: what the model said, and the tool call it made." });
@@ -152,31 +152,36 @@ const move = z
 export const turn: z.ZodType<TurnView> = z
   .strictObject({
     ...turnFields,
-    conversationId,
+    conversationId: ids.conversation,
     caller: z.strictObject({ type: z.literal("user"), userId: z.string() }),
     input: content,
-    userMessageId: messageId,
-    agentMessageIds: z.array(messageId),
-    replyToMessageId: messageId.nullable(),
+    userMessageId: ids.message,
+    agentMessageIds: z.array(ids.message),
+    replyToMessageId: ids.message.nullable(),
     contextAssemblyRunId: z.string().nullable(),
     memoryExtractionRunId: z.string().nullable(),
     latencyMs: count.nullable(),
-    usage: turnUsage,
+    usage: turnTokens,
     cost: dollars.nullable(),
     calls: z.array(providerCall),
     output: z.exactOptional(
-      json.meta({ description: "The data of the answer, where the turn asked for data and is completed." }),
+      anyJson.meta({
+        description: "The data of the answer, where the turn asked for data and is completed.",
+      }),
     ),
     moves: z.array(move),
   })
   .meta({ id: "Turn" });
 
-export const startedTurn = z
-  .strictObject({ turnId, messageId: messageId.meta({ description: "Id of the user's message." }) })
+export const acceptedTurn = z
+  .strictObject({
+    turnId: ids.turn,
+    messageId: ids.message.meta({ description: "Id of the user's message." }),
+  })
   .meta({ id: "StartedTurn" });
 
 export const submittedResult: z.ZodType<SubmittedResult> = z
-  .strictObject({ operationId, turnId })
+  .strictObject({ operationId: ids.operation, turnId: ids.turn })
   .meta({ id: "SubmittedResult" });
 
 export const journalEntry: z.ZodType<JournalEntryView> = z
@@ -184,10 +189,10 @@ export const journalEntry: z.ZodType<JournalEntryView> = z
     seq: z.int().min(1),
     type: z.enum(ENTRY_TYPES),
     time,
-    turnId: z.exactOptional(turnId),
-    messageId: z.exactOptional(messageId),
-    operationId: z.exactOptional(operationId),
-    data: z.exactOptional(json),
+    turnId: z.exactOptional(ids.turn),
+    messageId: z.exactOptional(ids.message),
+    operationId: z.exactOptional(ids.operation),
+    data: z.exactOptional(anyJson),
   })
   .meta({ id: "JournalEntry", description: "One durable fact of a conversation." });
 
@@ -198,11 +203,11 @@ export const frame = z
       z.int().min(1).meta({ description: "On durable facts only; ascends and may skip." }),
     ),
     type: z.string().meta({ example: "message.delta" }),
-    turnId: z.exactOptional(turnId),
-    messageId: z.exactOptional(messageId),
-    operationId: z.exactOptional(operationId),
+    turnId: z.exactOptional(ids.turn),
+    messageId: z.exactOptional(ids.message),
+    operationId: z.exactOptional(ids.operation),
     time,
-    data: z.record(z.string(), json),
+    data: z.record(z.string(), anyJson),
   })
   .meta({
     id: "Frame",
@@ -265,19 +270,16 @@ export const openAiErrorDocument: z.ZodType<{ error: OpenAiError }> = z
 /** A list as it is answered. */
 const address = z.strictObject({ kind: z.string(), tenant: z.string(), id: z.string() });
 
-export const letterId = z
-  .string()
-  .meta({ description: "Id of an operation.", example: "op_01JD0000000000000000000000" });
 export const deadLetter: z.ZodType<DeadLetterView> = z
   .strictObject({
-    id: letterId,
+    id: ids.deadLetter,
     status: z
       .enum(["failed", "unknown"])
       .meta({ description: "`failed`: it was not acted upon. `unknown`: nobody can say." }),
     type: z.string(),
     from: address,
     to: address,
-    inReplyTo: z.exactOptional(operationId),
+    inReplyTo: z.exactOptional(ids.operation),
     error: z.strictObject({
       code: z.string(),
       message: z.string(),
@@ -286,7 +288,7 @@ export const deadLetter: z.ZodType<DeadLetterView> = z
       errors: z.exactOptional(z.array(z.strictObject({ path: z.string(), message: z.string() }))),
     }),
     attempts: count,
-    body: json,
+    body: anyJson,
     sentAt: time,
     diedAt: time,
     repliedAt: z.exactOptional(time),

@@ -3,26 +3,25 @@ import { z } from "zod";
 import { type DefinitionKind, MAX_DEFINITION_BYTES } from "../../library/definition.ts";
 import { pageSchema } from "../base/query.ts";
 import {
-  definitionId,
   library,
-  libraryId,
   modelProfileBody,
   modelProfileVersion,
   personaBody,
   personaVersion,
   toolBody,
   toolVersion,
-  version,
+  versionNumber,
 } from "../openapi/library-views.ts";
 import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
+import { ids } from "../openapi/scalars.ts";
 import { listOf } from "../openapi/views.ts";
 
 export const LIBRARIES = "/api/libraries";
 export const LIBRARY = `${LIBRARIES}/:library` as const;
 
-export const libraryParams = z.object({ library: libraryId });
-export const definitionParams = libraryParams.extend({ id: definitionId });
-export const versionParams = definitionParams.extend({ version });
+export const libraryParams = z.object({ library: ids.library });
+export const definitionParams = libraryParams.extend({ id: ids.definition });
+export const versionParams = definitionParams.extend({ version: versionNumber });
 
 interface Resource {
   /** Part of operation ids: `createPersona`. */
