@@ -1,10 +1,10 @@
 /**
- * From a persona to everything that a conversation pins.
+ * Resolves a persona to the version chain that a conversation pins.
  *
- * CHAIN-1  The chain holds data only and is complete: no later change of a library alters it.
- * CHAIN-2  A model sees each tool name once.
- * CHAIN-3  The profiles that stand in are in the order in which they are tried: each is followed by those that stand in for
- *          it. None is there twice, nor the profile itself, and there are at most five.
+ * CHAIN-1  The chain is complete and holds only data, so later changes of libraries do not affect it.
+ * CHAIN-2  The tools of a chain have different names.
+ * CHAIN-3  Fallbacks are in the order of use. The fallbacks of a fallback follow it. A profile occurs once, never as its
+ *          own fallback, and there are at most five fallbacks.
  */
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona, Pin, ToolDefinition, VersionChain } from "../protocol/definitions.ts";
@@ -18,8 +18,8 @@ import type { Registry, Resolved } from "./registry.ts";
 import { MAX_FALLBACKS, personaSchema } from "./schemas.ts";
 
 /**
- * Checks what a caller gave as a persona, inline or by reference. `INVALID_INPUT` says which field is wrong; `base` is
- * the JSON pointer that issues are reported under.
+ * Parses a persona that is given inline or by reference. Throws `INVALID_INPUT` with the invalid fields, whose JSON
+ * pointers begin with `base`.
  */
 export function parsePersonaSource(value: unknown, base = ""): Persona | DefinitionReference {
   const isReference =
@@ -30,9 +30,9 @@ export function parsePersonaSource(value: unknown, base = ""): Persona | Definit
 }
 
 /**
- * Resolves a persona, its tools and its model profile. References without a library stay in the persona's own;
- * `defaultProfile` serves a persona that names none; `complete` adds to each profile what the deployment knows. Throws
- * `NOT_FOUND` naming what does not exist, and `INVALID_INPUT` for what is not valid.
+ * Resolves a persona, its tools and its model profile. A bare id in a persona means a definition of the same library. A
+ * persona without a model profile gets `defaultProfile`. `complete` adds settings of the deployment to each profile. Throws
+ * `NOT_FOUND` for a definition that does not exist, `INVALID_INPUT` for invalid input.
  */
 export async function resolveChain(
   registry: Registry,
@@ -59,13 +59,10 @@ export async function resolveChain(
   };
 }
 
-/** A profile, and where it came from. */
+/** A profile and its origin. */
 type PinnedProfile = VersionChain["modelProfile"];
 
-/**
- * Who answers when a profile's model cannot (CHAIN-3). Throws `NOT_FOUND` naming what does not exist, `INVALID_INPUT` where
- * there are too many.
- */
+/** Returns the fallbacks of a profile (CHAIN-3). Throws `NOT_FOUND` for a missing profile, `INVALID_INPUT` for too many. */
 export async function resolveFallbacks(
   registry: Registry,
   profile: Pick<PinnedProfile, "library" | "id" | "definition">,
@@ -78,7 +75,7 @@ export async function resolveFallbacks(
       if (found.size > MAX_FALLBACKS) {
         throw new DramatisError(
           "INVALID_INPUT",
-          `More than ${MAX_FALLBACKS} model profiles would stand in for "${profile.id}", those that its own name included. Name fewer.`,
+          `The model profile "${profile.id}" has more than ${MAX_FALLBACKS} fallbacks, including those of its fallbacks. Name fewer.`,
         );
       }
       const fallback = await registry.modelProfile(target);
@@ -111,7 +108,7 @@ async function pinnedProfile(definition: ModelProfile): Promise<VersionChain["mo
   return { id: "default", version: 1, hash: await contentHash(definition), definition };
 }
 
-/** CHAIN-2: throws `INVALID_INPUT` naming both. */
+/** Throws `INVALID_INPUT` if two tools have the same name (CHAIN-2). */
 export function refuseEqualNames(tools: readonly Resolved<ToolDefinition>[]): void {
   const byName = new Map<string, string>();
   for (const { library, id, definition } of tools) {

@@ -1,8 +1,8 @@
 /**
- * The OpenAPI document, made of the operations' descriptions. Pure.
+ * Builds the OpenAPI document from the descriptions of the operations. Pure.
  *
- * API-2  Every route is described, and nothing is described that is not routed.
- * API-3  The schema of a body or a query is the one that validates it.
+ * API-2  Every route is described, and every described operation has a route.
+ * API-3  A body or a query is described by the schema that validates it.
  */
 
 import { z } from "zod";
@@ -23,11 +23,11 @@ import { clientFrame, frame, openAiErrorDocument, problemDocument } from "./view
 export type ApiDocument = oas31.OpenAPIObject;
 
 const DESCRIPTION = [
-  "Every request but `GET /health` says who is asking, as the application's `authorize` wants it; usually by a bearer token. What belongs to another tenant, or to a conversation one does not take part in, is 404.",
-  "Times are ISO 8601 UTC. Lists ascend by creation and take `limit`, `cursor` and `order`. Unknown fields of a body are refused, unknown query parameters ignored. Every error is a problem document (RFC 9457) with a stable `code`.",
+  "Every request except `GET /health` needs credentials that the application's `authorize` accepts, usually a bearer token. Resources of another tenant, and of conversations that the caller does not take part in, are 404.",
+  "Times are ISO 8601 UTC. Lists ascend by creation and take `limit`, `cursor` and `order`. Unknown fields of a body are refused; unknown query parameters are ignored. Every error is a problem document (RFC 9457) with a stable `code`.",
 ].join("\n\n");
 
-/** What every operation may end with. */
+/** Errors of every operation. */
 const COMMON_ERRORS: readonly ProblemCode[] = ["RATE_LIMITED", "INTERNAL_ERROR", "UNAVAILABLE"];
 
 export function apiDocument(operations: readonly ApiOperation[]): ApiDocument {
@@ -48,16 +48,16 @@ export function apiDocument(operations: readonly ApiOperation[]): ApiDocument {
         bearer: {
           type: "http",
           scheme: "bearer",
-          description: "What the application's `authorize` accepts.",
+          description: "A token that the application's `authorize` accepts.",
         },
       },
     },
   });
-  // SAFETY: the library's type spans all versions up to 3.2; this document is one of 3.1.
+  // SAFETY: the library's type covers all versions up to 3.2; this document has version 3.1.
   return document as ApiDocument;
 }
 
-/** `/api/agents/:id` as OpenAPI writes it: `/api/agents/{id}`. */
+/** Converts a route to an OpenAPI path: `/api/agents/:id` becomes `/api/agents/{id}`. */
 export function pathTemplate(path: string): string {
   return path.replace(/:([A-Za-z]+)/g, "{$1}");
 }
@@ -91,14 +91,18 @@ function successes(answers: readonly ApiResponse[]): ZodOpenApiResponsesObject {
       description,
       ...(Object.keys(content).length === 0 ? {} : { content }),
       ...(location === true
-        ? { headers: z.object({ Location: z.string().meta({ description: "Path of what was created." }) }) }
+        ? {
+            headers: z.object({
+              Location: z.string().meta({ description: "Path of the created resource." }),
+            }),
+          }
         : {}),
     };
   }
   return responses;
 }
 
-/** The status that an operation answers a code with. */
+/** Returns the status of an error of an operation. */
 export function errorStatus(
   { errorFormat }: { errorFormat?: ApiOperation["errorFormat"] | undefined },
   code: ProblemCode,
@@ -107,7 +111,7 @@ export function errorStatus(
   return errorFormat === "openai" ? openAiStatus(status) : status;
 }
 
-/** The errors by their status. */
+/** Describes the errors, grouped by status. */
 function failures({ errors = [], open, errorFormat }: ApiOperation): ZodOpenApiResponsesObject {
   const codes: ProblemCode[] =
     open === true ? [...errors, "UNAVAILABLE"] : ["UNAUTHENTICATED", ...errors, ...COMMON_ERRORS];

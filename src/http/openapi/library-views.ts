@@ -1,4 +1,4 @@
-/** What the answers of `/api/libraries` look like (API-1), and what is posted there. */
+/** Schemas of the bodies and answers of `/api/libraries` (API-1). */
 import { z } from "zod";
 import type { DefinitionVersion, LibraryView } from "../../library/definition-source.ts";
 import { modelProfileSchema, personaSchema, toolDefinitionSchema } from "../../library/schemas.ts";
@@ -18,13 +18,16 @@ export const library: z.ZodType<LibraryView> = z
     id: ids.library,
     source: z
       .enum(["code", "api"])
-      .meta({ description: "`code`: part of the deployed Worker. `api`: written by the tenant's authors." }),
-    owner: z.string().nullable().meta({ description: "Who made it; `null` for a deployed one." }),
+      .meta({ description: "`code`: part of the deployed Worker. `api`: written by authors of the tenant." }),
+    owner: z
+      .string()
+      .nullable()
+      .meta({ description: "The author of the first definition; `null` for deployed libraries." }),
     createdAt: time.nullable(),
   })
   .meta({ id: "Library" });
 
-/** One version of a definition of this kind. */
+/** Returns the schema of a version. */
 function versionOf(name: string, definition: z.ZodType): z.ZodType<DefinitionVersion> {
   const view = z
     .strictObject({
@@ -33,10 +36,7 @@ function versionOf(name: string, definition: z.ZodType): z.ZodType<DefinitionVer
       version: z.int().min(1),
       hash: z.string().meta({ description: "SHA-256 of the definition as canonical JSON, in hex." }),
       definition,
-      owner: z
-        .string()
-        .nullable()
-        .meta({ description: "Who wrote it; `null` for what a deployment brought along." }),
+      owner: z.string().nullable().meta({ description: "The author; `null` for deployed definitions." }),
       createdAt: time.nullable(),
     })
     .meta({ id: name });
@@ -48,12 +48,12 @@ const modelProfile = modelProfileSchema
   .extend({ provider: z.enum(PROVIDERS), baseUrl: z.exactOptional(z.url()) })
   .meta({
     id: "ModelProfile",
-    description: "Which model answers, how it is called, and what it costs.",
+    description: "A model, its settings and its prices.",
     example: { provider: "openai", modelId: "gpt-4.1-mini" },
   });
 const tool = toolDefinitionSchema.meta({
   id: "Tool",
-  description: "A tool as data: what a model sees of it.",
+  description: "A tool as data.",
   example: {
     name: "sum",
     description: "Adds numbers.",
@@ -75,7 +75,7 @@ export const personaBody = personaSchema.extend(id).meta({
 export const modelProfileBody = modelProfileSchema.extend(id).meta({
   example: { id: "fast", provider: "openai", modelId: "gpt-4.1-mini", parameters: { temperature: 0 } },
 });
-/** What is left out is as the deployed tool has it. */
+/** Absent fields have the values of the deployed tool. */
 export const toolBody = z
   .strictObject({
     ...id,

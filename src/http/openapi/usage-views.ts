@@ -1,4 +1,4 @@
-/** What model calls used and took, as answers show it. */
+/** Schemas of the usage and cost of model calls. */
 import { z } from "zod";
 import type { ProviderCallRecord } from "../../model/call-record.ts";
 import type { ErrorCategory } from "../../model/error.ts";
@@ -8,7 +8,7 @@ import type { TurnUsage } from "../../protocol/conversation-api.ts";
 import type { AgentUsage, UsageView } from "../../protocol/frames.ts";
 import { anyJson, count, ids, time } from "./scalars.ts";
 
-/** Every category, and `none`: the type says so when one is missing. */
+/** All categories. The compiler reports a missing one. */
 const ERROR_CATEGORIES = Object.keys({
   none: true,
   auth: true,
@@ -24,22 +24,22 @@ const ERROR_CATEGORIES = Object.keys({
   unknown: true,
 } satisfies Record<ErrorCategory | "none", true>) as (ErrorCategory | "none")[];
 
-export const dollars = z.number().min(0).meta({ description: "US dollars, where the models have prices." });
+export const dollars = z.number().min(0).meta({ description: "US dollars, for models that have prices." });
 const counts = {
   inputTokens: count,
-  cachedInputTokens: count.meta({ description: "The part of the input that came from a provider's cache." }),
+  cachedInputTokens: count.meta({ description: "Input tokens that the provider read from its cache." }),
   outputTokens: count,
   cost: dollars,
-  calls: count.meta({ description: "Model calls, each with all of its attempts." }),
+  calls: count.meta({ description: "Model calls; all attempts of a call count as one." }),
 };
 
 export const usage: z.ZodType<UsageView> = z
   .strictObject(counts)
-  .meta({ id: "Usage", description: "What model calls used, failed attempts included." });
+  .meta({ id: "Usage", description: "Usage of model calls, including failed attempts." });
 
 export const agentUsage: z.ZodType<AgentUsage> = z
   .strictObject({ agentId: ids.agent, conversations: count, ...counts })
-  .meta({ id: "AgentUsage", description: "What the conversations of an agent used together." });
+  .meta({ id: "AgentUsage", description: "Total usage of an agent's conversations." });
 
 export const turnTokens: z.ZodType<TurnUsage | null> = z
   .strictObject({
@@ -50,7 +50,9 @@ export const turnTokens: z.ZodType<TurnUsage | null> = z
     reasoningTokens: z.exactOptional(count),
   })
   .nullable()
-  .meta({ description: "Tokens of all model calls, failed attempts included; null if no provider counted." });
+  .meta({
+    description: "Tokens of all model calls, including failed attempts; null if no provider counted them.",
+  });
 
 const tokenUsage: z.ZodType<TokenUsage> = z.strictObject({
   inputTokens: z.exactOptional(count),
@@ -85,7 +87,9 @@ export const providerCall: z.ZodType<ProviderCallRecord> = z
     operation: z.enum(["chat", "embedding", "other"]),
     requestId: z.exactOptional(z.string().meta({ description: "The provider's own id of the request." })),
     correlationId: z.exactOptional(z.string().meta({ description: "`{conversationId}:{turnId}`." })),
-    parentCorrelationId: z.exactOptional(z.string().meta({ description: "That of the turn before." })),
+    parentCorrelationId: z.exactOptional(
+      z.string().meta({ description: "`correlationId` of the previous turn." }),
+    ),
     requestMetadata: z.exactOptional(facts),
     responseMetadata: z.exactOptional(facts),
     usage: z.exactOptional(tokenUsage),
@@ -106,5 +110,5 @@ export const providerCall: z.ZodType<ProviderCallRecord> = z
   })
   .meta({
     id: "ProviderCall",
-    description: "One call of a model with all of its attempts; a fallback is a call of its own.",
+    description: "One call of a model with all its attempts. Each fallback is a call of its own.",
   });
