@@ -129,9 +129,9 @@ export function dramatis(options: DramatisOptions) {
   const http = createHttpApp<DramatisEnv>({
     authorize: options.authorize ?? defaultAuthorize,
     actors: durableActors,
-    directory: (env) => directory(env) ?? unavailable(),
-    deadLetters: (env) => deadLetters(env) ?? unavailable(),
-    attachments: (env) => attachments(env) ?? noBucket(),
+    directory: (env) => directory(env) ?? missingBinding("Lists", "D1 binding `DB`"),
+    deadLetters: (env) => deadLetters(env) ?? missingBinding("Lists", "D1 binding `DB`"),
+    attachments: (env) => attachments(env) ?? missingBinding("Attachments", "R2 binding `BUCKET`"),
     libraries: (env, tenant) => ({
       registry: registry(env, tenant),
       tools: code,
@@ -246,16 +246,9 @@ async function seed(env: DramatisEnv, agents: (CreateAgent & { tenant?: string }
   }
 }
 
-function noBucket(): never {
+function missingBinding(feature: string, binding: string): never {
   throw new DramatisError(
     "UNAVAILABLE",
-    "Attachments need the R2 binding `BUCKET`; add it to the Worker's configuration.",
-  );
-}
-
-function unavailable(): never {
-  throw new DramatisError(
-    "UNAVAILABLE",
-    "Lists need the D1 binding `DB`; add it to the Worker's configuration.",
+    `${feature} need the ${binding}; add it to the Worker's configuration.`,
   );
 }

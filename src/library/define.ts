@@ -159,44 +159,45 @@ export function defineLibrary(
   return library;
 }
 
-function checkOwnReferences(library: Library): void {
+/** Throws `INVALID_INPUT` for a reference to a definition that the library does not have. */
+function checkOwnReferences({ id: library, personas, tools, modelProfiles }: Library): void {
   const check = (
-    who: string,
-    reference: DefinitionReference,
+    origin: string,
+    references: readonly DefinitionReference[],
     kind: string,
     known: readonly { id: string }[],
   ) => {
-    const target = parseReference(reference, library.id);
-    if (target.library !== library.id || known.some((candidate) => candidate.id === target.id)) return;
-    const ids = known.map((candidate) => candidate.id).join(", ") || "none";
+    const ids = known.map(({ id }) => id);
+    const targets = references.map((reference) => parseReference(reference, library));
+    const missing = targets.find((target) => target.library === library && !ids.includes(target.id));
+    if (missing === undefined) return;
     throw new DramatisError(
       "INVALID_INPUT",
-      `${who} refers to the ${kind} "${target.id}", which library "${library.id}" does not have. It has: ${ids}.`,
+      `${origin} refers to the ${kind} "${missing.id}", which library "${library}" does not have. It has: ${ids.join(", ") || "none"}.`,
     );
   };
-  for (const { id, definition } of library.personas) {
-    const who = `Persona "${id}"`;
-    for (const reference of definition.tools?.toolIds ?? []) check(who, reference, "tool", library.tools);
+  for (const { id, definition } of personas) {
     const { modelProfileId } = definition.identity;
-    if (modelProfileId !== undefined) check(who, modelProfileId, "model profile", library.modelProfiles);
+    check(`Persona "${id}"`, definition.tools?.toolIds ?? [], "tool", tools);
+    check(
+      `Persona "${id}"`,
+      modelProfileId === undefined ? [] : [modelProfileId],
+      "model profile",
+      modelProfiles,
+    );
   }
-  for (const { id, definition } of library.modelProfiles) {
-    for (const reference of definition.fallbacks ?? [])
-      check(`Model profile "${id}"`, reference, "model profile", library.modelProfiles);
-  }
+  for (const { id, definition } of modelProfiles)
+    check(`Model profile "${id}"`, definition.fallbacks ?? [], "model profile", modelProfiles);
 }
 
-function refuseDuplicates(library: string, kind: string, defined: readonly { id: string }[]): void {
-  const seen = new Set<string>();
-  for (const { id } of defined) {
-    if (seen.has(id)) {
-      throw new DramatisError(
-        "INVALID_INPUT",
-        `Library "${library}" has two definitions of the ${kind} "${id}". Rename one, or give it another id.`,
-      );
-    }
-    seen.add(id);
-  }
+function refuseDuplicates(library: string, kind: string, definitions: readonly { id: string }[]): void {
+  const ids = definitions.map(({ id }) => id);
+  const duplicate = ids.find((id, index) => ids.indexOf(id) < index);
+  if (duplicate === undefined) return;
+  throw new DramatisError(
+    "INVALID_INPUT",
+    `Library "${library}" has two definitions of the ${kind} "${duplicate}". Give one of them another id.`,
+  );
 }
 
 /** Checks the id and the size of a definition. Throws `INVALID_INPUT`. */

@@ -22,9 +22,7 @@ import { MAX_FALLBACKS, personaSchema } from "./schemas.ts";
  * pointers begin with `base`.
  */
 export function parsePersonaSource(value: unknown, base = ""): Persona | DefinitionReference {
-  const isReference =
-    typeof value === "string" || (typeof value === "object" && value !== null && "library" in value);
-  return isReference
+  return isReference(value)
     ? validate(referenceSchema, value, base, "The persona's reference")
     : validate(personaSchema, value, base, "The persona");
 }
@@ -45,7 +43,7 @@ export async function resolveChain(
   const [resolvedTools, modelProfile] = await Promise.all([
     Promise.all((tools?.toolIds ?? []).map((tool) => registry.tool(parseReference(tool, persona.library)))),
     identity.modelProfileId === undefined
-      ? pinnedProfile(defaultProfile)
+      ? inline("default", defaultProfile)
       : registry.modelProfile(parseReference(identity.modelProfileId, persona.library)),
   ]);
   refuseEqualNames(resolvedTools);
@@ -67,24 +65,26 @@ export async function resolveFallbacks(
   registry: Registry,
   profile: Pick<PinnedProfile, "library" | "id" | "definition">,
 ): Promise<PinnedProfile[]> {
-  const found = new Map<string, PinnedProfile | null>([[nameOf(profile), null]]);
+  const fallbacks: PinnedProfile[] = [];
+  const seen = new Set([nameOf(profile)]);
   const add = async ({ library, definition }: Pick<PinnedProfile, "library" | "definition">) => {
     for (const reference of definition.fallbacks ?? []) {
       const target = parseReference(reference, library);
-      if (found.has(nameOf(target))) continue;
-      if (found.size > MAX_FALLBACKS) {
+      if (seen.has(nameOf(target))) continue;
+      if (fallbacks.length === MAX_FALLBACKS) {
         throw new DramatisError(
           "INVALID_INPUT",
           `The model profile "${profile.id}" has more than ${MAX_FALLBACKS} fallbacks, including those of its fallbacks. Name fewer.`,
         );
       }
       const fallback = await registry.modelProfile(target);
-      found.set(nameOf(target), fallback);
+      seen.add(nameOf(target));
+      fallbacks.push(fallback);
       await add(fallback);
     }
   };
   await add(profile);
-  return [...found.values()].filter((fallback) => fallback !== null);
+  return fallbacks;
 }
 
 function nameOf({ library, id }: { library?: string; id: string }): string {
@@ -94,18 +94,22 @@ function nameOf({ library, id }: { library?: string; id: string }): string {
 async function resolvePersona(
   registry: Registry,
   source: Persona | DefinitionReference,
-): Promise<Pin & { definition: Persona }> {
-  if (isReference(source)) return registry.persona(parseReference(source));
-  const definition = completePersona(source);
-  return { id: "inline", version: 1, hash: await contentHash(definition), definition };
+): Promise<VersionChain["persona"]> {
+  return isReference(source)
+    ? registry.persona(parseReference(source))
+    : inline("inline", completePersona(source));
 }
 
-function isReference(source: Persona | DefinitionReference): source is DefinitionReference {
-  return typeof source === "string" || "library" in source;
+function isReference(value: unknown): value is DefinitionReference {
+  return typeof value === "string" || (typeof value === "object" && value !== null && "library" in value);
 }
 
-async function pinnedProfile(definition: ModelProfile): Promise<VersionChain["modelProfile"]> {
-  return { id: "default", version: 1, hash: await contentHash(definition), definition };
+/** Pins a definition that no library holds. */
+async function inline<Definition extends Persona | ModelProfile>(
+  id: string,
+  definition: Definition,
+): Promise<Pin & { definition: Definition }> {
+  return { id, version: 1, hash: await contentHash(definition), definition };
 }
 
 /** Throws `INVALID_INPUT` if two tools have the same name (CHAIN-2). */

@@ -75,18 +75,17 @@ export const personaBody = personaSchema.extend(id).meta({
 export const modelProfileBody = modelProfileSchema.extend(id).meta({
   example: { id: "fast", provider: "openai", modelId: "gpt-4.1-mini", parameters: { temperature: 0 } },
 });
+const { name, description, inputSchema, effect, timeoutMs, task } = toolDefinitionSchema.shape;
 /** Absent fields have the values of the deployed tool. */
 export const toolBody = z
   .strictObject({
     ...id,
-    name: toolDefinitionSchema.shape.name,
-    description: toolDefinitionSchema.shape.description,
-    task: toolDefinitionSchema.shape.task
-      .unwrap()
-      .meta({ description: "The deployed tool whose code runs." }),
-    inputSchema: z.exactOptional(toolDefinitionSchema.shape.inputSchema),
-    effect: z.exactOptional(toolDefinitionSchema.shape.effect),
-    timeoutMs: z.exactOptional(toolDefinitionSchema.shape.timeoutMs),
+    name,
+    description,
+    task: task.unwrap().meta({ description: "The deployed tool whose code runs." }),
+    inputSchema: z.exactOptional(inputSchema),
+    effect: z.exactOptional(effect),
+    timeoutMs: z.exactOptional(timeoutMs),
   })
   .meta({
     example: { id: "sum", name: "sum", description: "Adds up an expression.", task: "demo/calculator" },
