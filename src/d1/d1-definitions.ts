@@ -8,7 +8,7 @@
  * DEFS-4  If the database fails, or does not answer within ten seconds, methods throw `UNAVAILABLE`, retriable.
  */
 
-import { type DefinitionKind, type DefinitionTypes, KIND_NAMES } from "../library/definition.ts";
+import { type DefinitionKind, type DefinitionTypes, kindName } from "../library/definition.ts";
 import type {
   Author,
   DefinitionStore,
@@ -127,7 +127,7 @@ export class D1Definitions implements DefinitionStore {
     if (row === undefined) {
       throw new DramatisError(
         "CONFLICT",
-        `The ${KIND_NAMES[kind]} "${library}/${id}" has ${MAX_VERSIONS} versions, which is the maximum. Continue under another id.`,
+        `The ${kindName(kind)} "${library}/${id}" has ${MAX_VERSIONS} versions, which is the maximum. Continue under another id.`,
       );
     }
     return { version: toVersion<Kind>(row), created: created.length > 0 };

@@ -5,7 +5,7 @@ import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
 import type { AgentUsage, ConversationSummary, ConversationView } from "../protocol/frames.ts";
-import { encodeCursor, listRange } from "../shared/cursor.ts";
+import { encodeCursor, listRange, pageOf } from "../shared/cursor.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
@@ -126,33 +126,22 @@ export class D1Directory implements Directory {
     const last = rows.at(-1);
     return {
       items: rows.map(toAgent),
-      ...(last?.more === 1 ? { nextCursor: cursorOf(last) } : {}),
+      ...(last?.more === 1 ? { nextCursor: encodeCursor({ createdAt: last.created_at, id: last.id }) } : {}),
     };
   }
 
   async conversations(principal: Principal, options: PageOptions = {}): Promise<Page<ConversationSummary>> {
     const { order, limit, after } = listRange(options);
     const { tenant, subject } = principal;
+    const values = [tenant, after.createdAt, after.id, limit + 1];
     const rows = mayReadAll(principal)
-      ? await this.#read<ConversationRow>(LIST_CONVERSATIONS[order], [
-          tenant,
-          after.createdAt,
-          after.id,
-          limit + 1,
-        ])
-      : await this.#read<ConversationRow>(LIST_CONVERSATIONS_OF_USER[order], [
-          tenant,
-          after.createdAt,
-          after.id,
-          limit + 1,
-          subject,
-        ]);
-    const items = rows.slice(0, limit);
-    const last = items.at(-1);
-    return {
-      items: items.map(toConversation),
-      ...(rows.length > limit && last !== undefined ? { nextCursor: cursorOf(last) } : {}),
-    };
+      ? await this.#read<ConversationRow>(LIST_CONVERSATIONS[order], values)
+      : await this.#read<ConversationRow>(LIST_CONVERSATIONS_OF_USER[order], [...values, subject]);
+    const found = rows.map((row) => ({
+      key: { createdAt: row.created_at, id: row.id },
+      item: toConversation(row),
+    }));
+    return pageOf(found, limit);
   }
 
   async #read<Row>(statement: string, values: (string | number)[]): Promise<Row[]> {
@@ -173,10 +162,6 @@ export class D1Directory implements Directory {
       });
     }
   }
-}
-
-function cursorOf(row: { created_at: number; id: string }): string {
-  return encodeCursor({ createdAt: row.created_at, id: row.id });
 }
 
 function toAgent(row: AgentRow): AgentIdentity {

@@ -1,12 +1,9 @@
 /** The SQL of the registry. `?1` is always the tenant. Statements for one definition take `?2` library, `?3` kind, `?4` id. */
 
-type Order = "asc" | "desc";
+import { bothOrders, type Lists, MAX_PAGE_CHARACTERS } from "./statements.ts";
 
 /** Maximum number of versions of a definition. */
 export const MAX_VERSIONS = 1_000;
-
-/** Maximum number of characters of the definitions on a page. A single definition may exceed it. */
-const MAX_PAGE_CHARACTERS = 4_000_000;
 
 const ONE = "tenant = ?1 AND library = ?2 AND kind = ?3 AND id = ?4";
 
@@ -55,7 +52,7 @@ FROM json_each(?2) WHERE TRUE
 ON CONFLICT (tenant, library, kind, id, hash) DO NOTHING`;
 
 /** Lists the latest version of each definition of library `?2` and kind `?3`, after the key `?4` and `?5`; `?6` is the limit. */
-export const LIST_DEFINITIONS: Record<Order, string> = bothOrders((comparison, order) =>
+export const LIST_DEFINITIONS: Lists = bothOrders((comparison, order) =>
   bounded(
     `SELECT latest.*, first.created_at AS position_at, first.id AS position_id
 FROM definitions AS first
@@ -71,7 +68,7 @@ WHERE first.tenant = ?1 AND first.library = ?2 AND first.kind = ?3 AND first.ver
 );
 
 /** Lists the versions of a definition after version `?5`; `?6` is the limit. */
-export const LIST_VERSIONS: Record<Order, string> = bothOrders((comparison, order) =>
+export const LIST_VERSIONS: Lists = bothOrders((comparison, order) =>
   bounded(
     `SELECT *, version AS position_at, id AS position_id FROM definitions
 WHERE ${ONE} AND version ${comparison} ?5`,
@@ -81,7 +78,7 @@ WHERE ${ONE} AND version ${comparison} ?5`,
 );
 
 /** Lists libraries after the key `?2` and `?3`; `?4` is the limit. */
-export const LIST_LIBRARIES: Record<Order, string> = bothOrders(
+export const LIST_LIBRARIES: Lists = bothOrders(
   (comparison, order) => `SELECT id, owner, created_at FROM libraries
 WHERE tenant = ?1 AND (created_at, id) ${comparison} (?2, ?3)
 ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
@@ -100,8 +97,4 @@ function bounded(rows: string, order: "ASC" | "DESC", limit: string): string {
 )
 WHERE place = 1 OR (place <= ${limit} AND characters <= ${MAX_PAGE_CHARACTERS})
 ORDER BY place`;
-}
-
-function bothOrders(list: (comparison: "<" | ">", order: "ASC" | "DESC") => string): Record<Order, string> {
-  return { asc: list(">", "ASC"), desc: list("<", "DESC") };
 }

@@ -17,12 +17,12 @@ export interface DefinitionTypes {
 
 export type DefinitionKind = keyof DefinitionTypes;
 
-/** Names of the kinds in messages. */
-export const KIND_NAMES: Record<DefinitionKind, string> = {
-  persona: "persona",
-  tool: "tool",
-  "model-profile": "model profile",
-};
+export const DEFINITION_KINDS: readonly DefinitionKind[] = ["persona", "tool", "model-profile"];
+
+/** Returns the name of a kind in messages. */
+export function kindName(kind: DefinitionKind): string {
+  return kind.replace("-", " ");
+}
 
 /** Maximum size of a definition as JSON, in UTF-8 bytes. Each version is one row of the database. */
 export const MAX_DEFINITION_BYTES = 512 * 1024;

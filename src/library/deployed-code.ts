@@ -12,7 +12,7 @@ import type { ModelProfile } from "../model/profile.ts";
 import type { Persona } from "../protocol/definitions.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Defined, Library, Tool } from "./define.ts";
-import { contentHash, type DefinitionKind, type DefinitionTypes } from "./definition.ts";
+import { contentHash, DEFINITION_KINDS, type DefinitionKind, type DefinitionTypes } from "./definition.ts";
 import type { DefinitionStore, PublishedVersion, UnversionedDefinition } from "./definition-source.ts";
 import { completePersona } from "./persona.ts";
 
@@ -93,12 +93,10 @@ export class DeployedCode implements ToolCodes {
   }
 
   async #all(): Promise<UnversionedDefinition[]> {
-    const lists = this.libraryIds.flatMap((library) => [
-      this.definitions("persona", library),
-      this.definitions("tool", library),
-      this.definitions("model-profile", library),
-    ]);
-    return (await Promise.all<UnversionedDefinition[]>(lists)).flat();
+    const lists = this.libraryIds.flatMap((library) =>
+      DEFINITION_KINDS.map((kind) => this.definitions(kind, library)),
+    );
+    return (await Promise.all(lists)).flat();
   }
 
   #of<Kind extends DefinitionKind>(kind: Kind, library: string): readonly Defined<DefinitionTypes[Kind]>[] {

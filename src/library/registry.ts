@@ -20,7 +20,7 @@ import { listRange, pageOf } from "../shared/cursor.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import { mayAuthor, type Principal } from "../shared/principal.ts";
-import { contentHash, type DefinitionKind, type DefinitionTypes, KIND_NAMES } from "./definition.ts";
+import { contentHash, type DefinitionKind, type DefinitionTypes, kindName } from "./definition.ts";
 import type {
   DefinitionSource,
   DefinitionStore,
@@ -188,9 +188,9 @@ export class Registry {
   #missing(kind: DefinitionKind, reference: LibraryReference): DramatisError {
     const { library, id, version } = reference;
     if (!this.#code.has(library) || version !== undefined)
-      return notFound(`There is no ${KIND_NAMES[kind]} "${formatReference(reference)}".`);
+      return notFound(`There is no ${kindName(kind)} "${formatReference(reference)}".`);
     const ids = this.#code.ids(kind, library).join(", ") || "none";
-    return notFound(`Library "${library}" has no ${KIND_NAMES[kind]} "${id}". It has: ${ids}.`);
+    return notFound(`Library "${library}" has no ${kindName(kind)} "${id}". It has: ${ids}.`);
   }
 
   #missingLibrary(id: string): DramatisError {

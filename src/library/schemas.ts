@@ -69,7 +69,7 @@ export const modelProfileSchema = z.strictObject({
     z
       .url({ protocol: /^https?$/, error: "A base URL begins with http:// or https://" })
       .max(2_000)
-      .transform(withoutTrailingSlash),
+      .transform((url) => url.replace(/\/+$/, "")),
   ),
   apiKeySecret: z.exactOptional(
     z
@@ -101,7 +101,3 @@ export const toolDefinitionSchema = z.strictObject({
   timeoutMs: timeout,
   task: z.exactOptional(referenceSchema),
 }) satisfies z.ZodType<ToolDefinition>;
-
-function withoutTrailingSlash(url: string): string {
-  return url.replace(/\/+$/, "");
-}

@@ -68,35 +68,31 @@ function operationObject(operation: ApiOperation): ZodOpenApiOperationObject {
     operationId: id,
     tags: [tag],
     summary,
-    ...defined({ description }),
-    ...(open === true ? { security: [] } : {}),
-    requestParams: {
-      ...defined({ path: params, query, header: headers }),
-    },
-    ...(body === undefined
-      ? {}
-      : { requestBody: { required: true, content: { "application/json": { schema: body } } } }),
+    requestParams: defined({ path: params, query, header: headers }),
     responses: { ...successes(operation.answers), ...failures(operation) },
+    ...defined({
+      description,
+      security: open === true ? [] : undefined,
+      requestBody:
+        body === undefined
+          ? undefined
+          : { required: true, content: { "application/json": { schema: body } } },
+    }),
   };
 }
 
 function successes(answers: readonly ApiResponse[]): ZodOpenApiResponsesObject {
   const responses: ZodOpenApiResponsesObject = {};
   for (const { status, description, body, type = "application/json", stream, location } of answers) {
-    const content = {
-      ...(body === undefined ? {} : { [type]: { schema: body } }),
-      ...(stream === undefined ? {} : { "text/event-stream": { schema: stream } }),
-    };
+    const content: Record<string, { schema: z.ZodType }> = {};
+    if (body !== undefined) content[type] = { schema: body };
+    if (stream !== undefined) content["text/event-stream"] = { schema: stream };
     responses[`${status}`] = {
       description,
-      ...(Object.keys(content).length === 0 ? {} : { content }),
-      ...(location === true
-        ? {
-            headers: z.object({
-              Location: z.string().meta({ description: "Path of the created resource." }),
-            }),
-          }
-        : {}),
+      ...defined({
+        content: Object.keys(content).length === 0 ? undefined : content,
+        headers: location === true ? header("Location", "Path of the created resource.") : undefined,
+      }),
     };
   }
   return responses;
@@ -125,10 +121,14 @@ function failures({ errors = [], open, errorFormat }: ApiOperation): ZodOpenApiR
       content: isOpenAi
         ? { "application/json": { schema: openAiErrorDocument } }
         : { "application/problem+json": { schema: problemDocument } },
-      ...(status === 429 || status === 503
-        ? { headers: z.object({ "Retry-After": z.string().meta({ description: "Seconds to wait." }) }) }
-        : {}),
+      ...defined({
+        headers: status === 429 || status === 503 ? header("Retry-After", "Seconds to wait.") : undefined,
+      }),
     };
   }
   return responses;
+}
+
+function header(name: string, description: string): z.ZodObject {
+  return z.object({ [name]: z.string().meta({ description }) });
 }

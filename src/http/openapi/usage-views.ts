@@ -25,6 +25,8 @@ const ERROR_CATEGORIES = Object.keys({
 } satisfies Record<ErrorCategory | "none", true>) as (ErrorCategory | "none")[];
 
 export const dollars = z.number().min(0).meta({ description: "US dollars, for models that have prices." });
+const optionalCount = z.exactOptional(count);
+const optionalNumber = z.exactOptional(z.number());
 const counts = {
   inputTokens: count,
   cachedInputTokens: count.meta({ description: "Input tokens that the provider read from its cache." }),
@@ -45,9 +47,9 @@ export const turnTokens: z.ZodType<TurnUsage | null> = z
   .strictObject({
     inputTokens: count,
     outputTokens: count,
-    cachedInputTokens: z.exactOptional(count),
-    cacheWriteTokens: z.exactOptional(count),
-    reasoningTokens: z.exactOptional(count),
+    cachedInputTokens: optionalCount,
+    cacheWriteTokens: optionalCount,
+    reasoningTokens: optionalCount,
   })
   .nullable()
   .meta({
@@ -55,22 +57,22 @@ export const turnTokens: z.ZodType<TurnUsage | null> = z
   });
 
 const tokenUsage: z.ZodType<TokenUsage> = z.strictObject({
-  inputTokens: z.exactOptional(count),
-  cachedInputTokens: z.exactOptional(count),
-  cacheWriteTokens: z.exactOptional(count),
-  outputTokens: z.exactOptional(count),
-  reasoningTokens: z.exactOptional(count),
-  totalTokens: z.exactOptional(count),
+  inputTokens: optionalCount,
+  cachedInputTokens: optionalCount,
+  cacheWriteTokens: optionalCount,
+  outputTokens: optionalCount,
+  reasoningTokens: optionalCount,
+  totalTokens: optionalCount,
   breakdown: z.exactOptional(z.record(z.string(), anyJson)),
 });
 
 const rateLimitFeedback: z.ZodType<RateLimitFeedback> = z.strictObject({
-  limitRequests: z.exactOptional(z.number()),
-  remainingRequests: z.exactOptional(z.number()),
-  resetRequestsAt: z.exactOptional(z.number()),
-  limitTokens: z.exactOptional(z.number()),
-  remainingTokens: z.exactOptional(z.number()),
-  resetTokensAt: z.exactOptional(z.number()),
+  limitRequests: optionalNumber,
+  remainingRequests: optionalNumber,
+  resetRequestsAt: optionalNumber,
+  limitTokens: optionalNumber,
+  remainingTokens: optionalNumber,
+  resetTokensAt: optionalNumber,
   isRateLimited: z.boolean(),
   rawHeaders: z.record(z.string(), z.string()),
 });

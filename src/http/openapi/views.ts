@@ -188,14 +188,19 @@ export const submittedResult: z.ZodType<SubmittedResult> = z
   .strictObject({ operationId: ids.operation, turnId: ids.turn })
   .meta({ id: "SubmittedResult" });
 
+/** What an entry or a frame belongs to. */
+const subject = {
+  turnId: z.exactOptional(ids.turn),
+  messageId: z.exactOptional(ids.message),
+  operationId: z.exactOptional(ids.operation),
+};
+
 export const journalEntry: z.ZodType<JournalEntryView> = z
   .strictObject({
     seq: z.int().min(1),
     type: z.enum(ENTRY_TYPES),
     time,
-    turnId: z.exactOptional(ids.turn),
-    messageId: z.exactOptional(ids.message),
-    operationId: z.exactOptional(ids.operation),
+    ...subject,
     data: z.exactOptional(anyJson),
   })
   .meta({ id: "JournalEntry", description: "One durable entry of a conversation." });
@@ -207,9 +212,7 @@ export const frame = z
       z.int().min(1).meta({ description: "Only on durable frames. Ascends; numbers may be skipped." }),
     ),
     type: z.string().meta({ example: "message.delta" }),
-    turnId: z.exactOptional(ids.turn),
-    messageId: z.exactOptional(ids.message),
-    operationId: z.exactOptional(ids.operation),
+    ...subject,
     time,
     data: z.record(z.string(), anyJson),
   })
@@ -233,6 +236,8 @@ export const clientFrame = clientFrameSchema.meta({
   example: { type: "turn.start", id: "a key of yours", content: "Hello" },
 });
 
+const inputIssues = z.array(z.strictObject({ path: z.string(), message: z.string() }));
+
 export const problemDocument: z.ZodType<Problem> = z
   .strictObject({
     type: z.literal("about:blank"),
@@ -241,9 +246,7 @@ export const problemDocument: z.ZodType<Problem> = z
     detail: z.string().meta({ description: "The problem, and how to solve it." }),
     code: z.enum(PROBLEM_CODES).meta({ description: "Stable code of the error." }),
     errors: z.exactOptional(
-      z
-        .array(z.strictObject({ path: z.string(), message: z.string() }))
-        .meta({ description: "Problems and their places; `path` is a JSON pointer." }),
+      inputIssues.meta({ description: "Problems and their places; `path` is a JSON pointer." }),
     ),
     incident: z.exactOptional(
       z.string().meta({ description: "Only with `INTERNAL_ERROR`: quote it when you report the error." }),
@@ -290,7 +293,7 @@ export const deadLetter: z.ZodType<DeadLetterView> = z
       message: z.string(),
       retriable: z.boolean(),
       retryAfter: z.exactOptional(count),
-      errors: z.exactOptional(z.array(z.strictObject({ path: z.string(), message: z.string() }))),
+      errors: z.exactOptional(inputIssues),
     }),
     attempts: count,
     body: anyJson,

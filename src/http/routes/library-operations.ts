@@ -12,7 +12,7 @@ import {
   toolVersion,
   versionNumber,
 } from "../openapi/library-views.ts";
-import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
+import { type ApiOperation, type ApiResponse, BODY_ERRORS } from "../openapi/operation.ts";
 import { ids } from "../openapi/scalars.ts";
 import { listOf } from "../openapi/views.ts";
 
@@ -78,6 +78,10 @@ export const DEFINITIONS = {
   },
 } as const satisfies Record<DefinitionKind, Resource>;
 
+function pageOf(resource: string, view: z.ZodType): ApiResponse {
+  return { status: 200, description: "One page.", body: listOf(resource, view) };
+}
+
 function operationsOf({ name, path, resource, one, view, body, about }: Resource): ApiOperation[] {
   const list = `${LIBRARY}/${path}`;
   const plural = path.replace("-", " ");
@@ -105,7 +109,7 @@ function operationsOf({ name, path, resource, one, view, body, about }: Resource
       summary: `List the ${plural} of a library, the latest version of each`,
       params: libraryParams,
       query: pageSchema,
-      answers: [{ status: 200, description: "One page.", body: listOf(resource, view) }],
+      answers: [pageOf(resource, view)],
       errors: ["NOT_FOUND", "INVALID_INPUT"],
     },
     {
@@ -126,7 +130,7 @@ function operationsOf({ name, path, resource, one, view, body, about }: Resource
       summary: `List the versions of ${one}`,
       params: definitionParams,
       query: pageSchema,
-      answers: [{ status: 200, description: "One page.", body: listOf("versions", view) }],
+      answers: [pageOf("versions", view)],
       errors: ["NOT_FOUND", "INVALID_INPUT"],
     },
     {
@@ -151,7 +155,7 @@ export const libraryOperations: readonly ApiOperation[] = [
     summary: "List the libraries",
     description: "Deployed libraries come first, then those that authors of the tenant wrote.",
     query: pageSchema,
-    answers: [{ status: 200, description: "One page.", body: listOf("libraries", library) }],
+    answers: [pageOf("libraries", library)],
     errors: ["INVALID_INPUT"],
   },
   {
