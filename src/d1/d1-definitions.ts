@@ -10,23 +10,25 @@
 
 import { type DefinitionKind, type DefinitionTypes, kindName } from "../library/definition.ts";
 import type {
-  Author,
   DefinitionStore,
   DefinitionVersion,
   LibraryView,
   PublishedVersion,
   UnversionedDefinition,
 } from "../library/definition-source.ts";
-import type { LibraryReference } from "../library/reference.ts";
+import type { DefinitionKey, LibraryReference } from "../library/reference.ts";
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
 import { encodeCursor, type Listed, type ListRange, listRange } from "../shared/cursor.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
+import type { Principal } from "../shared/principal.ts";
 import {
   ADD_LIBRARY,
   ADD_VERSION,
+  contentList,
+  definitionLists,
   FIND_CONTENT,
   FIND_LATEST,
   FIND_LIBRARY,
@@ -40,7 +42,6 @@ import {
 } from "./definition-statements.ts";
 import { inTime } from "./in-time.ts";
 import { migrate } from "./migrate.ts";
-import { contentList, definitionLists } from "./published-lists.ts";
 
 type DefinitionRow = {
   library: string;
@@ -97,7 +98,7 @@ export class D1Definitions implements DefinitionStore {
 
   async versions<Kind extends DefinitionKind>(
     kind: Kind,
-    { library, id }: LibraryReference,
+    { library, id }: DefinitionKey,
     options: PageOptions = {},
   ) {
     const { order, limit, after } = listRange(options);
@@ -105,20 +106,21 @@ export class D1Definitions implements DefinitionStore {
     return toPage<Kind>(await this.#rows<ListedRow>(LIST_VERSIONS[order], values));
   }
 
-  async add<Kind extends DefinitionKind>(added: UnversionedDefinition<Kind>, author: Author) {
+  async add<Kind extends DefinitionKind>(added: UnversionedDefinition<Kind>, author: Principal) {
     const { library, kind, id, hash, definition } = added;
-    const { name, isAdmin } = author;
+    const { subject, roles } = author;
+    const isAdmin = roles.includes("admin");
     const key = [library, kind, id, hash];
     const now = this.#clock.now();
     const [, created, [row], [owned]] = await this.#batch<
       [never[], { version: number }[], DefinitionRow[], LibraryRow[]]
     >([
-      [ADD_LIBRARY, [library, name, now]],
-      [ADD_VERSION, [...key, name, now, JSON.stringify(definition), isAdmin ? 1 : 0]],
+      [ADD_LIBRARY, [library, subject, now]],
+      [ADD_VERSION, [...key, subject, now, JSON.stringify(definition), isAdmin ? 1 : 0]],
       [FIND_CONTENT, key],
       [FIND_LIBRARY, [library]],
     ]);
-    if (!isAdmin && owned?.owner !== name) {
+    if (!isAdmin && owned?.owner !== subject) {
       throw new DramatisError(
         "FORBIDDEN",
         `The library "${library}" belongs to another author. Only they and administrators may add to it.`,

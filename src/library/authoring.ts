@@ -20,7 +20,7 @@ import { issuesText } from "../shared/validation.ts";
 import type { ToolCodes } from "./deployed-code.ts";
 import { inputSchemaIssues } from "./input-schema.ts";
 import { completePersona } from "./persona.ts";
-import { formatReference, parseReference } from "./reference.ts";
+import { type DefinitionKey, formatReference, parseReference } from "./reference.ts";
 import { type Registry, strictest } from "./registry.ts";
 import { refuseEqualNames, resolveFallbacks } from "./resolve.ts";
 
@@ -44,16 +44,10 @@ export interface PostedTool {
   timeoutMs?: number;
 }
 
-/** Where a definition is added. */
-export interface Target {
-  library: string;
-  id: string;
-}
-
 /** Returns the persona with its settings filled in. Throws `INVALID_INPUT`, naming the field. */
 export async function checkedPersona(
   { registry }: LibraryPorts,
-  { library }: Target,
+  { library }: DefinitionKey,
   persona: Persona,
 ): Promise<Persona> {
   const { identity, tools } = persona;
@@ -76,7 +70,7 @@ export async function checkedPersona(
 /** Returns the tool with the fields of the deployed tool filled in. Throws `INVALID_INPUT`, naming the field. */
 export async function checkedTool(
   { tools }: LibraryPorts,
-  _: Target,
+  _: DefinitionKey,
   { task, name, description, inputSchema, effect, timeoutMs }: PostedTool,
 ): Promise<ToolDefinition> {
   const reference = await resolving("/task", async () => parseReference(task));
@@ -101,7 +95,7 @@ export async function checkedTool(
 /** Returns the profile. Throws `INVALID_INPUT`, naming the field. */
 export async function checkedModelProfile(
   { registry, mayReceiveKey }: LibraryPorts,
-  { library, id }: Target,
+  { library, id }: DefinitionKey,
   profile: ModelProfile,
 ): Promise<ModelProfile> {
   const { provider, baseUrl } = profile;

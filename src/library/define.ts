@@ -137,21 +137,9 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>)
  * Throws `INVALID_INPUT` for duplicate ids and for references to definitions that the library does not have.
  * @example defineLibrary("my", { personas: [guide], tools: [weather] });
  */
-export function defineLibrary(
-  id: string,
-  contents: {
-    personas?: readonly Defined<Persona>[];
-    tools?: readonly Tool[];
-    modelProfiles?: readonly Defined<ModelProfile>[];
-  },
-): Library {
+export function defineLibrary(id: string, contents: Partial<Omit<Library, "id">>): Library {
   const { personas = [], tools = [], modelProfiles = [] } = contents;
-  const library: Library = {
-    id: validate(idSchema, id, "", `The id "${id}"`),
-    personas,
-    tools,
-    modelProfiles,
-  };
+  const library = { id: validate(idSchema, id, "", `The id "${id}"`), personas, tools, modelProfiles };
   refuseDuplicates(id, "persona", personas);
   refuseDuplicates(id, "tool", tools);
   refuseDuplicates(id, "model profile", modelProfiles);

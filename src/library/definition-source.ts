@@ -1,8 +1,9 @@
 /** The interface that the registry's two sources share: the deployed code, and the database that authors write to. */
 import type { Listed, ListRange } from "../shared/cursor.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
+import type { Principal } from "../shared/principal.ts";
 import type { DefinitionKind, DefinitionTypes } from "./definition.ts";
-import type { LibraryReference } from "./reference.ts";
+import type { DefinitionKey, LibraryReference } from "./reference.ts";
 
 /** A definition and the hash of its content, before it has a version number. */
 export interface UnversionedDefinition<Kind extends DefinitionKind = DefinitionKind> {
@@ -15,13 +16,9 @@ export interface UnversionedDefinition<Kind extends DefinitionKind = DefinitionK
 }
 
 /** One version of a definition. */
-export interface DefinitionVersion<Kind extends DefinitionKind = DefinitionKind> {
-  library: string;
-  id: string;
+export interface DefinitionVersion<Kind extends DefinitionKind = DefinitionKind>
+  extends Omit<UnversionedDefinition<Kind>, "kind"> {
   version: number;
-  /** SHA-256 of the canonical JSON of `definition`, in hex. */
-  hash: string;
-  definition: DefinitionTypes[Kind];
   /** The author of this version; `null` for deployed definitions. */
   owner: string | null;
   /** ISO 8601 UTC; `null` for deployed definitions without a database. */
@@ -65,7 +62,7 @@ export interface DefinitionSource {
   /** Returns all versions of a definition; no items if it does not exist. */
   versions<Kind extends DefinitionKind>(
     kind: Kind,
-    reference: LibraryReference,
+    key: DefinitionKey,
     options?: PageOptions,
   ): Promise<Page<DefinitionVersion<Kind>>>;
 }
@@ -74,21 +71,15 @@ export interface DefinitionSource {
 export interface DefinitionStore extends DefinitionSource {
   /**
    * Returns the version with this content, and adds it if there is none. The author of a library's first definition owns
-   * the library. Throws `FORBIDDEN` in a library of another author, `CONFLICT` if the definition cannot have more versions.
+   * the library. Throws `FORBIDDEN` if somebody else owns it, unless the author is an administrator. Throws `CONFLICT` if
+   * the definition has the maximum number of versions.
    */
   add<Kind extends DefinitionKind>(
     definition: UnversionedDefinition<Kind>,
-    author: Author,
+    author: Principal,
   ): Promise<{ version: DefinitionVersion<Kind>; created: boolean }>;
   /** Returns the versions with this content, in the order given, and adds those that are missing. */
   publish(definitions: readonly UnversionedDefinition[]): Promise<PublishedVersion[]>;
-}
-
-/** The author of a version. */
-export interface Author {
-  name: string;
-  /** Whether the author may also write to libraries of others. */
-  isAdmin: boolean;
 }
 
 /** The tenant of the deployed definitions in the database. Names of other tenants do not begin with a colon. */

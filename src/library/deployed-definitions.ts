@@ -10,7 +10,7 @@ import type {
   UnversionedDefinition,
 } from "./definition-source.ts";
 import { type DeployedCode, nameOf } from "./deployed-code.ts";
-import type { LibraryReference } from "./reference.ts";
+import type { DefinitionKey, LibraryReference } from "./reference.ts";
 
 /** Make one per request. Without a store every definition has version 1. */
 export class DeployedDefinitions implements DefinitionSource {
@@ -54,7 +54,7 @@ export class DeployedDefinitions implements DefinitionSource {
 
   async versions<Kind extends DefinitionKind>(
     kind: Kind,
-    { library, id }: LibraryReference,
+    { library, id }: DefinitionKey,
     options?: PageOptions,
   ): Promise<Page<DefinitionVersion<Kind>>> {
     const found = await this.find(kind, { library, id });

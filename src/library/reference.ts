@@ -9,10 +9,14 @@ import { defined } from "../shared/defined.ts";
 import type { DefinitionReference } from "../shared/definition-reference.ts";
 import { DramatisError } from "../shared/errors.ts";
 
-/** A reference with its library. Without a version it means the latest version at the time it is resolved. */
-export interface LibraryReference {
+/** A definition of a library, whatever its version. */
+export interface DefinitionKey {
   library: string;
   id: string;
+}
+
+/** A reference with its library. Without a version it means the latest version at the time it is resolved. */
+export interface LibraryReference extends DefinitionKey {
   version?: number;
 }
 
@@ -24,8 +28,6 @@ export const idSchema = z
     "An id is 1 to 64 lower-case letters, digits and hyphens, and begins with a letter or a digit",
   );
 
-const versionSchema = z.int().min(1, "A version is an integer from 1");
-
 const textForm = /^(?:(?<library>[^/@]+)\/)?(?<id>[^/@]+)(?:@(?<version>[1-9][0-9]{0,14}))?$/;
 
 const FORMS = 'A reference is "library/id", "library/id@version" or {library, id, version?}';
@@ -34,7 +36,11 @@ const FORMS = 'A reference is "library/id", "library/id@version" or {library, id
 export const referenceSchema: z.ZodType<DefinitionReference> = z.union(
   [
     z.string().refine((text) => readText(text) !== undefined, FORMS),
-    z.strictObject({ library: idSchema, id: idSchema, version: z.exactOptional(versionSchema) }),
+    z.strictObject({
+      library: idSchema,
+      id: idSchema,
+      version: z.exactOptional(z.int().min(1, "A version is an integer from 1")),
+    }),
   ],
   FORMS,
 );

@@ -29,7 +29,7 @@ import type {
 } from "./definition-source.ts";
 import type { DeployedCode } from "./deployed-code.ts";
 import { DeployedDefinitions } from "./deployed-definitions.ts";
-import { formatReference, type LibraryReference, parseReference } from "./reference.ts";
+import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
 
 /** A definition that was found, and its exact origin. */
 export type Resolved<Definition> = Pin & { library: string; definition: Definition };
@@ -115,7 +115,7 @@ export class Registry {
   /** Lists all versions. Throws `NOT_FOUND` if the definition does not exist. */
   async versions(
     kind: DefinitionKind,
-    { library, id }: LibraryReference,
+    { library, id }: DefinitionKey,
     options: PageOptions = {},
   ): Promise<Page<DefinitionVersion>> {
     const page = await this.#source(library).versions(kind, { library, id }, options);
@@ -136,13 +136,12 @@ export class Registry {
   async add<Kind extends DefinitionKind>(
     principal: Principal,
     kind: Kind,
-    { library, id }: { library: string; id: string },
+    { library, id }: DefinitionKey,
     definition: DefinitionTypes[Kind],
   ): Promise<{ version: DefinitionVersion<Kind>; created: boolean }> {
     const store = this.#storeFor(principal, library);
     const hash = await contentHash(definition);
-    const author = { name: principal.subject, isAdmin: principal.roles.includes("admin") };
-    return store.add({ kind, library, id, hash, definition }, author);
+    return store.add({ kind, library, id, hash, definition }, principal);
   }
 
   async #resolve<Kind extends DefinitionKind>(

@@ -19,6 +19,7 @@ import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import type { Persona, ToolEffect } from "../../src/protocol/definitions.ts";
 import { canonicalJson, type Json, type JsonObject } from "../../src/shared/json.ts";
 import { effortOf } from "../../src/shared/json-schema/effort.ts";
+import type { Principal } from "../../src/shared/principal.ts";
 import { nodeD1 } from "../support/releases/node-d1.ts";
 import { SteeredClock } from "../support/steered-clock.ts";
 
@@ -113,7 +114,7 @@ describe("versions", () => {
           const definition = { identity: { systemPrompt: `${content}` } };
           const hash = await contentHash(definition);
           const key = { library: "own", kind: "persona" as const, id };
-          const author = { name: tenant, isAdmin: false };
+          const author: Principal = { subject: tenant, tenant, roles: ["author"] };
           const added = await storeOf(tenant).add({ ...key, hash, definition }, author);
           const contents = seen.get(`${tenant} ${id}`) ?? [];
           expect(added.created).toBe(!contents.includes(content));

@@ -151,7 +151,7 @@ describe("versions", () => {
     const store = new D1Definitions(database(), "many");
     const key = { library: "full", kind: "persona" as const, id: "guide" };
     const definition = { identity: { systemPrompt: "One more." } };
-    const add = (hash: string) => store.add({ ...key, definition, hash }, { name: "ann", isAdmin: false });
+    const add = (hash: string) => store.add({ ...key, definition, hash }, inTenant("many"));
     await add("first");
     await database()
       .prepare("UPDATE definitions SET version = ?1 WHERE tenant = 'many' AND library = 'full'")
@@ -764,7 +764,7 @@ function registryOf(tenant: string): Registry {
 async function keepTool(library: string, id: string, definition: ToolDefinition): Promise<void> {
   await new D1Definitions(database(), "test").add(
     { library, kind: "tool", id, definition, hash: await contentHash(definition) },
-    { name: "ann", isAdmin: true },
+    inTenant("test", ["admin"]),
   );
 }
 

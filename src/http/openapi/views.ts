@@ -188,7 +188,7 @@ export const submittedResult: z.ZodType<SubmittedResult> = z
   .strictObject({ operationId: ids.operation, turnId: ids.turn })
   .meta({ id: "SubmittedResult" });
 
-/** What an entry or a frame belongs to. */
+/** The turn, message and tool call that an entry or a frame belongs to. */
 const subject = {
   turnId: z.exactOptional(ids.turn),
   messageId: z.exactOptional(ids.message),

@@ -5,9 +5,9 @@ import {
   checkedPersona,
   checkedTool,
   type LibraryPorts,
-  type Target,
 } from "../../library/authoring.ts";
 import type { DefinitionKind, DefinitionTypes } from "../../library/definition.ts";
+import type { DefinitionKey } from "../../library/reference.ts";
 import type { Registry } from "../../library/registry.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { validate } from "../../shared/validation.ts";
@@ -54,7 +54,11 @@ function definitionRoutes<Kind extends DefinitionKind, Body extends { id: string
   app: HttpRoutes,
   kind: Kind,
   { path, resource, body, maxBytes }: Resource<Body>,
-  check: (ports: LibraryPorts, target: Target, posted: Omit<Body, "id">) => Promise<DefinitionTypes[Kind]>,
+  check: (
+    ports: LibraryPorts,
+    key: DefinitionKey,
+    posted: Omit<Body, "id">,
+  ) => Promise<DefinitionTypes[Kind]>,
 ): void {
   const list = `${LIBRARY}/${path}` as const;
 
@@ -68,9 +72,9 @@ function definitionRoutes<Kind extends DefinitionKind, Body extends { id: string
     const ports = libraries(principal.tenant);
     ports.registry.checkWriter(principal, library);
     const { id, ...posted } = validate(body, await readJson(req.raw, Math.min(maxBodyBytes, maxBytes)));
-    const target = { library, id };
-    const definition = await check(ports, target, posted);
-    const { version, created } = await ports.registry.add(principal, kind, target, definition);
+    const key = { library, id };
+    const definition = await check(ports, key, posted);
+    const { version, created } = await ports.registry.add(principal, kind, key, definition);
     if (!created) return json(version);
     return json(version, 201, `${LIBRARIES}/${library}/${path}/${id}/versions/${version.version}`);
   });

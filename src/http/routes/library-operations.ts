@@ -1,6 +1,11 @@
 /** The operations of `/api/libraries`. */
 import { z } from "zod";
-import { type DefinitionKind, MAX_DEFINITION_BYTES } from "../../library/definition.ts";
+import {
+  DEFINITION_KINDS,
+  type DefinitionKind,
+  kindName,
+  MAX_DEFINITION_BYTES,
+} from "../../library/definition.ts";
 import { pageSchema } from "../base/query.ts";
 import {
   library,
@@ -30,8 +35,6 @@ interface Resource {
   path: string;
   /** Name of the items in a list. */
   resource: string;
-  /** Name in a sentence, with its article. */
-  one: string;
   view: z.ZodType;
   body: z.ZodObject;
   maxBytes: number;
@@ -48,7 +51,6 @@ export const DEFINITIONS = {
     name: "Persona",
     path: "personas",
     resource: "personas",
-    one: "a persona",
     view: personaVersion,
     body: personaBody,
     maxBytes: MAX_DEFINITION_BYTES,
@@ -59,7 +61,6 @@ export const DEFINITIONS = {
     name: "Tool",
     path: "tools",
     resource: "tools",
-    one: "a tool",
     view: toolVersion,
     body: toolBody,
     maxBytes: MAX_SMALL_BYTES,
@@ -70,7 +71,6 @@ export const DEFINITIONS = {
     name: "ModelProfile",
     path: "model-profiles",
     resource: "modelProfiles",
-    one: "a model profile",
     view: modelProfileVersion,
     body: modelProfileBody,
     maxBytes: MAX_SMALL_BYTES,
@@ -78,13 +78,14 @@ export const DEFINITIONS = {
   },
 } as const satisfies Record<DefinitionKind, Resource>;
 
-function pageOf(resource: string, view: z.ZodType): ApiResponse {
+function onePage(resource: string, view: z.ZodType): ApiResponse {
   return { status: 200, description: "One page.", body: listOf(resource, view) };
 }
 
-function operationsOf({ name, path, resource, one, view, body, about }: Resource): ApiOperation[] {
+function operationsOf(kind: DefinitionKind): ApiOperation[] {
+  const { name, path, resource, view, body, about }: Resource = DEFINITIONS[kind];
   const list = `${LIBRARY}/${path}`;
-  const plural = path.replace("-", " ");
+  const one = `a ${kindName(kind)}`;
   return [
     {
       id: `create${name}`,
@@ -106,10 +107,10 @@ function operationsOf({ name, path, resource, one, view, body, about }: Resource
       method: "get",
       path: list,
       tag: "libraries",
-      summary: `List the ${plural} of a library, the latest version of each`,
+      summary: `List the ${kindName(kind)}s of a library, the latest version of each`,
       params: libraryParams,
       query: pageSchema,
-      answers: [pageOf(resource, view)],
+      answers: [onePage(resource, view)],
       errors: ["NOT_FOUND", "INVALID_INPUT"],
     },
     {
@@ -130,7 +131,7 @@ function operationsOf({ name, path, resource, one, view, body, about }: Resource
       summary: `List the versions of ${one}`,
       params: definitionParams,
       query: pageSchema,
-      answers: [pageOf("versions", view)],
+      answers: [onePage("versions", view)],
       errors: ["NOT_FOUND", "INVALID_INPUT"],
     },
     {
@@ -155,7 +156,7 @@ export const libraryOperations: readonly ApiOperation[] = [
     summary: "List the libraries",
     description: "Deployed libraries come first, then those that authors of the tenant wrote.",
     query: pageSchema,
-    answers: [pageOf("libraries", library)],
+    answers: [onePage("libraries", library)],
     errors: ["INVALID_INPUT"],
   },
   {
@@ -168,5 +169,5 @@ export const libraryOperations: readonly ApiOperation[] = [
     answers: [{ status: 200, description: "The library.", body: library }],
     errors: ["NOT_FOUND"],
   },
-  ...Object.values(DEFINITIONS).flatMap((resource) => operationsOf(resource)),
+  ...DEFINITION_KINDS.flatMap(operationsOf),
 ];

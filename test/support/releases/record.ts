@@ -328,7 +328,10 @@ async function directory(): Promise<Recording> {
   for (const modelId of ["one", "two"]) {
     const definition = { provider: "openai" as const, modelId };
     const hash = await contentHash(definition);
-    await definitions.add({ ...key, definition, hash }, { name: "ada", isAdmin: false });
+    await definitions.add(
+      { ...key, definition, hash },
+      { subject: "ada", tenant: TENANT, roles: ["author"] },
+    );
   }
   stage.database.run("UPDATE dramatis_migrations SET applied_at = ?", stage.clock.now());
   const storage = dumpStorage(stage.database, stage.keyValue);
