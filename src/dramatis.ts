@@ -247,8 +247,5 @@ async function seed(env: DramatisEnv, agents: (CreateAgent & { tenant?: string }
 }
 
 function missingBinding(feature: string, binding: string): never {
-  throw new DramatisError(
-    "UNAVAILABLE",
-    `${feature} need the ${binding}; add it to the Worker's configuration.`,
-  );
+  throw new DramatisError("UNAVAILABLE", `${feature} need the ${binding}; add it to the configuration.`);
 }

@@ -15,6 +15,7 @@ import type { Defined, Library, Tool } from "./define.ts";
 import { contentHash, DEFINITION_KINDS, type DefinitionKind, type DefinitionTypes } from "./definition.ts";
 import type { DefinitionStore, PublishedVersion, UnversionedDefinition } from "./definition-source.ts";
 import { completePersona } from "./persona.ts";
+import type { DefinitionKey } from "./reference.ts";
 
 /** The executable half of the deployed tools. */
 export interface ToolCodes {
@@ -48,7 +49,7 @@ export class DeployedCode implements ToolCodes {
     }
   }
 
-  /** Ids of the libraries, in the order of the code. */
+  /** Ids of the libraries, in the order of `dramatis()`. */
   get libraryIds(): string[] {
     return [...this.#libraries.keys()];
   }
@@ -57,7 +58,7 @@ export class DeployedCode implements ToolCodes {
     return this.#libraries.has(library);
   }
 
-  /** Ids of the library's definitions of a kind, in the order of the code. */
+  /** Returns the ids of a library's definitions, in the order of `defineLibrary`. */
   ids(kind: DefinitionKind, library: string): string[] {
     return this.#of(kind, library).map(({ id }) => id);
   }
@@ -68,14 +69,13 @@ export class DeployedCode implements ToolCodes {
 
   async definition<Kind extends DefinitionKind>(
     kind: Kind,
-    library: string,
-    id: string,
+    { library, id }: DefinitionKey,
   ): Promise<UnversionedDefinition<Kind> | undefined> {
     const found = this.#of(kind, library).find((candidate) => candidate.id === id);
     return found === undefined ? undefined : this.#hashed(kind, library, found);
   }
 
-  /** Returns the library's definitions of a kind, in the order of the code. */
+  /** Returns a library's definitions, in the order of `defineLibrary`. */
   definitions<Kind extends DefinitionKind>(
     kind: Kind,
     library: string,

@@ -33,8 +33,8 @@ export class DeployedDefinitions implements DefinitionSource {
     kind: Kind,
     reference: LibraryReference,
   ): Promise<DefinitionVersion<Kind> | null> {
-    const { library, id, version } = reference;
-    const deployed = await this.code.definition(kind, library, id);
+    const { version } = reference;
+    const deployed = await this.code.definition(kind, reference);
     if (deployed !== undefined) {
       const found = await this.#withVersion(deployed);
       if (version === undefined || version === found.version) return found;
@@ -79,17 +79,15 @@ function libraryView(id: string): LibraryView {
 }
 
 /**
- * Returns the items of a range, and one more if there is one. Deployed items have no time of creation. A negative number takes its place, so that they
- * keep the order of the code and precede all that authors wrote.
+ * Returns the items of a range, and one more if there is one. In place of a time of creation, deployed items have negative
+ * numbers: they keep the order of the code, and precede everything that authors wrote.
  */
 function within<Item extends { id: string }>(
   { order, limit, after }: ListRange,
   items: readonly Item[],
 ): Listed<Item>[] {
-  const listed = items.map((item, index) => ({
-    key: { createdAt: index - items.length, id: item.id },
-    item,
-  }));
+  const keyOf = (index: number, id: string) => ({ createdAt: index - items.length, id });
+  const listed = items.map((item, index) => ({ key: keyOf(index, item.id), item }));
   const following =
     order === "asc"
       ? listed.filter(({ key }) => key.createdAt > after.createdAt)

@@ -55,11 +55,12 @@ export class Registry {
     this.#authored = stores?.authored ?? null;
   }
 
-  /** Resolves a reference to a persona. Throws `NOT_FOUND`, as the other two do. */
+  /** Resolves a reference for pinning. Throws `NOT_FOUND`. */
   persona(reference: LibraryReference): Promise<Resolved<Persona>> {
     return this.#resolve("persona", reference);
   }
 
+  /** As `persona`. The effect is that of the deployed code if that is stricter (REG-6). */
   async tool(reference: LibraryReference): Promise<Resolved<ToolDefinition>> {
     const { definition, ...pin } = await this.#resolve("tool", reference);
     const { library, id } = definition.task === undefined ? reference : parseReference(definition.task);
@@ -68,6 +69,7 @@ export class Registry {
     return { ...pin, definition: { ...definition, effect } };
   }
 
+  /** As `persona`. */
   modelProfile(reference: LibraryReference): Promise<Resolved<ModelProfile>> {
     return this.#resolve("model-profile", reference);
   }
@@ -148,17 +150,14 @@ export class Registry {
     kind: Kind,
     reference: LibraryReference,
   ): Promise<Resolved<DefinitionTypes[Kind]>> {
-    try {
-      const { library, id, version, hash, definition } = await this.find(kind, reference);
-      return { library, id, version, hash, definition };
-    } catch (error) {
+    const found = await this.find(kind, reference).catch(async (error: unknown) => {
       const isAway = error instanceof DramatisError && error.code === "UNAVAILABLE";
-      if (!isAway || reference.version !== undefined) throw error;
-      const deployed = await this.#code.definition(kind, reference.library, reference.id);
-      if (deployed === undefined) throw error;
-      const { library, id, hash, definition } = deployed;
-      return { library, id, version: 0, hash, definition };
-    }
+      const deployed = await this.#code.definition(kind, reference);
+      if (!isAway || reference.version !== undefined || deployed === undefined) throw error;
+      return { ...deployed, version: 0 };
+    });
+    const { library, id, version, hash, definition } = found;
+    return { library, id, version, hash, definition };
   }
 
   #storeFor(principal: Principal, library: string): DefinitionStore {
