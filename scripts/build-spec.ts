@@ -1,4 +1,4 @@
-/** Writes `docs/spec.md`: all numbered rules from the file headers of `src`. Fails if two files use the same number. */
+/** Writes `docs/spec.md`: all numbered rules from the file headers of `src` and `app`. Fails if two files use the same number. */
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -10,7 +10,7 @@ interface Rule {
 
 /** Returns the page for the sources below `root`. */
 export function specPage(root: string): string {
-  const rules = globSync("src/**/*.{ts,tsx}", { cwd: root })
+  const rules = globSync("{src,app}/**/*.{ts,tsx}", { cwd: root })
     .map((path) => path.replaceAll("\\", "/"))
     .sort()
     .flatMap((file) => rulesOf(file, readFileSync(join(root, file), "utf8")));

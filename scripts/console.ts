@@ -1,4 +1,4 @@
-/** Build of the web console into `dist/console`. */
+/** Keeps `dist/console` up to date: the web console, and the page `/docs`. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -7,10 +7,10 @@ import { Failure } from "./failure.ts";
 const ROOT = join(import.meta.dirname, "..");
 const OUTPUT = join(ROOT, "dist/console");
 const PAGE = join(OUTPUT, "index.html");
-/** Sources of the console. */
-const SOURCES = ["app", "src/client", "package-lock.json"].map((path) => join(ROOT, path));
+/** The sources of the console and of the page. */
+const SOURCES = ["app", "src", "package-lock.json"].map((path) => join(ROOT, path));
 
-/** Builds the console if its sources are newer than the last build, or if `force`. Throws a `Failure` if the build fails. */
+/** Builds if a source is newer than the last build, or always with `force`. Throws a `Failure` if the build fails. */
 export function buildConsole({ force = false } = {}): void {
   if (!force && existsSync(PAGE) && statSync(PAGE).mtimeMs >= newest(SOURCES)) return;
   const vite = join(ROOT, "node_modules/vite/bin/vite.js");

@@ -27,11 +27,10 @@ import { type Authorize, defaultAuthorize, type LocalEnv } from "./http/auth/aut
 import type { CorsOptions } from "./http/auth/cors.ts";
 import { checkJwtConfiguration, isJwtConfigured, type JwtEnv } from "./http/auth/jwt.ts";
 import { completeLimits, type Limits } from "./http/base/limits.ts";
-import { Catalogue } from "./library/catalogue.ts";
 import type { Library } from "./library/define.ts";
-import { PublishedCode } from "./library/published-code.ts";
-import { CodeRegistry, type Registry } from "./library/registry.ts";
-import { VersionedRegistry } from "./library/versioned-registry.ts";
+import { CODE_TENANT } from "./library/definition-source.ts";
+import { DeployedCode } from "./library/deployed-code.ts";
+import { Registry } from "./library/registry.ts";
 import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";
 import { allowAll, type Gate } from "./policy/gate.ts";
@@ -108,13 +107,14 @@ export interface DramatisOptions {
  * export default app.handler;
  */
 export function dramatis(options: DramatisOptions) {
-  const code = new CodeRegistry(options.libraries);
-  const published = new PublishedCode(code);
-  const definitions = (env: DramatisEnv) => (env.DB === undefined ? null : new D1Definitions(env.DB));
-  const registry = (env: DramatisEnv, tenant: string): Registry => {
-    const store = definitions(env);
-    return store === null ? code : new VersionedRegistry({ code, published, store }, tenant);
-  };
+  const code = new DeployedCode(options.libraries);
+  const registry = ({ DB }: DramatisEnv, tenant: string) =>
+    DB === undefined
+      ? new Registry(code)
+      : new Registry(code, {
+          deployed: new D1Definitions(DB, CODE_TENANT),
+          authored: new D1Definitions(DB, tenant),
+        });
   const directory = (env: DramatisEnv): Directory | null =>
     env.DB === undefined ? null : new D1Directory(env.DB);
   const limits = completeLimits(options.limits);
@@ -129,16 +129,13 @@ export function dramatis(options: DramatisOptions) {
   const http = createHttpApp<DramatisEnv>({
     authorize: options.authorize ?? defaultAuthorize,
     actors: durableActors,
-    directory: (env) => directory(env) ?? unavailable(),
-    deadLetters: (env) => deadLetters(env) ?? unavailable(),
-    attachments: (env) => attachments(env) ?? noBucket(),
-    libraries: (env) => ({
-      catalogue: new Catalogue({ code, published, store: definitions(env) }),
-      authoring: (tenant) => ({
-        registry: registry(env, tenant),
-        code,
-        mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
-      }),
+    directory: (env) => directory(env) ?? missingBinding("Lists", "D1 binding `DB`"),
+    deadLetters: (env) => deadLetters(env) ?? missingBinding("Lists", "D1 binding `DB`"),
+    attachments: (env) => attachments(env) ?? missingBinding("Attachments", "R2 binding `BUCKET`"),
+    libraries: (env, tenant) => ({
+      registry: registry(env, tenant),
+      tools: code,
+      mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
     }),
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
@@ -249,16 +246,6 @@ async function seed(env: DramatisEnv, agents: (CreateAgent & { tenant?: string }
   }
 }
 
-function noBucket(): never {
-  throw new DramatisError(
-    "UNAVAILABLE",
-    "Attachments need the R2 binding `BUCKET`; add it to the Worker's configuration.",
-  );
-}
-
-function unavailable(): never {
-  throw new DramatisError(
-    "UNAVAILABLE",
-    "Lists need the D1 binding `DB`; add it to the Worker's configuration.",
-  );
+function missingBinding(feature: string, binding: string): never {
+  throw new DramatisError("UNAVAILABLE", `${feature} need the ${binding}; add it to the configuration.`);
 }

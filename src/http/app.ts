@@ -3,6 +3,7 @@ import { Hono } from "hono";
 import type { AttachmentStore } from "../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../d1/dead-letters.ts";
 import type { Directory } from "../d1/directory.ts";
+import type { LibraryPorts } from "../library/authoring.ts";
 import { systemClock } from "../ports/system.ts";
 import type { ActorLookup } from "../protocol/actor-lookup.ts";
 import { usablePrincipal } from "../shared/principal.ts";
@@ -10,7 +11,7 @@ import { descriptionRoutes } from "./api-description.ts";
 import type { Authorize } from "./auth/authorize.ts";
 import { legibleRefusal } from "./auth/bearer.ts";
 import { allowOrigins, type CorsOptions, guardUpgrades } from "./auth/cors.ts";
-import type { HttpEnv, HttpRoutes, LibraryPorts } from "./base/context.ts";
+import type { HttpEnv, HttpRoutes } from "./base/context.ts";
 import { completeLimits, type Limits } from "./base/limits.ts";
 import { problemOf } from "./base/problem.ts";
 import { HttpLimits, type PlatformLimiter } from "./base/rate-limits.ts";
@@ -42,7 +43,7 @@ export interface HttpPorts<Env extends object> {
   deadLetters(env: Env): DeadLetterDirectory;
   /** As `directory`, for what handles attachments. */
   attachments(env: Env): AttachmentStore;
-  libraries(env: Env): LibraryPorts;
+  libraries(env: Env, tenant: string): LibraryPorts;
   /** Creates what every fresh runtime has. Doing it twice is doing it once. */
   seed(env: Env): Promise<void>;
   limits?: Limits;
@@ -78,7 +79,7 @@ export function createRoutes<Env extends object>(dependencies: HttpPorts<Env>): 
     context.set("actors", dependencies.actors(env));
     context.set("directory", () => dependencies.directory(env));
     context.set("deadLetters", () => dependencies.deadLetters(env));
-    context.set("libraries", () => dependencies.libraries(env));
+    context.set("libraries", (tenant) => dependencies.libraries(env, tenant));
     context.set("seed", () => seededOf(env));
     context.set("attachments", () => dependencies.attachments(env));
     context.set("maxBodyBytes", limits.bodyBytes);
@@ -112,7 +113,7 @@ export function createRoutes<Env extends object>(dependencies: HttpPorts<Env>): 
   responseRoutes(app);
   deadLetterRoutes(app);
   socketRoutes(app);
-  descriptionRoutes(app, () => OPERATIONS);
+  descriptionRoutes(app, OPERATIONS);
 
   return app;
 }

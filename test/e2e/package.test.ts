@@ -255,9 +255,11 @@ describe("G2 the README's example, as printed", () => {
       expect(run(project, process.execPath, "initial.ts").trim()).toBe("0");
     });
 
-    it("serves the console", async () => {
-      const response = await fetch(url);
-      expect(await response.text()).toContain('<div id="root">');
+    it("serves the console and the page /docs", async () => {
+      expect(await (await fetch(url)).text()).toContain('<div id="root">');
+      const page = await fetch(`${url}/docs`);
+      expect(await page.text()).toContain('<article id="createAgent">');
+      expect(page.headers.get("content-security-policy")).toMatch(/^default-src 'none'; style-src 'sha256-/);
     });
   });
 });

@@ -1,4 +1,5 @@
 /** `npm start`: its output, its passed variables, and the cleanup after any kind of exit. */
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
@@ -86,6 +87,18 @@ describe("a running start", () => {
     const health = await fetch(`${start.url}/health`);
     expect(health.status).toBe(200);
     expect(await health.json()).toMatchObject({ status: "ok" });
+  });
+
+  it("DOCS-1 serves the page /docs with the policy of its own style, and the console beside it", async () => {
+    const page = await fetch(`${start.url}/docs`);
+    expect(page.headers.get("content-type")).toMatch(/^text\/html/);
+    expect(page.headers.get("x-content-type-options")).toBe("nosniff");
+    const style = /<style>([\s\S]*)<\/style>/.exec(await page.text())?.[1] ?? "";
+    const hash = createHash("sha256").update(style).digest("base64");
+    expect(page.headers.get("content-security-policy")).toBe(
+      `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    );
+    expect((await fetch(start.url)).headers.has("content-security-policy")).toBe(false);
   });
 
   it("passes model settings of the shell on, exactly, and shows them to nobody", async () => {

@@ -18,7 +18,8 @@ import { pendingCalls } from "../../src/client/outbox.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState } from "../../src/client/state.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
-import { CodeRegistry } from "../../src/library/registry.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import type { ToolSpec } from "../../src/model/context.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
@@ -88,7 +89,7 @@ class Desk {
   readonly wakeups: number[] = [];
   readonly frames: Frame[] = [];
   readonly #held = Promise.withResolvers<void>();
-  readonly #registry = new CodeRegistry([libraryOf(this.#held.promise)]);
+  readonly #code = new DeployedCode([libraryOf(this.#held.promise)]);
   runtime!: ConversationRuntime;
   client = initialState;
 
@@ -115,7 +116,7 @@ class Desk {
         agentId: "tester",
         projectId: "default",
         participants: [{ type: "user", id: "ada" }],
-        chain: await resolveChain(desk.#registry, persona, profile),
+        chain: await resolveChain(new Registry(desk.#code), persona, profile),
         createdAt: now,
       },
       undefined,
@@ -139,7 +140,7 @@ class Desk {
       ids,
       gateway: createModelGateway({ secret: () => undefined, clock, fetch }),
       adapters: adapterFor,
-      executor: localExecutor(this.#registry, clock),
+      executor: localExecutor(this.#code, clock),
       gate: this.gate,
       window: {
         open: async (milliseconds) => {

@@ -13,7 +13,7 @@ import {
   type Library,
   type ToolContext,
 } from "../../src/library/define.ts";
-import type { CodeRegistry } from "../../src/library/registry.ts";
+import type { DeployedCode } from "../../src/library/deployed-code.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { ToolStateApi } from "../../src/protocol/tool-state.ts";
@@ -95,7 +95,7 @@ async function perform(
 }
 
 export interface ExecutorSurroundings {
-  registry: CodeRegistry;
+  code: DeployedCode;
   clock: WorldClock;
   plane: FaultPlane;
   history: History;
@@ -105,7 +105,7 @@ export interface ExecutorSurroundings {
 
 /** Returns the executor as one life of an actor sees it. It completes accepted calls even if the caller dies. */
 export function executorFor(caller: Caller, surroundings: ExecutorSurroundings): TaskExecutor {
-  const { registry, clock, plane, connect } = surroundings;
+  const { code, clock, plane, connect } = surroundings;
   const { conversation } = caller;
   const state = () => conversationToolState(() => connect(conversation));
   return serviceExecutor({
@@ -128,7 +128,7 @@ export function executorFor(caller: Caller, surroundings: ExecutorSurroundings):
       const batch = readCalls(JSON.parse(JSON.stringify(calls)));
       const source = writeLines(async function* (cancelled): AsyncGenerator<ExecutorReport, void> {
         yield* batch.refused;
-        yield* runCalls({ tools: registry, clock, state }, batch.calls, AbortSignal.any([signal, cancelled]));
+        yield* runCalls({ tools: code, clock, state }, batch.calls, AbortSignal.any([signal, cancelled]));
       });
       const lines = carried(caller, source, surroundings);
       if (crash !== undefined) {

@@ -6,7 +6,8 @@ import type { ConversationIdentity, ConversationState } from "../../src/agents/c
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState, type LiveConversation, textOf } from "../../src/client/state.ts";
-import { CodeRegistry } from "../../src/library/registry.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
@@ -103,7 +104,7 @@ interface PlacedClient {
 }
 
 async function build(plan: Plan, { clock, plane, history, note, variant }: Surroundings) {
-  const registry = new CodeRegistry([toolLibrary(plan, clock, history, note)]);
+  const code = new DeployedCode([toolLibrary(plan, clock, history, note)]);
   const ids = seededIds(plan.seed, clock);
   const model = new Model(plan, clock, plane, history, note);
   const images = new Images(clock, plane);
@@ -112,7 +113,7 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
   const clients: PlacedClient[] = [];
   for (const [conversation, own] of plan.conversations.entries()) {
     const actor = new Actor({
-      record: await recordOf(conversation, own, registry, clock.now()),
+      record: await recordOf(conversation, own, code, clock.now()),
       conversation,
       clock,
       plane,
@@ -123,7 +124,7 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
       history: seedOf(own.history ?? 0, AGENT, clock.now(), ids),
       executor: (caller) =>
         executorFor(caller, {
-          registry,
+          code,
           clock,
           plane,
           history,
@@ -159,7 +160,7 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
 async function recordOf(
   index: number,
   { maxMoves, fallbacks = 0 }: ConversationPlan,
-  registry: CodeRegistry,
+  code: DeployedCode,
   createdAt: number,
 ): Promise<ConversationIdentity> {
   const toolIds = Object.keys(EFFECTS).map((name) => `${LIBRARY}/${name.replace("_", "-")}`);
@@ -179,7 +180,7 @@ async function recordOf(
     agentId: AGENT,
     projectId: "default",
     participants: [{ type: "user", id: "ada" }],
-    chain: await resolveChain(registry, persona, profile),
+    chain: await resolveChain(new Registry(code), persona, profile),
     createdAt,
   };
 }

@@ -14,7 +14,8 @@ import { pendingCalls } from "../../src/client/outbox.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState, type LiveConversation } from "../../src/client/state.ts";
 import type { Library } from "../../src/library/define.ts";
-import { CodeRegistry } from "../../src/library/registry.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import type { OutputSpec, ToolSpec } from "../../src/model/context.ts";
 import type { ModelGateway } from "../../src/model/gateway.ts";
@@ -65,10 +66,10 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
   const keyValue = new NodeKeyValue(database);
   const clock = new VirtualClock();
   const ids = seededIds(7, clock);
-  const registry = new CodeRegistry([options.library]);
-  const executor = localExecutor(registry, clock);
+  const code = new DeployedCode([options.library]);
+  const executor = localExecutor(code, clock);
   const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
-  const resolved = await resolveChain(registry, options.persona, profile);
+  const resolved = await resolveChain(new Registry(code), options.persona, profile);
   const chain = options.spoil?.(resolved) ?? resolved;
   const gateway =
     options.gateway ??

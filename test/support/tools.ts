@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { ToolInvocation } from "../../src/agents/executor/types.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
-import { CodeRegistry } from "../../src/library/registry.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
@@ -15,7 +15,7 @@ export interface Trace {
   late: Promise<void>;
 }
 
-export function testTools(): { registry: CodeRegistry; trace: Trace } {
+export function testTools(): { registry: DeployedCode; trace: Trace } {
   let reportedLate = () => {};
   const late = new Promise<void>((resolve) => {
     reportedLate = resolve;
@@ -101,7 +101,7 @@ export function testTools(): { registry: CodeRegistry; trace: Trace } {
     execute: (input, { context: where, operationId, now }) => ({ input, where, operationId, now: now() }),
   });
   const tools = [add, steps, stubborn, failing, giving, keeping, context];
-  return { registry: new CodeRegistry([defineLibrary("test", { tools })]), trace };
+  return { registry: new DeployedCode([defineLibrary("test", { tools })]), trace };
 }
 
 const OUTPUTS: Record<string, () => unknown> = {

@@ -8,7 +8,7 @@
  */
 
 import type { Tool } from "../../library/define.ts";
-import type { ToolCodes } from "../../library/registry.ts";
+import type { ToolCodes } from "../../library/deployed-code.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { withDeadline } from "../../ports/deadline.ts";

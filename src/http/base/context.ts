@@ -4,8 +4,7 @@ import type { Hono } from "hono";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
-import type { AuthoringPorts } from "../../library/authoring.ts";
-import type { Catalogue } from "../../library/catalogue.ts";
+import type { LibraryPorts } from "../../library/authoring.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import type { Principal } from "../../shared/principal.ts";
@@ -18,7 +17,7 @@ export interface RequestPorts {
   directory(): Directory;
   /** As `directory`. */
   deadLetters(): DeadLetterDirectory;
-  libraries(): LibraryPorts;
+  libraries(tenant: string): LibraryPorts;
   /** Creates what every fresh runtime has; does nothing once that is done. */
   seed(): Promise<void>;
   /** As `directory`. */
@@ -32,10 +31,3 @@ export interface RequestPorts {
 export type HttpEnv = { Variables: RequestPorts & { principal: Principal } };
 
 export type HttpRoutes = Hono<HttpEnv>;
-
-/** What the routes need of libraries. */
-export interface LibraryPorts {
-  catalogue: Catalogue;
-  /** What checks the definitions of this tenant's authors. */
-  authoring(tenant: string): AuthoringPorts;
-}

@@ -15,25 +15,6 @@ export function json(body: object, status: 200 | 201 | 202 = 200, location?: str
   return Response.json(body, { status, headers });
 }
 
-/** A page that may load nothing and run nothing; of styles only the one with this hash. */
-export function html(text: string, styleHash: string): Response {
-  const policy = [
-    "default-src 'none'",
-    `style-src '${styleHash}'`,
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ];
-  return new Response(text, {
-    headers: {
-      ...HEADERS,
-      "content-type": "text/html; charset=utf-8",
-      "content-security-policy": policy.join("; "),
-      "referrer-policy": "no-referrer",
-    },
-  });
-}
-
 /** A list: the items under the resource's name, and where the next page begins. */
 export function page<Item>(resource: string, { items, nextCursor }: Page<Item>): Response {
   return json({ [resource]: items, ...defined({ nextCursor }) });

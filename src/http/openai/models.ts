@@ -6,7 +6,7 @@ import { isChosenId } from "../../shared/identifiers.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { json, refuseOtherMethods } from "../base/respond.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
-import { agentId } from "../openapi/views.ts";
+import { ids } from "../openapi/scalars.ts";
 import { seeded } from "../routes/seeding.ts";
 import { noSuchModel } from "./errors.ts";
 
@@ -18,7 +18,7 @@ const MAX_MODELS = 1_000;
 
 const model = z
   .strictObject({
-    id: agentId,
+    id: ids.agent,
     object: z.literal("model"),
     created: z.int().meta({ description: "Seconds since the epoch." }),
     owned_by: z.string(),
@@ -48,7 +48,7 @@ export const modelOperations: readonly ApiOperation[] = [
     path: ONE,
     tag: "openai",
     summary: "Read an agent as a model",
-    params: z.object({ id: agentId }),
+    params: z.object({ id: ids.agent }),
     answers: [{ status: 200, description: "The agent.", body: model }],
     errors: ["NOT_FOUND"],
     errorFormat: "openai",

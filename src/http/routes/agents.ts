@@ -12,8 +12,9 @@ import type { HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
 import { json, notFound, page, refuseOtherMethods } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
+import { ids } from "../openapi/scalars.ts";
 import { agentUsage } from "../openapi/usage-views.ts";
-import { agent, agentId, listOf, personaSource } from "../openapi/views.ts";
+import { agent, listOf, personaSource } from "../openapi/views.ts";
 import { seeded } from "./seeding.ts";
 
 /** An agent is one row of its actor and one of the directory, and a row holds less than 2 MB. */
@@ -29,7 +30,7 @@ const changeSchema = z
   .refine((change) => Object.keys(change).length > 0, "Give `persona` or `projectIds`.");
 
 const EXAMPLE = { id: "guide", persona: { identity: { systemPrompt: "You are a friendly guide." } } };
-const params = z.object({ id: agentId });
+const params = z.object({ id: ids.agent });
 
 export const agentOperations: readonly ApiOperation[] = [
   {

@@ -15,7 +15,8 @@ import { readBytes } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { json, notFound, refuseOtherMethods } from "../base/respond.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
-import { attachment, conversationId } from "../openapi/views.ts";
+import { ids } from "../openapi/scalars.ts";
+import { attachment } from "../openapi/views.ts";
 import { findConversation } from "./conversations.ts";
 
 const PATH = "/api/conversations/:id/attachments";
@@ -31,7 +32,7 @@ const uploadSchema = z.object({
   ),
 });
 
-const params = z.object({ id: conversationId });
+const params = z.object({ id: ids.conversation });
 
 /** What a browser may do with an attachment that it opens: show it, and nothing else. */
 const INERT = {

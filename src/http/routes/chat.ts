@@ -10,7 +10,7 @@ import { readJson } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { empty, refuseOtherMethods, sse } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
-import { conversationId } from "../openapi/views.ts";
+import { ids } from "../openapi/scalars.ts";
 import { findConversation } from "./conversations.ts";
 import { type ReadOptions, type TurnSource, turnFrames } from "./turn-frames.ts";
 
@@ -19,7 +19,7 @@ const PATH = "/api/conversations/:id/chat";
 const MAX_ACTIVE = 64;
 const HEADERS = { "x-vercel-ai-ui-message-stream": "v1" };
 
-const params = z.object({ id: conversationId });
+const params = z.object({ id: ids.conversation });
 const chunk = z.looseObject({ type: z.string() }).meta({
   id: "UiMessageChunk",
   description: "A chunk of the AI SDK's UI message stream; `[DONE]` ends it.",

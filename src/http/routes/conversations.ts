@@ -14,14 +14,8 @@ import type { HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
 import { json, page, refuseOtherMethods } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
-import {
-  conversation,
-  conversationId,
-  conversationSummary,
-  journalEntry,
-  listOf,
-  message,
-} from "../openapi/views.ts";
+import { ids } from "../openapi/scalars.ts";
+import { conversation, conversationSummary, journalEntry, listOf, message } from "../openapi/views.ts";
 import { seeded } from "./seeding.ts";
 
 const MAX_PARTICIPANTS = 100;
@@ -46,7 +40,7 @@ const createSchema = z.strictObject({
   }),
 });
 
-const params = z.object({ id: conversationId });
+const params = z.object({ id: ids.conversation });
 
 export const conversationOperations: readonly ApiOperation[] = [
   {

@@ -7,7 +7,8 @@ import type { HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
 import { json, page, refuseOtherMethods } from "../base/respond.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
-import { deadLetter, letterId, listOf } from "../openapi/views.ts";
+import { ids } from "../openapi/scalars.ts";
+import { deadLetter, listOf } from "../openapi/views.ts";
 
 const PATH = "/api/dead-letters";
 const REDELIVER_PATH = `${PATH}/:id/redeliver` as const;
@@ -32,8 +33,10 @@ export const deadLetterOperations: readonly ApiOperation[] = [
     summary: "Deliver a dead letter again",
     description:
       "Under its old operation id, so it cannot act twice. Possible for 30 days after it was sent.",
-    params: z.object({ id: letterId }),
-    answers: [{ status: 202, description: "It is on its way.", body: z.strictObject({ id: letterId }) }],
+    params: z.object({ id: ids.deadLetter }),
+    answers: [
+      { status: 202, description: "It is on its way.", body: z.strictObject({ id: ids.deadLetter }) },
+    ],
     errors: ["NOT_FOUND", "FORBIDDEN", "CONFLICT", "QUEUE_OVERFLOW"],
   },
 ];

@@ -7,7 +7,8 @@ import type { HttpRoutes } from "../base/context.ts";
 import { positionSchema, streamPosition } from "../base/query.ts";
 import { events, refuseOtherMethods } from "../base/respond.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
-import { conversationId, frame } from "../openapi/views.ts";
+import { ids } from "../openapi/scalars.ts";
+import { frame } from "../openapi/views.ts";
 import { findConversation } from "./conversations.ts";
 
 const PATH = "/api/conversations/:id/events";
@@ -21,7 +22,7 @@ export const eventOperations: readonly ApiOperation[] = [
     summary: "Follow a conversation as server-sent events",
     description:
       "A stream without end. Without `from` the first frame is a `snapshot`; with it come the frames after that number, then the partial text of messages in progress. An `EventSource` that reconnects continues by itself.",
-    params: z.object({ id: conversationId }),
+    params: z.object({ id: ids.conversation }),
     query: z.object({ from: positionSchema.optional() }),
     headers: z.object({
       "Last-Event-ID": positionSchema.optional().meta({ description: "As `from`, and wins over it." }),

@@ -20,7 +20,7 @@ import { problem } from "../base/problem.ts";
 import { positionSchema, streamPosition } from "../base/query.ts";
 import { notFound, refuseOtherMethods } from "../base/respond.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
-import { conversationId } from "../openapi/views.ts";
+import { ids } from "../openapi/scalars.ts";
 
 const PATHS = [
   ["/conversations/:id", "plain"],
@@ -38,7 +38,7 @@ export const socketOperations: readonly ApiOperation[] = PATHS.map(([path, entra
     entrance === "plain"
       ? "A client gets frames (`Frame`) as over server-sent events, and sends `ClientFrame`s. One that does not validate is answered with an `error` frame and changes nothing."
       : "Messages of the SDK's own may come before the first frame.",
-  params: z.object({ id: conversationId }),
+  params: z.object({ id: ids.conversation }),
   query: z.object({ from: positionSchema.optional() }),
   answers: [{ status: 101, description: "The connection is a WebSocket." }],
   errors: ["UPGRADE_REQUIRED", "FORBIDDEN", "NOT_FOUND", "INVALID_INPUT"],

@@ -19,16 +19,14 @@ import type { HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
 import { events, json, page, refuseOtherMethods } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
+import { ids } from "../openapi/scalars.ts";
 import {
+  acceptedTurn,
   content,
-  conversationId,
   frame,
   listOf,
-  operationId,
-  startedTurn,
   submittedResult,
   turn,
-  turnId,
   turnSummary,
 } from "../openapi/views.ts";
 import { findConversation } from "./conversations.ts";
@@ -52,7 +50,7 @@ const resultSchema = z
   .refine(isOutcome, ONE_OUTCOME)
   .meta({ description: "What the tool answered, any JSON up to 1 MiB, or why it failed." });
 
-const params = z.object({ id: conversationId });
+const params = z.object({ id: ids.conversation });
 
 export const turnOperations: readonly ApiOperation[] = [
   {
@@ -68,7 +66,7 @@ export const turnOperations: readonly ApiOperation[] = [
       .extend({ content })
       .meta({ example: { content: "What is 12*(3+4)?", idempotencyKey: "a key of yours" } }),
     answers: [
-      { status: 202, description: "The turn has been accepted.", body: startedTurn, location: true },
+      { status: 202, description: "The turn has been accepted.", body: acceptedTurn, location: true },
       {
         status: 200,
         description: "The turn's frames as server-sent events, if they were asked for.",
@@ -95,7 +93,7 @@ export const turnOperations: readonly ApiOperation[] = [
     path: "/api/conversations/:id/turns/:turnId",
     tag: "turns",
     summary: "Read a turn with its moves",
-    params: params.extend({ turnId }),
+    params: params.extend({ turnId: ids.turn }),
     answers: [{ status: 200, description: "The turn.", body: turn }],
     errors: ["NOT_FOUND"],
   },
@@ -107,7 +105,7 @@ export const turnOperations: readonly ApiOperation[] = [
     summary: "Give the result of a tool that you run",
     description:
       "For a call whose `tool.requested` has `client: true`: the turn waits for it, ten minutes as a rule. Give `result` or `error`. The same once more is answered the same; another one is a conflict.",
-    params: params.extend({ operationId }),
+    params: params.extend({ operationId: ids.operation }),
     body: resultSchema.meta({ example: { result: { celsius: 21 } } }),
     answers: [{ status: 200, description: "The result is recorded.", body: submittedResult }],
     errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],

@@ -6,7 +6,8 @@ import { AgentStore } from "../../../src/agents/agent/store.ts";
 import { openSessionTables } from "../../../src/agents/base/storage/session-tables.ts";
 import { D1Definitions } from "../../../src/d1/d1-definitions.ts";
 import { D1Directory } from "../../../src/d1/d1-directory.ts";
-import { contentHash } from "../../../src/library/hash.ts";
+import { contentHash } from "../../../src/library/definition.ts";
+import { Registry } from "../../../src/library/registry.ts";
 import { resolveChain } from "../../../src/library/resolve.ts";
 import { SessionStore } from "../../../src/memory/session/session-store.ts";
 import type { Content } from "../../../src/protocol/frames.ts";
@@ -75,7 +76,7 @@ class Take {
         { type: "user", id: RECORDED_USER },
         { type: "agent", id: "recorded" },
       ],
-      chain: await resolveChain(stage.registry, RECORDED_PERSONA, profile),
+      chain: await resolveChain(new Registry(stage.code), RECORDED_PERSONA, profile),
       createdAt: stage.clock.now(),
     });
     return take;
@@ -322,12 +323,15 @@ async function directory(): Promise<Recording> {
       createdAt: time(users.length),
     });
   }
-  const definitions = new D1Definitions(database);
-  const key = { tenant: TENANT, library: "written", kind: "model-profile" as const, id: "fast" };
+  const definitions = new D1Definitions(database, TENANT, stage.clock);
+  const key = { library: "written", kind: "model-profile" as const, id: "fast" };
   for (const modelId of ["one", "two"]) {
     const definition = { provider: "openai" as const, modelId };
-    const version = { definition, hash: await contentHash(definition), owner: "ada", overrides: false };
-    await definitions.add(key, { ...version, now: stage.clock.now() });
+    const hash = await contentHash(definition);
+    await definitions.add(
+      { ...key, definition, hash },
+      { subject: "ada", tenant: TENANT, roles: ["author"] },
+    );
   }
   stage.database.run("UPDATE dramatis_migrations SET applied_at = ?", stage.clock.now());
   const storage = dumpStorage(stage.database, stage.keyValue);

@@ -9,7 +9,7 @@ import { createModelGateway } from "../../../src/adapters/gateway/gateway.ts";
 import { ConversationQueries } from "../../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../../src/agents/executor/client.ts";
-import { CodeRegistry } from "../../../src/library/registry.ts";
+import { DeployedCode } from "../../../src/library/deployed-code.ts";
 import { allowAll } from "../../../src/policy/gate.ts";
 import type { KeyValue } from "../../../src/ports/key-value.ts";
 import { NodeKeyValue } from "../../../src/ports/node/node-key-value.ts";
@@ -37,7 +37,7 @@ export class Stage {
   readonly keyValue = new NodeKeyValue(this.database);
   readonly clock: VirtualClock;
   readonly ids;
-  readonly registry: CodeRegistry;
+  readonly code: DeployedCode;
   /** Reported runs of tools, oldest first. */
   readonly runs: RunRecord[] = [];
   /** `true` while the gates are open. */
@@ -47,7 +47,7 @@ export class Stage {
   constructor(now?: number, seed = 7) {
     this.clock = new VirtualClock(now);
     this.ids = seededIds(seed, this.clock);
-    this.registry = new CodeRegistry([
+    this.code = new DeployedCode([
       releaseLibrary({
         report: async (_key, run) => void this.runs.push(run),
         pass: () => this.#gate(),
@@ -74,7 +74,7 @@ export class Stage {
         fetch: (_url, init) => this.#answer(String(init.body)),
       }),
       adapters: adapterFor,
-      executor: localExecutor(this.registry, this.clock, state),
+      executor: localExecutor(this.code, this.clock, state),
       gate: allowAll,
       window: { open: async () => undefined },
       publish: (published) => void frames.push(...published),

@@ -6,6 +6,7 @@ import { applyFrame } from "../../../src/client/reducer.ts";
 import { initialState } from "../../../src/client/state.ts";
 import { D1Definitions } from "../../../src/d1/d1-definitions.ts";
 import { D1Directory } from "../../../src/d1/d1-directory.ts";
+import type { DefinitionVersion } from "../../../src/library/definition-source.ts";
 import type { SessionStore } from "../../../src/memory/session/session-store.ts";
 import { buildWorkingContext } from "../../../src/memory/session/working-context.ts";
 import type { Frame } from "../../../src/protocol/frames.ts";
@@ -65,7 +66,7 @@ export async function directoryViews(database: D1Database): Promise<Record<strin
     tenant: "test",
     roles: [role],
   });
-  const definitions = await definitionViews(new D1Definitions(database));
+  const definitions = await definitionViews(new D1Definitions(database, "test"));
   return {
     agents: await directory.agents("test"),
     conversations: await directory.conversations(principal("op", "operator")),
@@ -76,10 +77,25 @@ export async function directoryViews(database: D1Database): Promise<Record<strin
 }
 
 async function definitionViews(store: D1Definitions): Promise<Record<string, unknown> | null> {
-  const kind = { tenant: "test", library: "written", kind: "model-profile" as const };
-  const library = await store.library("test", "written");
+  const library = await store.library("written");
   if (library === null) return null;
-  return { library, latest: await store.list(kind), versions: await store.versions({ ...kind, id: "fast" }) };
+  const { source: _, ...own } = library;
+  const latest = await store.list("model-profile", "written");
+  const versions = await store.versions("model-profile", { library: "written", id: "fast" });
+  return {
+    library: { ...own, createdAt: Date.parse(own.createdAt ?? "") },
+    latest: recorded(latest),
+    versions: recorded(versions),
+  };
+}
+
+/** Versions as recordings have them: times in milliseconds, without the library. */
+function recorded({ items, ...rest }: Page<DefinitionVersion>) {
+  const versions = items.map(({ library: _, createdAt, ...version }) => ({
+    ...version,
+    createdAt: Date.parse(createdAt ?? ""),
+  }));
+  return { items: versions, ...rest };
 }
 
 function all<Item>(read: (options: PageOptions) => Page<Item>): Item[] {
