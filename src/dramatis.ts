@@ -8,7 +8,7 @@ import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/gatewa
 import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
 import { type HostGuardOptions, HostGuards } from "./adapters/resilience/host-guards.ts";
 import type { Interceptor } from "./adapters/resilience/interceptors.ts";
-import type { MetricsSink } from "./adapters/resilience/metrics.ts";
+import type { MetricsSink } from "./adapters/resilience/telemetry.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
@@ -24,11 +24,10 @@ import { type Authorize, defaultAuthorize, type LocalEnv } from "./http/auth/aut
 import type { CorsOptions } from "./http/auth/cors.ts";
 import { checkJwtConfiguration, isJwtConfigured, type JwtEnv } from "./http/auth/jwt.ts";
 import { completeLimits, type Limits } from "./http/base/limits.ts";
-import { Catalogue } from "./library/catalogue.ts";
 import type { Library } from "./library/define.ts";
-import { PublishedCode } from "./library/published-code.ts";
-import { CodeRegistry, type Registry } from "./library/registry.ts";
-import { VersionedRegistry } from "./library/versioned-registry.ts";
+import { CODE_TENANT } from "./library/definition-source.ts";
+import { DeployedCode } from "./library/deployed-code.ts";
+import { Registry } from "./library/registry.ts";
 import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";
 import { allowAll, type Gate } from "./policy/gate.ts";
@@ -107,13 +106,14 @@ export function dramatis(options: DramatisOptions) {
   const { models = {}, gate = allowAll } = options;
   const limits = completeLimits(options.limits);
 
-  const code = new CodeRegistry(options.libraries);
-  const published = new PublishedCode(code);
-  const definitions = withDatabase((database) => new D1Definitions(database));
-  const registry = (env: DramatisEnv, tenant: string): Registry => {
-    const store = definitions(env);
-    return store === null ? code : new VersionedRegistry({ code, published, store }, tenant);
-  };
+  const code = new DeployedCode(options.libraries);
+  const registry = ({ DB }: DramatisEnv, tenant: string) =>
+    DB === undefined
+      ? new Registry(code)
+      : new Registry(code, {
+          deployed: new D1Definitions(DB, CODE_TENANT),
+          authored: new D1Definitions(DB, tenant),
+        });
 
   const directory = withDatabase<Directory>((database) => new D1Directory(database));
   const deadLetters = withDatabase<DeadLetterDirectory>((database) => new D1DeadLetters(database));
@@ -137,13 +137,10 @@ export function dramatis(options: DramatisOptions) {
       directory: () => required(directory(env), "Lists need the D1 binding `DB`"),
       deadLetters: () => required(deadLetters(env), "Lists need the D1 binding `DB`"),
       attachments: () => required(attachments(env), "Attachments need the R2 binding `BUCKET`"),
-      libraries: () => ({
-        catalogue: new Catalogue({ code, published, store: definitions(env) }),
-        authoring: (tenant) => ({
-          registry: registry(env, tenant),
-          code,
-          mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
-        }),
+      libraries: (tenant) => ({
+        registry: registry(env, tenant),
+        tools: code,
+        mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
       }),
     }),
     async seed(env) {

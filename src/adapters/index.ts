@@ -3,6 +3,7 @@
 export type * from "../model/context.ts";
 export { costOf, type Prices } from "../model/cost.ts";
 export type * from "../model/error.ts";
+export { mayFallBack } from "../model/error.ts";
 export type * from "../model/format-adapter.ts";
 export type * from "../model/gateway.ts";
 export * from "../model/profile.ts";
@@ -29,18 +30,23 @@ export type { AiBinding, GatewayPorts } from "./gateway/ports.ts";
 export { mayReceiveKey, type TrustedHost, type TrustOptions, trustedHosts } from "./gateway/trusted-hosts.ts";
 export { collectReply, ReplyAccumulator, type ReplyOutcome } from "./reply.ts";
 export type { BreakerSettings } from "./resilience/breaker.ts";
-export type { ClassifiedError, Classifier } from "./resilience/classify.ts";
-export { mayFallBack } from "./resilience/classify.ts";
 export { type GuardedGatewayOptions, guardGateway } from "./resilience/guarded-gateway.ts";
 export { type HostGuardOptions, HostGuards } from "./resilience/host-guards.ts";
 export type { CompletedAttempt, Interceptor } from "./resilience/interceptors.ts";
 export type { ConcurrencyLimit } from "./resilience/limiter.ts";
-export { type MetricsSink, type RequestMetrics, reportMetrics } from "./resilience/metrics.ts";
+export type { ClassifiedError, Classifier } from "./resilience/next-step.ts";
 export type { ResilienceProfile } from "./resilience/profile.ts";
-export { type RequestInfo, requestInfo } from "./resilience/request-info.ts";
-export { createResilientGateway, type ResilientGateway } from "./resilience/resilient-gateway.ts";
-export type {
-  ResilientDelta,
-  ResilientGatewayOptions,
-  ResilientRequest,
-} from "./resilience/resilient-request.ts";
+export {
+  createResilientGateway,
+  type ResilientDelta,
+  type ResilientGateway,
+  type ResilientGatewayOptions,
+  type ResilientRequest,
+} from "./resilience/resilient-gateway.ts";
+export {
+  type MetricsSink,
+  type RequestInfo,
+  type RequestMetrics,
+  reportMetrics,
+  requestInfo,
+} from "./resilience/telemetry.ts";

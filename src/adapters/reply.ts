@@ -11,8 +11,9 @@ import type { ModelError } from "../model/error.ts";
 import type { ProviderId } from "../model/profile.ts";
 import type { FinishReason, ModelDelta, ModelReply, RequestedToolCall } from "../model/reply.ts";
 import type { TokenUsage } from "../model/usage.ts";
+import { defined } from "../shared/defined.ts";
 import { isJsonObject, jsonDepth } from "../shared/json.ts";
-import { modelError } from "./errors/model-errors.ts";
+import { incompleteReply } from "./errors/model-errors.ts";
 
 /** A reply, or why there is none. */
 export type ReplyOutcome = { ok: true; reply: ModelReply } | { ok: false; error: ModelError };
@@ -79,10 +80,7 @@ export class ReplyAccumulator {
   /** What the deltas amount to, once the stream has ended. */
   outcome(): ReplyOutcome {
     if (this.#error !== undefined) return { ok: false, error: this.#error };
-    if (this.#finish === undefined) {
-      const error = modelError(this.#provider, "transient", "The reply ended before it was complete.");
-      return { ok: false, error };
-    }
+    if (this.#finish === undefined) return { ok: false, error: incompleteReply(this.#provider) };
     return {
       ok: true,
       reply: {
@@ -90,9 +88,7 @@ export class ReplyAccumulator {
         ...(this.#reasoning === "" ? {} : { reasoning: this.#reasoning.toWellFormed() }),
         toolCalls: toToolCalls(this.#calls),
         finishReason: this.#finish,
-        ...(this.#usage === undefined ? {} : { usage: this.#usage }),
-        ...(this.#messageId === undefined ? {} : { providerMessageId: this.#messageId }),
-        ...(this.#native === undefined ? {} : { native: this.#native }),
+        ...defined({ usage: this.#usage, providerMessageId: this.#messageId, native: this.#native }),
       },
     };
   }

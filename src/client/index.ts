@@ -1,6 +1,9 @@
-/** `dramatis/client`: everything a program needs to talk to conversations, without a framework. */
+/** Entry `dramatis/client`: conversations from any JavaScript program, without a framework. */
 export type { ToolSpec } from "../model/context.ts";
+export type { ContextMessage } from "../model/messages.ts";
+export type { AgentIdentity } from "../protocol/agent-api.ts";
 export type { ClientToolError, ToolChoice, ToolOutcome } from "../protocol/client-tools.ts";
+export type { StartTurn, TurnView } from "../protocol/conversation-api.ts";
 export type {
   AgentUsage,
   AttachmentView,
@@ -19,7 +22,6 @@ export type {
   UsageView,
   WireError,
 } from "../protocol/frames.ts";
-export type { Token } from "./admission.ts";
 export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
 export { DramatisClientError } from "./errors.ts";
 export { addHistory, type HistoryPage } from "./history.ts";
@@ -33,14 +35,17 @@ export {
   type RequestOptions,
   type UploadOptions,
 } from "./http.ts";
-export { pendingCalls } from "./results.ts";
-export type { WebSocketClass } from "./resume.ts";
-export type { SendOptions } from "./session.ts";
+export { pendingCalls } from "./outbox.ts";
+export type { WebSocketClass } from "./reconnect.ts";
+export { applyFrame } from "./reducer.ts";
+export type { Token } from "./requests.ts";
+export type { ConversationActions, SendOptions } from "./session.ts";
 export {
   type ConnectionStatus,
   initialState,
   isAnswering,
   type LiveConversation,
+  type MessageOptions,
   type OperationState,
   type PendingMessage,
   type PendingResult,
@@ -51,4 +56,3 @@ export {
   textOf,
   visibleMessages,
 } from "./state.ts";
-export { applyFrame } from "./store.ts";

@@ -5,7 +5,7 @@ import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
 import type { AgentUsage, ConversationSummary, ConversationView } from "../protocol/frames.ts";
-import { decodeCursor, encodeCursor, type ListKey } from "../shared/cursor.ts";
+import { encodeCursor, listRange, pageOf } from "../shared/cursor.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
@@ -23,8 +23,6 @@ import {
   REMOVE_USERS,
   SUM_USAGE,
 } from "./statements.ts";
-
-const DEFAULT_LIMIT = 50;
 
 type AgentRow = {
   tenant: string;
@@ -123,38 +121,27 @@ export class D1Directory implements Directory {
   }
 
   async agents(tenant: string, options: PageOptions = {}): Promise<Page<AgentIdentity>> {
-    const { order, limit, after } = range(options);
+    const { order, limit, after } = listRange(options);
     const rows = await this.#read<AgentRow>(LIST_AGENTS[order], [tenant, after.createdAt, after.id, limit]);
     const last = rows.at(-1);
     return {
       items: rows.map(toAgent),
-      ...(last?.more === 1 ? { nextCursor: cursorOf(last) } : {}),
+      ...(last?.more === 1 ? { nextCursor: encodeCursor({ createdAt: last.created_at, id: last.id }) } : {}),
     };
   }
 
   async conversations(principal: Principal, options: PageOptions = {}): Promise<Page<ConversationSummary>> {
-    const { order, limit, after } = range(options);
+    const { order, limit, after } = listRange(options);
     const { tenant, subject } = principal;
+    const values = [tenant, after.createdAt, after.id, limit + 1];
     const rows = mayReadAll(principal)
-      ? await this.#read<ConversationRow>(LIST_CONVERSATIONS[order], [
-          tenant,
-          after.createdAt,
-          after.id,
-          limit + 1,
-        ])
-      : await this.#read<ConversationRow>(LIST_CONVERSATIONS_OF_USER[order], [
-          tenant,
-          after.createdAt,
-          after.id,
-          limit + 1,
-          subject,
-        ]);
-    const items = rows.slice(0, limit);
-    const last = items.at(-1);
-    return {
-      items: items.map(toConversation),
-      ...(rows.length > limit && last !== undefined ? { nextCursor: cursorOf(last) } : {}),
-    };
+      ? await this.#read<ConversationRow>(LIST_CONVERSATIONS[order], values)
+      : await this.#read<ConversationRow>(LIST_CONVERSATIONS_OF_USER[order], [...values, subject]);
+    const found = rows.map((row) => ({
+      key: { createdAt: row.created_at, id: row.id },
+      item: toConversation(row),
+    }));
+    return pageOf(found, limit);
   }
 
   async #read<Row>(statement: string, values: (string | number)[]): Promise<Row[]> {
@@ -175,19 +162,6 @@ export class D1Directory implements Directory {
       });
     }
   }
-}
-
-function range({ limit = DEFAULT_LIMIT, cursor, order = "asc" }: PageOptions): {
-  order: "asc" | "desc";
-  limit: number;
-  after: ListKey;
-} {
-  const start: ListKey = { createdAt: order === "asc" ? -1 : Number.MAX_SAFE_INTEGER, id: "" };
-  return { order, limit, after: cursor === undefined ? start : decodeCursor(cursor) };
-}
-
-function cursorOf(row: { created_at: number; id: string }): string {
-  return encodeCursor({ createdAt: row.created_at, id: row.id });
 }
 
 function toAgent(row: AgentRow): AgentIdentity {

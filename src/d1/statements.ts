@@ -1,10 +1,10 @@
 /** The directory's SQL. Lists take `?1` tenant, `?2` and `?3` the key they continue after, `?4` how many rows. */
 
 type Order = "asc" | "desc";
-type Lists = Record<Order, string>;
+export type Lists = Record<Order, string>;
 
 /** Personas can be large: a page ends before its rows exceed this many characters, but has one row at least. */
-const MAX_PAGE_CHARACTERS = 4_000_000;
+export const MAX_PAGE_CHARACTERS = 4_000_000;
 
 export const PUT_AGENT = `INSERT INTO agents (tenant, created_at, id, persona, project_ids, updated_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -75,6 +75,7 @@ WHERE member.tenant = ?1 AND member.user_id = ?5 AND (member.created_at, member.
 ORDER BY member.created_at ${order}, member.id ${order} LIMIT ?4`,
 );
 
-function bothOrders(list: (comparison: "<" | ">", order: "ASC" | "DESC") => string): Lists {
+/** Returns a statement for each order. */
+export function bothOrders(list: (comparison: "<" | ">", order: "ASC" | "DESC") => string): Lists {
   return { asc: list(">", "ASC"), desc: list("<", "DESC") };
 }

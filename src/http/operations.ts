@@ -49,5 +49,5 @@ export function authenticatedRoutes(app: HttpRoutes): void {
   chatCompletionRoutes(app);
   responseRoutes(app);
   deadLetterRoutes(app);
-  descriptionRoutes(app, () => OPERATIONS);
+  descriptionRoutes(app, OPERATIONS);
 }

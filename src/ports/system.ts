@@ -1,24 +1,12 @@
 /** Time and identifiers as every platform gives them. */
 import { monotonicFactory } from "ulid";
 import type { Clock } from "./clock.ts";
+import { sleepWith } from "./deadline.ts";
 import type { Ids } from "./ids.ts";
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  sleep(milliseconds, signal) {
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
-      const timer = setTimeout(() => {
-        signal?.removeEventListener("abort", onAbort);
-        resolve();
-      }, milliseconds);
-      const onAbort = () => {
-        clearTimeout(timer);
-        reject(signal?.reason);
-      };
-      signal?.addEventListener("abort", onAbort, { once: true });
-    });
-  },
+  sleep: (milliseconds, signal) => sleepWith(systemClock.timer, milliseconds, signal),
   timer(milliseconds, callback) {
     const timer = setTimeout(callback, milliseconds);
     return () => clearTimeout(timer);

@@ -27,19 +27,34 @@ export function jsonDepth(value: Json, limit: number): number {
 /** Containers within containers that a JSON value of ours may have. */
 const MAX_DEPTH = 64;
 
-/** Whether a value is JSON as it stands: plain objects, arrays, finite numbers; nested at most 64 deep. */
+/** Reports whether a value is JSON as it stands: plain objects, arrays, finite numbers; nested at most 64 deep. */
 export function isJson(value: unknown): value is Json {
-  return isJsonAt(value, 0);
+  return isJsonWithin(value, MAX_DEPTH);
 }
 
-function isJsonAt(value: unknown, depth: number): boolean {
-  if (value === null || typeof value === "string" || typeof value === "boolean") return true;
-  if (typeof value === "number") return Number.isFinite(value);
-  if (typeof value !== "object" || depth >= MAX_DEPTH) return false;
-  if (Array.isArray(value)) return value.every((item) => isJsonAt(item, depth + 1));
-  const prototype = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) return false;
-  return Object.values(value).every((member) => isJsonAt(member, depth + 1));
+/** Reports the same for another depth. With `skipUndefined`, members that are `undefined` count as absent. */
+export function isJsonWithin(
+  value: unknown,
+  maxDepth: number,
+  { skipUndefined = false } = {},
+): value is Json {
+  const isWithin = (inner: unknown, depth: number): boolean => {
+    if (inner === null || typeof inner === "string" || typeof inner === "boolean") return true;
+    if (typeof inner === "number") return Number.isFinite(inner);
+    if (depth === 0) return false;
+    if (Array.isArray(inner)) return inner.every((item) => isWithin(item, depth - 1));
+    if (!isPlainObject(inner)) return false;
+    return Object.values(inner).every(
+      (member) => (skipUndefined && member === undefined) || isWithin(member, depth - 1),
+    );
+  };
+  return isWithin(value, maxDepth);
+}
+
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
 }
 
 /**

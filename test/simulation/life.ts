@@ -1,4 +1,4 @@
-/** One life of a simulated actor: a runtime on the Node adapters, every port of which a fault can strike. */
+/** One life of a simulated actor: a runtime on the Node adapters, with faults at every port. */
 import type { Connection } from "agents";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
@@ -30,15 +30,15 @@ import type { Caller } from "./model.ts";
 import type { Port } from "./plan.ts";
 import type { PutUsage } from "./usage-directory.ts";
 
-/** Ports that a variant of the world may put its own around: how planted defects come in. */
+/** Ports that a variant of the world may wrap, to plant defects. */
 export interface Variant {
   database?(database: SqlDatabase): SqlDatabase;
   keyValue?(keyValue: KeyValue): KeyValue;
   executor?(executor: TaskExecutor): TaskExecutor;
-  /** Gets what would arm the wake-up. */
+  /** Wraps the arming of the wake-up. */
   window?(open: (milliseconds: number) => void): (milliseconds: number) => void;
   publish?(publish: Publish): Publish;
-  /** Gets what reaches the provider. */
+  /** Wraps the provider's `fetch`. */
   fetch?(fetch: Fetch): Fetch;
   directory?(put: PutUsage): PutUsage;
   submit?(submit: Submit): Submit;
@@ -56,26 +56,26 @@ export interface ActorSurroundings {
   fetch(caller: Caller): Fetch;
   media(caller: Caller): ConversationMedia;
   directory(caller: Caller): PutUsage;
-  /** Said elsewhere before. */
+  /** Seeded history. */
   history: readonly SessionEvent[];
   executor(caller: Caller): TaskExecutor;
   note(conversation: number, text: string): void;
   variant: Variant;
 }
 
-/** What outlasts a life. */
+/** The parts that outlast a life. */
 export interface LifeHost {
   readonly surroundings: ActorSurroundings;
   readonly database: SqlDatabase;
   readonly keyValue: KeyValue;
   connections(): Iterable<Connection<ConnectionMemory>>;
-  /** Sets the wake-up, in the transaction that is open. */
+  /** Arms the wake-up in the open transaction. */
   arm(milliseconds: number): void;
   disarm(): void;
   onDeath(): void;
 }
 
-/** Everything it reaches dies with it. */
+/** One life of an actor. All of its ports fail once it ends. */
 export class Life implements Caller {
   readonly conversation: number;
   readonly clock: MortalClock;
@@ -84,11 +84,11 @@ export class Life implements Caller {
   readonly host: ConnectionPorts;
   readonly submit: Submit;
   readonly #usage: UsagePublication;
-  /** Nobody's authority ends here. */
+  /** Authority never expires here. */
   readonly subscribers = new Subscribers(() => undefined);
-  /** Streams that are being read: they keep it in memory. */
+  /** Number of open streams, which keep the actor in memory. */
   readers = 0;
-  /** Rejects when it dies. */
+  /** Rejects when the life ends. */
   readonly death: Promise<never>;
   #alive = true;
   #reject: (error: unknown) => void = () => undefined;
@@ -118,18 +118,18 @@ export class Life implements Caller {
     this.#reject(new Crash());
   }
 
-  /** Whether something of it runs that only this life knows of. */
+  /** Reports whether work runs that only this life knows of. */
   get isAtWork(): boolean {
     return effectsOf(this.runtime.state).length > 0 || this.clock.pending > 0 || this.readers > 0;
   }
 
-  /** What the wake-up does; answers in how many milliseconds it must come again. */
+  /** Handles the wake-up. Returns the delay until the next one, in milliseconds. */
   wakeUp(): number | null {
     this.runtime.reconcile();
     return this.runtime.dueIn ?? this.#usage.wake();
   }
 
-  /** Goes without taking its sockets along. */
+  /** Ends the life without closing its sockets. */
   leave(): void {
     this.#alive = false;
     this.clock.die();
@@ -176,7 +176,7 @@ export class Life implements Caller {
     const putUsage = variant.directory?.(put) ?? put;
     return new UsagePublication({
       state: () => this.runtime.state,
-      // SAFETY: it is all that a publication uses.
+      // SAFETY: a publication uses only these members.
       directory: () => ({ putUsage }) as Directory,
       now: () => this.clock.now(),
       disarm: () => {
@@ -233,7 +233,7 @@ export class Life implements Caller {
     };
   }
 
-  /** As the actor's class has it on the platform. */
+  /** Same values as in the actor's class on the platform. */
   #connectionHost(): ConnectionPorts {
     const { runtime, queries, clock } = this;
     return {

@@ -1,4 +1,4 @@
-/** What the pure functions over events must do, in whichever runtime. */
+/** The contract of the pure functions over events, in any runtime. */
 import { expect, it } from "vitest";
 import { workersAIAdapter } from "../../src/adapters/formats/workers-ai/workers-ai.ts";
 import { dehydrateEvent, hydrateEvent } from "../../src/memory/session/event-rows.ts";

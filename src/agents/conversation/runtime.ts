@@ -12,7 +12,7 @@
  *        repeated message nor one that was refused does.
  */
 
-import { type MetricsSink, reportMetrics } from "../../adapters/resilience/metrics.ts";
+import { type MetricsSink, reportMetrics } from "../../adapters/resilience/telemetry.ts";
 import type { SessionEvent } from "../../memory/session/types.ts";
 import type { Gate } from "../../policy/gate.ts";
 import type { Ids } from "../../ports/ids.ts";

@@ -1,6 +1,6 @@
 /** The two ways a conversation reaches an executor: over a service binding, or in its own process. */
 
-import type { ToolCodes } from "../../library/registry.ts";
+import type { ToolCodes } from "../../library/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ToolState } from "../../protocol/tool-state.ts";
 import type { CallContext } from "../../shared/call-context.ts";

@@ -4,7 +4,7 @@
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { getAgentByName } from "agents";
-import type { ToolCodes } from "../../library/registry.ts";
+import type { ToolCodes } from "../../library/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ToolStateApi } from "../../protocol/tool-state.ts";
 import type { CallContext } from "../../shared/call-context.ts";

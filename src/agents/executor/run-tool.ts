@@ -8,9 +8,10 @@
  */
 
 import type { Tool } from "../../library/define.ts";
-import type { ToolCodes } from "../../library/registry.ts";
+import type { ToolCodes } from "../../library/deployed-code.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { withDeadline } from "../../ports/deadline.ts";
 import type { ToolErrorCode, ToolResult } from "../../protocol/tool-result.ts";
 import type { ToolState } from "../../protocol/tool-state.ts";
 import type { CallContext } from "../../shared/call-context.ts";
@@ -40,7 +41,7 @@ export async function runTool(
 ): Promise<ToolResult> {
   let running = true;
   try {
-    const value = await withinTime(host.clock, call.timeoutMs, signal, async (ended) =>
+    const run = async (ended: AbortSignal) =>
       findTool(host.tools, call).run(call.input, {
         operationId: call.operationId,
         signal: ended,
@@ -51,12 +52,15 @@ export async function runTool(
           const progress = toJson(report, "The progress", MAX_PROGRESS_BYTES);
           if (running) onProgress(progress);
         },
-      }),
-    );
+      });
+    const value = await withDeadline(host.clock, call.timeoutMs, run, {
+      outer: signal,
+      reason: () => timedOut(call),
+    });
     const result = toJson(value, "The tool's output", MAX_OUTPUT_BYTES);
     return { tool_call_id: call.toolCallId, success: true, result };
   } catch (error) {
-    return failedResult(call.toolCallId, error);
+    return failedResult(call.toolCallId, signal.aborted ? new ToolError("The call was cancelled.") : error);
   } finally {
     running = false;
   }
@@ -75,39 +79,9 @@ function findTool(tools: ToolCodes, { tool: { library, id } }: ToolInvocation): 
   throw new ToolError(`The tool "${library}/${id}" is not part of what is deployed.`, { code: "NOT_FOUND" });
 }
 
-/**
- * The body's value, or a throw as soon as the time is up or `signal` aborts. The body's own signal aborts in those two
- * cases only: a call that ended by itself is never told that it was stopped.
- */
-async function withinTime<Value>(
-  clock: Clock,
-  timeoutMs: number,
-  signal: AbortSignal,
-  body: (ended: AbortSignal) => Promise<Value>,
-): Promise<Value> {
-  const cancelled = new ToolError("The call was cancelled.");
-  const late = new ToolError(`The tool did not answer within ${timeoutMs} ms.`, {
-    code: "TIMEOUT",
-    retriable: true,
-  });
-  if (signal.aborted) throw cancelled;
-  const ended = new AbortController();
-  const timer = new AbortController();
-  const timeUp = clock.sleep(timeoutMs, timer.signal).then(() => Promise.reject(late));
-  let onAbort = () => {};
-  const stopped = new Promise<never>((_, reject) => {
-    onAbort = () => reject(cancelled);
-  });
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await Promise.race([timeUp, stopped, body(ended.signal)]);
-  } catch (error) {
-    if (error === late || error === cancelled) ended.abort(error);
-    throw error;
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-    timer.abort();
-  }
+function timedOut({ timeoutMs }: ToolInvocation): ToolError {
+  const message = `The tool did not answer within ${timeoutMs} ms.`;
+  return new ToolError(message, { code: "TIMEOUT", retriable: true });
 }
 
 function describe(error: unknown): { code: ToolErrorCode; message: string; retriable: boolean } {

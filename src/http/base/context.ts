@@ -4,8 +4,7 @@ import type { Hono } from "hono";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
-import type { AuthoringPorts } from "../../library/authoring.ts";
-import type { Catalogue } from "../../library/catalogue.ts";
+import type { LibraryPorts } from "../../library/authoring.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import type { Principal } from "../../shared/principal.ts";
@@ -16,14 +15,7 @@ export interface RequestPorts {
   directory(): Directory;
   deadLetters(): DeadLetterDirectory;
   attachments(): AttachmentStore;
-  libraries(): LibraryPorts;
-}
-
-/** The ports of the library routes. */
-export interface LibraryPorts {
-  catalogue: Catalogue;
-  /** The checks of definitions that authors of this tenant post. */
-  authoring(tenant: string): AuthoringPorts;
+  libraries(tenant: string): LibraryPorts;
 }
 
 export interface HttpEnv {

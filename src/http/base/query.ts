@@ -1,6 +1,5 @@
 /** Query and path parameters. Known query parameters are validated, unknown ones ignored. */
 import { z } from "zod";
-import { isChosenId } from "../../shared/identifiers.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import { validate } from "../../shared/validation.ts";
 import { nothingHere } from "./respond.ts";
@@ -54,8 +53,12 @@ export function streamPosition(from: string | undefined, lastEventId?: string): 
   return from === undefined ? undefined : validate(positionSchema, from, "/from");
 }
 
-/** Checks an id that users choose, from a path. Throws `NOT_FOUND` for an id that cannot exist. */
-export function chosenId(id: string): string {
-  if (!isChosenId(id)) throw nothingHere();
-  return id;
+/** Reads the parameters of a path. Throws `NOT_FOUND` if one of them cannot exist. */
+export function pathParams<Schema extends z.ZodType>(
+  schema: Schema,
+  params: Record<string, string>,
+): z.output<Schema> {
+  const parsed = schema.safeParse(params);
+  if (!parsed.success) throw nothingHere();
+  return parsed.data;
 }

@@ -13,25 +13,6 @@ export function json(body: object, status: 200 | 201 | 202 = 200, location?: str
   return Response.json(body, { status, headers: { ...HEADERS, ...defined({ location }) } });
 }
 
-/** An HTML page without scripts and subresources, styled only by the style with this hash. */
-export function html(text: string, styleHash: string): Response {
-  const policy = [
-    "default-src 'none'",
-    `style-src '${styleHash}'`,
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ];
-  return new Response(text, {
-    headers: {
-      ...HEADERS,
-      "content-type": "text/html; charset=utf-8",
-      "content-security-policy": policy.join("; "),
-      "referrer-policy": "no-referrer",
-    },
-  });
-}
-
 /** One page of a list: the items under the name `resource`, and the cursor of the next page. */
 export function page<Item>(resource: string, { items, nextCursor }: Page<Item>): Response {
   return json({ [resource]: items, ...defined({ nextCursor }) });

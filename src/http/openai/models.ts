@@ -7,7 +7,7 @@ import { isChosenId } from "../../shared/identifiers.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { json } from "../base/respond.ts";
 import { type ApiOperation, ok } from "../openapi/operation.ts";
-import { agentId } from "../openapi/views.ts";
+import { ids } from "../openapi/scalars.ts";
 import { noSuchModel } from "./errors.ts";
 
 const PATH = "/v1/models";
@@ -18,7 +18,7 @@ const MAX_MODELS = 1_000;
 
 const model = z
   .strictObject({
-    id: agentId,
+    id: ids.agent,
     object: z.literal("model"),
     created: z.int().meta({ description: "Seconds since the epoch." }),
     owned_by: z.string(),
@@ -42,7 +42,7 @@ export const modelOperations: readonly ApiOperation[] = [
     path: ONE,
     tag: "openai",
     summary: "Read an agent as a model",
-    params: z.object({ id: agentId }),
+    params: z.object({ id: ids.agent }),
     answers: ok("The agent.", model),
     errors: ["NOT_FOUND"],
     errorFormat: "openai",

@@ -7,11 +7,12 @@ import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
-import { chosenId, pageOptions, pageSchema } from "../base/query.ts";
+import { pageOptions, pageSchema, pathParams } from "../base/query.ts";
 import { json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { ids } from "../openapi/scalars.ts";
 import { agentUsage } from "../openapi/usage-views.ts";
-import { agent, agentId, personaSource } from "../openapi/views.ts";
+import { agent, personaSource } from "../openapi/views.ts";
 
 const AGENTS = "/api/agents";
 const AGENT = `${AGENTS}/:id` as const;
@@ -28,7 +29,7 @@ const changeSchema = z
   .refine((change) => Object.keys(change).length > 0, "Give `persona` or `projectIds`.");
 
 const EXAMPLE = { id: "guide", persona: { identity: { systemPrompt: "You are a friendly guide." } } };
-const params = z.object({ id: agentId });
+const params = z.object({ id: ids.agent });
 
 export const agentOperations: readonly ApiOperation[] = [
   {
@@ -110,13 +111,14 @@ export function agentRoutes(app: HttpRoutes): void {
   });
 
   app.get(AGENT, async ({ req, var: { principal, actors } }) => {
-    const agent = await actors.agent(principal.tenant, chosenId(req.param("id")));
+    const { id } = pathParams(params, req.param());
+    const agent = await actors.agent(principal.tenant, id);
     return json(unwrap(await agent.identity()));
   });
 
   app.patch(AGENT, async (context) => {
     const { principal, actors } = context.var;
-    const id = chosenId(context.req.param("id"));
+    const { id } = pathParams(params, context.req.param());
     requireAuthor(principal);
     const { persona, ...change } = await readBody(context, changeSchema, MAX_AGENT_BYTES);
     const agent = await actors.agent(principal.tenant, id);
@@ -128,7 +130,7 @@ export function agentRoutes(app: HttpRoutes): void {
   });
 
   app.get(`${AGENT}/usage`, async ({ req, var: { principal, actors, directory } }) => {
-    const id = chosenId(req.param("id"));
+    const { id } = pathParams(params, req.param());
     if (!mayAuthor(principal) && !mayReadAll(principal)) {
       throw new DramatisError("FORBIDDEN", "Only authors, operators and administrators may read usage.");
     }

@@ -12,13 +12,8 @@ import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
 import { json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
-import {
-  conversation,
-  conversationId,
-  conversationSummary,
-  journalEntry,
-  message,
-} from "../openapi/views.ts";
+import { ids } from "../openapi/scalars.ts";
+import { conversation, conversationSummary, journalEntry, message } from "../openapi/views.ts";
 
 const CONVERSATIONS = "/api/conversations";
 /** The path of a conversation. */
@@ -50,7 +45,7 @@ const createSchema = z
     { path: ["participants"], message: "Must contain exactly one agent." },
   );
 
-export const conversationParams = z.object({ id: conversationId });
+export const conversationParams = z.object({ id: ids.conversation });
 
 export const conversationOperations: readonly ApiOperation[] = [
   {

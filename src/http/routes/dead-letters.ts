@@ -8,7 +8,8 @@ import type { HttpRoutes } from "../base/context.ts";
 import { pageSchema } from "../base/query.ts";
 import { json, page } from "../base/respond.ts";
 import { type ApiOperation, onePage } from "../openapi/operation.ts";
-import { deadLetter, letterId } from "../openapi/views.ts";
+import { ids } from "../openapi/scalars.ts";
+import { deadLetter } from "../openapi/views.ts";
 
 const PATH = "/api/dead-letters";
 const REDELIVER = `${PATH}/:id/redeliver` as const;
@@ -38,9 +39,9 @@ export const deadLetterOperations: readonly ApiOperation[] = [
     summary: "Deliver a dead letter again",
     description:
       "The letter keeps its operation id, so it cannot act twice. Possible for 30 days after it was sent.",
-    params: z.object({ id: letterId }),
+    params: z.object({ id: ids.deadLetter }),
     answers: [
-      { status: 202, description: "The letter is on its way.", body: z.strictObject({ id: letterId }) },
+      { status: 202, description: "The letter is on its way.", body: z.strictObject({ id: ids.deadLetter }) },
     ],
     errors: ["NOT_FOUND", "FORBIDDEN", "CONFLICT", "QUEUE_OVERFLOW"],
   },

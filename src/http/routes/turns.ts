@@ -18,16 +18,8 @@ import type { HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
 import { events, json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
-import {
-  content,
-  frame,
-  operationId,
-  startedTurn,
-  submittedResult,
-  turn,
-  turnId,
-  turnSummary,
-} from "../openapi/views.ts";
+import { ids } from "../openapi/scalars.ts";
+import { acceptedTurn, content, frame, submittedResult, turn, turnSummary } from "../openapi/views.ts";
 import { CONVERSATION, conversationOf, conversationParams } from "./conversations.ts";
 
 const TURNS = `${CONVERSATION}/turns` as const;
@@ -67,7 +59,7 @@ export const turnOperations: readonly ApiOperation[] = [
       .extend({ content })
       .meta({ example: { content: "What is 12*(3+4)?", idempotencyKey: "a key of yours" } }),
     answers: [
-      { status: 202, description: "The turn has been accepted.", body: startedTurn, location: true },
+      { status: 202, description: "The turn has been accepted.", body: acceptedTurn, location: true },
       {
         status: 200,
         description: "The turn's frames, for `Accept: text/event-stream`.",
@@ -94,7 +86,7 @@ export const turnOperations: readonly ApiOperation[] = [
     path: TURN,
     tag: "turns",
     summary: "Read a turn with its moves",
-    params: conversationParams.extend({ turnId }),
+    params: conversationParams.extend({ turnId: ids.turn }),
     answers: ok("The turn.", turn),
     errors: ["NOT_FOUND"],
   },
@@ -106,7 +98,7 @@ export const turnOperations: readonly ApiOperation[] = [
     summary: "Submit the result of a client's tool",
     description:
       "For a call whose `tool.requested` has `client: true`. The turn waits for the result, by default ten minutes. Give `result` or `error`. The same result again has the same answer; a different one is a conflict.",
-    params: conversationParams.extend({ operationId }),
+    params: conversationParams.extend({ operationId: ids.operation }),
     body: resultSchema.meta({ example: { result: { celsius: 21 } } }),
     answers: ok("The result is recorded.", submittedResult),
     errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],

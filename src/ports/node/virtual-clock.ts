@@ -6,6 +6,7 @@
  *          time as `now`, and what one wakes up to do is done before the next wakes.
  */
 import type { Clock } from "../clock.ts";
+import { sleepWith } from "../deadline.ts";
 
 interface Sleeper {
   due: number;
@@ -23,18 +24,7 @@ export class VirtualClock implements Clock {
   }
 
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
-      const onAbort = () => {
-        cancel();
-        reject(signal?.reason);
-      };
-      const cancel = this.timer(milliseconds, () => {
-        signal?.removeEventListener("abort", onAbort);
-        resolve();
-      });
-      signal?.addEventListener("abort", onAbort, { once: true });
-    });
+    return sleepWith((due, wake) => this.timer(due, wake), milliseconds, signal);
   }
 
   timer(milliseconds: number, callback: () => void): () => void {

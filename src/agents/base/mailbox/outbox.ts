@@ -11,6 +11,7 @@
  *          that, another one is `IDEMPOTENCY_CONFLICT`. The numbers of its attempts therefore go on.
  */
 
+import { withDeadline } from "../../../ports/deadline.ts";
 import { type ActorAddress, addressKey, type NewEnvelope } from "../../../protocol/envelope.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import { redactSecrets } from "../../../shared/redact.ts";
@@ -236,19 +237,15 @@ export class Outbox {
   }
 
   async #attempt(entry: OutboxEntry): Promise<OutboxInput> {
-    const { clock } = this.ports;
-    let stop = () => {};
-    const timeout = new Promise<never>((_, reject) => {
-      stop = clock.timer(ATTEMPT_TIMEOUT_MS, () => reject(new Error("It took more than 30 seconds.")));
-    });
+    const { ports } = this;
     try {
       const attempt = { number: entry.attempt, last: isLastAttempt(entry) };
-      const answer = await Promise.race([this.ports.deliver(entry.envelope, attempt), timeout]);
+      const answer = await withDeadline(ports.clock, ATTEMPT_TIMEOUT_MS, () =>
+        ports.deliver(entry.envelope, attempt),
+      );
       return { type: "answered", answer: validate(answerSchema, answer, "", "The receiver's answer") };
     } catch (error) {
       return { type: "unanswered", error: noAnswer(error) };
-    } finally {
-      stop();
     }
   }
 

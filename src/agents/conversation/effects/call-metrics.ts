@@ -5,8 +5,7 @@
  *           of its attempts, as the turn shows it. A crash right behind the commit may lose the report.
  */
 
-import type { RequestMetrics } from "../../../adapters/resilience/metrics.ts";
-import { requestInfo } from "../../../adapters/resilience/request-info.ts";
+import { type RequestMetrics, requestInfo } from "../../../adapters/resilience/telemetry.ts";
 import { profileAt } from "../../../library/version-chain.ts";
 import { costOf } from "../../../model/cost.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -42,13 +41,12 @@ function metricsOf(
   if (outcome === undefined || profile === undefined) return [];
   const context = { tenant, projectId, agentId, conversationId, turnId: turnId(stem, n) };
   const request = { profile, body: {}, context, trace: { attempt: attempts } };
-  const cost = usage === undefined ? undefined : costOf(usage, profile);
   return [
     {
       span: SPAN,
       outcome,
       info: requestInfo(request, callId(stem, n, index)),
-      ...defined({ usage, cost }),
+      ...defined({ usage, cost: costOf(usage, profile) }),
     },
   ];
 }

@@ -7,6 +7,7 @@
  */
 
 import type { ContextMessage } from "../../../model/messages.ts";
+import { withDeadline } from "../../../ports/deadline.ts";
 import type { CallContext } from "../../../shared/call-context.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { TaskExecutor } from "../../executor/types.ts";
@@ -114,7 +115,7 @@ export class EffectRunner {
     const batch = this.#run(effect.key, (signal) =>
       this.#runTools(effect.turn, effect.operations, sink, signal),
     );
-    await this.#atMost(PURE_WINDOW_MS, batch);
+    await withDeadline(this.ports.clock, PURE_WINDOW_MS, () => batch).catch(() => undefined);
     isOver = true;
     return early;
   }
@@ -131,17 +132,6 @@ export class EffectRunner {
       onResult: (result) => this.host.report([result]),
       onProgress: (operationId, progress) => this.host.onProgress(turn, operationId, progress),
     };
-  }
-
-  /** Resolves when `work` has ended, or after `milliseconds`. */
-  #atMost(milliseconds: number, work: Promise<void>): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = this.ports.clock.timer(milliseconds, resolve);
-      void work.finally(() => {
-        cancel();
-        resolve();
-      });
-    });
   }
 
   #contextOf(turn: Turn): CallContext {

@@ -13,6 +13,7 @@ import { addressIssue, attachmentIdOf, readDataUrl } from "../../../attachments/
 import type { Attachment, AttachmentStore } from "../../../attachments/attachment-store.ts";
 import type { ContextMessage, ContextPart } from "../../../model/messages.ts";
 import type { Content, MediaPart } from "../../../protocol/frames.ts";
+import { toBase64 } from "../../../shared/base64.ts";
 import { plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type InputIssue } from "../../../shared/errors.ts";
@@ -155,17 +156,6 @@ function textIn(parts: readonly ContextPart[]): string {
 function byteLength(part: ContextPart): number {
   if (part.type === "text" || !("base64" in part.source)) return 0;
   return Math.ceil((part.source.base64.length * 3) / 4);
-}
-
-/** Characters are made of so many bytes at a time: a call takes no more arguments. */
-const SLICE = 0x8000;
-
-function toBase64(bytes: Uint8Array): string {
-  let binary = "";
-  for (let start = 0; start < bytes.length; start += SLICE) {
-    binary += String.fromCharCode(...bytes.subarray(start, start + SLICE));
-  }
-  return btoa(binary);
 }
 
 /** What the store answers; throws `UNAVAILABLE` where it fails (MEDIA-3). */

@@ -2,7 +2,7 @@
  * A conversation's sessions: one per agent, its id the agent's id, derived from the record. They are written by turns
  * only.
  */
-import type { SessionTable } from "../../../memory/session/session-table.ts";
+import type { SessionTable } from "../../../memory/session/session-store.ts";
 import type { StoredSession } from "../../../memory/session/types.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { ConversationDatabase } from "./conversation-database.ts";

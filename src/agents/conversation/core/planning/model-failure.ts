@@ -8,7 +8,7 @@
  */
 
 import { profileAt } from "../../../../library/version-chain.ts";
-import type { ErrorCategory, ModelError } from "../../../../model/error.ts";
+import { backoffMs, type ModelError, mayFallBack } from "../../../../model/error.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision } from "../decisions.ts";
@@ -19,18 +19,6 @@ import { callingTurn } from "./calling-turn.ts";
 import type { PlanInput } from "./plan-input.ts";
 
 type Failed = Extract<EffectSignal, { type: "conversation.llm.failed" }>;
-
-/** Failures that another model may not have. */
-const ANOTHER_MAY_ANSWER: ReadonlySet<ErrorCategory> = new Set([
-  "auth",
-  "quota",
-  "not_found",
-  "rate_limit",
-  "timeout",
-  "transient",
-  "network",
-  "unknown",
-]);
 
 export function planModelFailure(
   state: ConversationState,
@@ -48,7 +36,7 @@ export function planModelFailure(
     const notBefore = now + delayAfter(tried, error);
     return [record, { type: "RETRY_LLM", turn: n, error: describe(error), notBefore, reset }];
   }
-  const next = ANOTHER_MAY_ANSWER.has(error.category) ? nextModel(state.record.chain, turn.call) : undefined;
+  const next = mayFallBack(error.category) ? nextModel(state.record.chain, turn.call) : undefined;
   if (next !== undefined) {
     return [record, { type: "FALL_BACK", turn: n, error: describe(error), to: next, reset }];
   }
@@ -61,10 +49,10 @@ function attemptsOf({ attempt, before = 0 }: ModelCall): number {
   return attempt - before;
 }
 
-/** Milliseconds: our own backoff, or as long as the provider asked for, within bounds. */
-function delayAfter(tried: number, { retryAfterMs = 0 }: ModelError): number {
-  const backoff = MODEL_BACKOFF_MS[tried - 1] ?? MAX_BACKOFF_MS;
-  return Math.max(backoff, Math.min(retryAfterMs, MAX_BACKOFF_MS));
+/** Returns the wait before the next attempt, in milliseconds. The provider can lengthen it, but not shorten it. */
+function delayAfter(tried: number, { retryAfterMs: requestedMs }: ModelError): number {
+  const scheduledMs = MODEL_BACKOFF_MS[tried - 1] ?? MAX_BACKOFF_MS;
+  return backoffMs({ scheduledMs, requestedMs, minimumMs: scheduledMs, maximumMs: MAX_BACKOFF_MS });
 }
 
 function nextModel(chain: VersionChain, { profile = 0 }: ModelCall): string | undefined {

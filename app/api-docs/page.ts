@@ -1,22 +1,23 @@
 /**
- * The docs page: the OpenAPI document as HTML. Pure but for the hash of its style.
+ * The page `/docs`: the OpenAPI document as static HTML, and the headers that it is served with.
  *
- * DOCS-1  The page needs no script and loads nothing; its policy allows nothing but its own style.
- * DOCS-2  Whatever the document says is shown as text.
+ * DOCS-1  The page has no script and loads nothing. Its policy allows only its own style.
+ * DOCS-2  All text of the document is escaped.
  */
+import { createHash } from "node:crypto";
 import { html, raw } from "hono/html";
 import type { oas31 } from "zod-openapi";
-import { PROBLEM_STATUS } from "../base/problem.ts";
-import { CODE_MEANINGS } from "./codes.ts";
-import type { ApiDocument } from "./document.ts";
+import { PROBLEM_STATUS } from "../../src/http/base/problem.ts";
+import { CODE_MEANINGS } from "../../src/http/openapi/codes.ts";
+import type { ApiDocument } from "../../src/http/openapi/document.ts";
 import { exampleOf, type Schema, type Schemas } from "./example.ts";
-import { field, type Html, prose, schemaBlock } from "./page-schema.ts";
+import { field, type Html, prose, schemaBlock } from "./schema-html.ts";
 import { STYLE } from "./style.ts";
 
 export interface DocsPage {
-  text: string;
-  /** As a content security policy names it. */
-  styleHash: string;
+  html: string;
+  /** The `_headers` file of the static assets. */
+  headers: string;
 }
 
 const METHODS = ["get", "post", "put", "patch", "delete"] as const;
@@ -27,10 +28,23 @@ interface Entry {
   operation: oas31.OperationObject;
 }
 
+/** Renders the page. The style's hash in the policy is computed here, so both belong together. */
 export async function docsPage(document: ApiDocument): Promise<DocsPage> {
-  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(STYLE));
-  const hash = btoa(String.fromCharCode(...new Uint8Array(digest)));
-  return { text: String(await page(document)), styleHash: `sha256-${hash}` };
+  const hash = createHash("sha256").update(STYLE).digest("base64");
+  const policy = [
+    "default-src 'none'",
+    `style-src 'sha256-${hash}'`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ];
+  const headers = {
+    "Content-Security-Policy": policy.join("; "),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `  ${name}: ${value}\n`);
+  return { html: String(await page(document)), headers: `/docs\n${lines.join("")}` };
 }
 
 function page(document: ApiDocument): Html {
@@ -86,7 +100,7 @@ ${Object.entries(schemas).map(([name, schema]) => schemaArticle(name, schema, sc
       code,
       meaning,
     ]) => html`<li><code class="name">${code}</code> <span class="type">${statusOf(code)}</span>
-<div class="said">${prose(meaning)}</div></li>`,
+<div class="meaning">${prose(meaning)}</div></li>`,
   )}</ul>
 </section>
 </main>
@@ -104,7 +118,7 @@ function operationArticle({ method, path, operation }: Entry, schemas: Schemas):
 ${description === undefined ? "" : html`<p>${prose(description)}</p>`}
 ${parameters.length === 0 ? "" : html`<h4>Parameters</h4><ul class="fields">${parameters.map(parameterField)}</ul>`}
 ${contentBlocks("Body", body, schemas)}
-<h4>Answers</h4>
+<h4>Responses</h4>
 ${Object.entries(responses).map(([status, response]) => responseBlock(status, response, schemas))}
 </article>`;
 }
@@ -113,10 +127,10 @@ function parameterField(parameter: oas31.ParameterObject | oas31.ReferenceObject
   if (!("name" in parameter)) return "";
   const { name, schema = {}, required = false, description, in: place } = parameter;
   const meaning = description ?? ("description" in schema ? schema.description : undefined);
-  const said = [place === "path" ? undefined : `In the ${place}.`, meaning].filter(
+  const meanings = [place === "path" ? undefined : `In the ${place}.`, meaning].filter(
     (text) => text !== undefined,
   );
-  return field(name, schema, required, said.join(" ") || undefined);
+  return field(name, schema, required, meanings.join(" ") || undefined);
 }
 
 function responseBlock(
@@ -130,8 +144,8 @@ function responseBlock(
   const names = Object.keys(headers);
   const line = html`<span class="status ${isError ? "error" : "success"}">${status}</span> ${prose(description)}
 ${names.length === 0 ? "" : html`<span class="limits">with ${names.join(", ")}</span>`}`;
-  // Every error has the same body, which the section on errors shows once.
-  if (isError || Object.keys(content).length === 0) return html`<p class="answer">${line}</p>`;
+  // All errors have the same body; the section on errors shows it once.
+  if (isError || Object.keys(content).length === 0) return html`<p class="response">${line}</p>`;
   return html`<details><summary>${line}</summary>${contentBlocks("", content, schemas)}</details>`;
 }
 

@@ -1,4 +1,4 @@
-/** The style of the docs page, light and dark. Its hash stands in the page's policy. */
+/** The style of the page `/docs`, light and dark. The page's policy contains its hash. */
 export const STYLE = `
 :root { color-scheme: light dark;
   --ground: light-dark(#ffffff, #14161a); --raised: light-dark(#f6f7f9, #1c1f25);
@@ -42,8 +42,8 @@ article h4 { margin: 1.5rem 0 0.5rem; font-size: 0.75rem; letter-spacing: 0.06em
 .type { color: var(--quiet); font-size: 0.875rem; overflow-wrap: anywhere; }
 .required { color: var(--delete); font-size: 0.75rem; }
 .limits { color: var(--quiet); font-size: 0.8125rem; overflow-wrap: anywhere; }
-.said { font-size: 0.9375rem; }
-.answer, summary { margin: 0; padding: 0.4rem 0; font-size: 0.9375rem; }
+.meaning { font-size: 0.9375rem; }
+.response, summary { margin: 0; padding: 0.4rem 0; font-size: 0.9375rem; }
 summary { cursor: pointer; }
 details[open] { margin-bottom: 0.75rem; padding: 0 1rem 1rem; border: 1px solid var(--line); border-radius: 8px; }
 .status { display: inline-block; min-width: 2.5rem; font: 700 0.8125rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }

@@ -1,4 +1,4 @@
-/** Schemas as parts of the docs page. Everything that is shown is escaped by the template. */
+/** Renders schemas for the page `/docs`. The `html` template escapes all text (DOCS-2). */
 import { html } from "hono/html";
 import type { HtmlEscapedString } from "hono/utils/html";
 import type { oas31 } from "zod-openapi";
@@ -6,7 +6,7 @@ import { nameOfReference, type Schema } from "./example.ts";
 
 export type Html = HtmlEscapedString | Promise<HtmlEscapedString>;
 
-/** A schema as its type, and below that its fields. */
+/** Renders a schema: its type, or its fields if it has any. */
 export function schemaBlock(schema: Schema): Html {
   if (isReference(schema)) return html`<p class="type">${typeOf(schema)}</p>`;
   const fields = fieldsOf(schema);
@@ -15,15 +15,15 @@ export function schemaBlock(schema: Schema): Html {
     : fields;
 }
 
-/** A field or a parameter: its name, its type, and what is said of it. */
+/** Renders a field or a parameter: name, type, limits and description. `description` replaces that of the schema. */
 export function field(name: string, schema: Schema, required: boolean, description?: string): Html {
-  const said = description ?? (isReference(schema) ? undefined : schema.description);
+  const meaning = description ?? (isReference(schema) ? undefined : schema.description);
   return html`<li><code class="name">${name}</code> <span class="type">${typeOf(schema)}</span>
 ${required ? html` <span class="required">required</span>` : ""}${isReference(schema) ? "" : limitsOf(schema)}
-${said === undefined ? "" : html`<div class="said">${prose(said)}</div>`}${isReference(schema) ? "" : inner(schema)}</li>`;
+${meaning === undefined ? "" : html`<div class="meaning">${prose(meaning)}</div>`}${isReference(schema) ? "" : inner(schema)}</li>`;
 }
 
-/** Text with `code` in backticks. */
+/** Renders text; parts in backticks become code. */
 export function prose(text: string): Html[] {
   return text.split("`").map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
 }
@@ -36,14 +36,14 @@ function fieldsOf({ properties, required = [] }: oas31.SchemaObject): Html | nul
   return html`<ul class="fields">${fields}</ul>`;
 }
 
-/** The fields of what a field holds, directly or in a list. */
+/** Renders the fields of an object, or of the objects in a list. */
 function inner(schema: oas31.SchemaObject): Html | string {
   const { items } = schema;
   if (items !== undefined && !isReference(items)) return fieldsOf(items) ?? alternatives(items);
   return fieldsOf(schema) ?? alternatives(schema);
 }
 
-/** The members of a union that have fields. */
+/** Renders those members of a union that have fields. */
 function alternatives({ anyOf, oneOf }: oas31.SchemaObject): Html | string {
   const blocks = (anyOf ?? oneOf ?? []).flatMap((member) => (isReference(member) ? [] : inner(member) || []));
   return blocks.length === 0 ? "" : html`${blocks}`;
@@ -73,9 +73,9 @@ function limitsOf(schema: oas31.SchemaObject): Html | string {
   const limits = [
     range(minLength, maxLength, "characters"),
     range(minItems, maxItems, "items"),
-    // Whole numbers have these bounds without anyone saying so.
+    // zod writes this bound for every integer.
     range(minimum, maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum, ""),
-    // A format says the same as its pattern, for people.
+    // A format is easier to read than its pattern.
     format ?? pattern,
   ].filter((limit) => limit !== undefined);
   return limits.length === 0 ? "" : html` <span class="limits">${limits.join(", ")}</span>`;

@@ -1,23 +1,36 @@
 /**
- * The reducer of a conversation as a client sees it: one frame in, the next state out. Pure, without clock or I/O.
+ * The reducer of a client's state: one frame in, the next state out. Pure, without clock or I/O.
  *
- * CLIENT-1  A durable frame counts once: one whose `seq` is not above the state's changes nothing.
- * CLIENT-2  A partial text is always a beginning of what was streamed; the completed message replaces it whole.
- * CLIENT-3  Interim text becomes a thought of its turn and never a message; without any text it is nothing.
- * CLIENT-4  A message this client sent leaves `pending` only when it is recorded, or discarded by its sender.
- * CLIENT-5  A frame of a type this version does not know moves `seq` on and changes nothing else.
- * CLIENT-6  A result this client gave leaves `results` only when its call is over.
+ * CLIENT-1  A durable frame applies once: a frame whose `seq` is not above the state's changes nothing.
+ * CLIENT-2  A partial text is always a prefix of the streamed text. The completed message replaces it as a whole.
+ * CLIENT-3  Interim text becomes a thought of its turn, never a message. Empty interim text is removed.
+ * CLIENT-5  A frame of an unknown type advances `seq` and changes nothing else.
  */
 
 import type { Frame, MessageView } from "../protocol/frames.ts";
 import { defined } from "../shared/defined.ts";
-import { rejectPending } from "./pending.ts";
-import { rejectResult, settleResults } from "./results.ts";
+import { dropPending, reject, settleResults } from "./outbox.ts";
 import { fromSnapshot } from "./snapshot.ts";
-import type { LiveConversation, OperationState, TurnItem, TurnState } from "./state.ts";
-import { changeItem, changeTurn, dropItem, endTurn, mergeDelta, progressed, putItem } from "./turns.ts";
+import type { LiveConversation, OperationState, TurnState } from "./state.ts";
+import {
+  changeItem,
+  changeTurn,
+  dropItem,
+  endTurn,
+  mergeDelta,
+  messageItem,
+  partialItem,
+  progressed,
+  putItem,
+} from "./turns.ts";
 
-/** The state after a frame. */
+/**
+ * Returns the state after a frame.
+ *
+ * @example
+ * let state = initialState;
+ * for await (const frame of client.streamTurn(id, { content: "Hello" })) state = applyFrame(state, frame);
+ */
 export function applyFrame(state: LiveConversation, frame: Frame): LiveConversation {
   if (frame.type === "snapshot") return settleResults(fromSnapshot(state, frame.data, frame.seq ?? null));
   if (frame.seq === undefined) return reduce(state, frame);
@@ -38,9 +51,6 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
         agentId: frame.data.agentId,
         createdAt: frame.time,
       }));
-    case "turn.waiting":
-      // What it waits for are operations that run at a client: they say so themselves.
-      return state;
     case "turn.completed":
       return inTurn(state, frame, (turn) =>
         endTurn(turn, { status: "completed", completedAt: frame.time, ...frame.data }),
@@ -50,7 +60,11 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
         endTurn(turn, { status: "failed", completedAt: frame.time, error: frame.data.error }),
       );
     case "turn.finalized":
-      return frame.data.memoryExtractionStatus === "failed" ? noteFailedExtraction(state, frame) : state;
+      if (frame.data.memoryExtractionStatus !== "failed") return state;
+      return inTurn(state, frame, (turn) => ({
+        ...turn,
+        issues: { ...turn.issues, memoryExtractionFailed: true },
+      }));
     case "message.user":
       return recordUserMessage(state, frame);
     case "message.started":
@@ -68,21 +82,14 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
     case "tool.requested":
       return inTurn(state, frame, (turn) => requestTool(progressed(turn), frame));
     case "tool.progress":
-      return inOperation(state, frame, (operation) => ({ ...operation, progress: frame.data.progress }));
+      return inOperation(state, frame, { progress: frame.data.progress });
     case "tool.completed":
-      return inOperation(state, frame, (operation) => ({
-        ...operation,
-        state: "completed",
-        result: frame.data.result,
-      }));
+      return inOperation(state, frame, { state: "completed", result: frame.data.result });
     case "tool.failed":
-      return inOperation(state, frame, (operation) => ({
-        ...operation,
-        state: "failed",
-        error: frame.data.error,
-      }));
+      return inOperation(state, frame, { state: "failed", error: frame.data.error });
     case "error":
       return noteError(state, frame);
+    case "turn.waiting": // The operations of the turn show what it waits for.
     case "pong":
       return state;
     default:
@@ -91,7 +98,7 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
   }
 }
 
-/** Changes the frame's turn; a frame without a turn changes nothing. */
+/** Changes the turn of a frame. A frame without a turn changes nothing. */
 function inTurn(
   state: LiveConversation,
   frame: LiveFrame,
@@ -110,11 +117,11 @@ function inTurn(
 function inOperation(
   state: LiveConversation,
   frame: LiveFrame,
-  change: (operation: OperationState) => OperationState,
+  change: Partial<OperationState>,
 ): LiveConversation {
   return inTurn(state, frame, (turn) =>
     changeItem(progressed(turn), frame.operationId ?? "", (item) =>
-      item.type === "tool" ? { ...item, operation: change(item.operation) } : item,
+      item.type === "tool" ? { ...item, operation: { ...item.operation, ...change } } : item,
     ),
   );
 }
@@ -125,104 +132,68 @@ function updateConversation(
 ): LiveConversation {
   if (state.conversation === null) return state;
   const { title = state.conversation.title, status } = data;
-  return {
-    ...state,
-    conversation: { ...state.conversation, title, ...(isConversationStatus(status) ? { status } : {}) },
-  };
+  const known = isConversationStatus(status) ? { status } : {};
+  return { ...state, conversation: { ...state.conversation, title, ...known } };
 }
 
 function isConversationStatus(status?: string): status is "active" | "waiting" | "completed" | "failed" {
   return status !== undefined && ["active", "waiting", "completed", "failed"].includes(status);
 }
 
-function noteFailedExtraction(state: LiveConversation, frame: FrameOf<"turn.finalized">): LiveConversation {
-  return inTurn(state, frame, (turn) => ({
-    ...turn,
-    issues: { ...turn.issues, memoryExtractionFailed: true },
-  }));
-}
-
-function recordUserMessage(state: LiveConversation, frame: FrameOf<"message.user">): LiveConversation {
+function recordUserMessage(before: LiveConversation, frame: FrameOf<"message.user">): LiveConversation {
   const { messageId: id, turnId, time: createdAt, data } = frame;
-  if (id === undefined || turnId === undefined) return state;
-  const pending = state.pending.filter(({ clientId }) => clientId !== data.clientId);
-  // Without a number it only says that the message was recorded before, at a place that may not be loaded.
-  if (frame.seq === undefined) return { ...state, pending };
-  const message: MessageView = { id, turnId, role: "user", createdAt, ...data };
-  return { ...addMessage(state, frame, message), pending };
+  if (id === undefined || turnId === undefined) return before;
+  const state = data.clientId === undefined ? before : dropPending(before, data.clientId);
+  // A frame without `seq` only confirms an earlier recording, whose place in the transcript may not be loaded.
+  if (frame.seq === undefined) return state;
+  return addMessage(state, frame, { id, turnId, role: "user", createdAt, ...data });
 }
 
 function completeMessage(state: LiveConversation, frame: FrameOf<"message.completed">): LiveConversation {
   const { messageId: id, turnId, time: createdAt } = frame;
   if (id === undefined || turnId === undefined) return state;
   const { agentId, content, interim } = frame.data;
-  if (interim === true) {
-    return inTurn(state, frame, (turn) =>
-      content.trim() === ""
-        ? dropItem(progressed(turn), id)
-        : putItem(progressed(turn), { type: "thought", id, text: content }),
-    );
-  }
-  return addMessage(state, frame, { id, turnId, role: "agent", content, createdAt, agentId });
+  if (interim !== true)
+    return addMessage(state, frame, { id, turnId, role: "agent", content, createdAt, agentId });
+  return inTurn(state, frame, (turn) =>
+    content.trim() === ""
+      ? dropItem(progressed(turn), id)
+      : putItem(progressed(turn), { type: "thought", id, text: content }),
+  );
 }
 
 function addMessage(state: LiveConversation, frame: LiveFrame, message: MessageView): LiveConversation {
-  const item: TurnItem = { type: "message", id: message.id, message };
   return {
-    ...inTurn(state, frame, (turn) => putItem(progressed(turn), item)),
+    ...inTurn(state, frame, (turn) => putItem(progressed(turn), messageItem(message))),
     messages: [...state.messages, message],
   };
 }
 
 function startPartial(turn: TurnState, { messageId, data, time }: FrameOf<"message.started">): TurnState {
-  if (messageId === undefined) return turn;
-  return putItem(turn, {
-    type: "partial",
-    id: messageId,
-    text: "",
-    agentId: data.agentId,
-    startedAt: time,
-    restarted: false,
-  });
+  return messageId === undefined ? turn : putItem(turn, partialItem(messageId, data.agentId, time));
 }
 
-/** A text whose start was not seen begins with a delta at offset 0: so a resumed stream brings it. */
+/** A resumed stream repeats an unfinished text from offset 0 without `message.started`. */
 function extendPartial(turn: TurnState, { messageId, data, time }: FrameOf<"message.delta">): TurnState {
   if (messageId === undefined || turn.status !== "active") return turn;
-  const known = turn.items.some(({ id }) => id === messageId);
-  if (!known && data.offset > 0) return turn;
-  const extended = known
-    ? turn
-    : putItem(turn, {
-        type: "partial",
-        id: messageId,
-        text: "",
-        agentId: turn.agentId,
-        startedAt: time,
-        restarted: false,
-      });
-  return changeItem(progressed(extended), messageId, (item) => {
+  const isKnown = turn.items.some(({ id }) => id === messageId);
+  if (!isKnown && data.offset > 0) return turn;
+  const started = isKnown ? turn : putItem(turn, partialItem(messageId, turn.agentId, time));
+  return changeItem(progressed(started), messageId, (item) => {
     if (item.type !== "partial") return item;
     const text = mergeDelta(item.text, data.offset, data.text);
     return text === item.text ? item : { ...item, text };
   });
 }
 
-function requestTool(turn: TurnState, frame: FrameOf<"tool.requested">): TurnState {
-  const { operationId: id, data } = frame;
+function requestTool(turn: TurnState, { operationId: id, data }: FrameOf<"tool.requested">): TurnState {
   if (id === undefined) return turn;
-  const operation: OperationState = {
-    id,
-    turnId: turn.id,
-    name: data.name,
-    input: data.input,
-    ...defined({ client: data.client }),
-    state: "running",
-  };
+  const { name, input, client } = data;
+  const operation = { id, turnId: turn.id, name, input, state: "running", ...defined({ client }) } as const;
   return putItem(turn, { type: "tool", id, operation });
 }
 
-/** An error in a turn that goes on is a retry; one that refers to a message or result of ours rejects it. */
+/** A durable error in a turn announces a retry. An error with `ref` rejects a pending message or result. */
 function noteError(state: LiveConversation, frame: FrameOf<"error">): LiveConversation {
   const { code, message, retriable = false, ref } = frame.data;
   if (frame.turnId !== undefined && frame.seq !== undefined) {
@@ -230,10 +201,5 @@ function noteError(state: LiveConversation, frame: FrameOf<"error">): LiveConver
     return inTurn(state, frame, (turn) => ({ ...turn, retries: [...turn.retries, retry], retrying: true }));
   }
   const error = { code, message, retriable };
-  if (ref !== undefined && state.pending.some(({ clientId }) => clientId === ref)) {
-    return { ...state, pending: rejectPending(state.pending, ref, error) };
-  }
-  const rejected = ref === undefined ? null : rejectResult(state, ref, error);
-  if (rejected !== null) return rejected;
-  return { ...state, error };
+  return (ref === undefined ? null : reject(state, ref, error)) ?? { ...state, error };
 }

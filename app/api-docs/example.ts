@@ -1,4 +1,4 @@
-/** An example of what a schema describes: the one it gives, or one put together of its parts. Pure. */
+/** Examples of schemas. Pure. */
 import type { oas31 } from "zod-openapi";
 
 export type Schema = oas31.SchemaObject | oas31.ReferenceObject;
@@ -6,12 +6,13 @@ export type Schemas = Readonly<Record<string, Schema>>;
 
 const MAX_DEPTH = 8;
 
+/** Returns the schema's own example, or one composed of its parts. */
 export function exampleOf(schema: Schema, schemas: Schemas, depth = 0): unknown {
   if ("$ref" in schema && schema.$ref !== undefined) {
     const target = schemas[nameOfReference(schema.$ref)];
     return target === undefined || depth > MAX_DEPTH ? {} : exampleOf(target, schemas, depth + 1);
   }
-  // SAFETY: the union's other member was handled.
+  // SAFETY: references, the union's other member, are handled above.
   const {
     example,
     const: only,
@@ -51,7 +52,7 @@ export function exampleOf(schema: Schema, schemas: Schemas, depth = 0): unknown 
   }
 }
 
-/** `Agent` of `#/components/schemas/Agent`. */
+/** Returns the last part of a reference: `Agent` for `#/components/schemas/Agent`. */
 export function nameOfReference(reference: string): string {
   return reference.slice(reference.lastIndexOf("/") + 1);
 }

@@ -1,7 +1,4 @@
-/**
- * The records of a conversation as the engine keeps them, whatever store and whatever provider. The actor
- * `Conversation` tells of its own turns in the same records.
- */
+/** The records that the engine stores: conversations, their messages and turns. */
 import type { ProviderCallRecord } from "../model/call-record.ts";
 
 export type MessageRole = "system" | "user" | "assistant" | "tool" | "other";
@@ -10,9 +7,9 @@ export interface ConversationMessage {
   id: string;
   conversationId: string;
   role: MessageRole;
-  /** A text, a list of parts, or anything that whoever wrote it understands. */
+  /** A text, a list of `MessagePart`, or any JSON. */
   content: unknown;
-  /** Who speaks: an agent, a tool, a user. */
+  /** Name of the speaker: an agent, a tool or a user. */
   name?: string;
   /** ISO 8601 UTC. */
   createdAt: string;
@@ -25,7 +22,7 @@ export type TurnStatus = "pending" | "running" | "succeeded" | "failed" | "cance
 export interface ConversationTurn {
   id: string;
   conversationId: string;
-  /** The logical agent that answers. */
+  /** Logical agent that answers. */
   agent: string;
   inputMessages: ConversationMessage[];
   outputMessages: ConversationMessage[];
@@ -40,7 +37,7 @@ export interface ConversationTurn {
   metadata?: Record<string, unknown>;
 }
 
-/** A conversation as the engine keeps it; the actor is `Conversation`. */
+/** A conversation of the engine. The class `Conversation` is the actor. */
 export interface ConversationRecord {
   id: string;
   agent: string;
