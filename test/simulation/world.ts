@@ -240,9 +240,9 @@ function clientOutcome({ client, program }: PlacedClient, life: Life): ClientOut
 }
 
 /** A client's state after a connection that continues where it is. */
-function resumed({ host }: Life, from: LiveConversation): LiveConversation {
+function resumed({ ports }: Life, from: LiveConversation): LiveConversation {
   const principal = { subject: "ada", tenant: TENANT, roles: [] };
-  const frames: Frame[] = [...host.opening(principal, from.seq ?? undefined)].flatMap(
+  const frames: Frame[] = [...ports.opening(principal, from.seq ?? undefined)].flatMap(
     (slice) => slice.frames,
   );
   return frames.reduce(applyFrame, from);

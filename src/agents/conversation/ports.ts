@@ -1,4 +1,4 @@
-/** What the classes of conversations are made from. */
+/** The application's side of the class `Conversation`. */
 import type { MetricsSink } from "../../adapters/resilience/metrics.ts";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
@@ -10,22 +10,22 @@ import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
 import type { TaskExecutor } from "../executor/types.ts";
 
-/** What an application gives its conversations, each made from the environment. */
+/** Everything that an application provides to its conversations. */
 export interface ConversationClassPorts<Env> {
   gateway(env: Env): ModelGateway;
   executor(env: Env): TaskExecutor;
   actors(env: Env): Pick<ActorLookup, "agent">;
-  /** `null` where there is no directory: then nothing is listed. */
+  /** Returns `null` where there is no directory: then lists contain no conversation. */
   directory(env: Env): Directory | null;
   deadLetters(env: Env): DeadLetterDirectory | null;
-  /** `null` where attachments are not kept. */
+  /** Returns `null` where attachments are not stored. */
   attachments(env: Env): AttachmentStore | null;
   adapters: AdapterLookup;
   gate: Gate;
-  /** Is told of model calls that are over. */
+  /** Receives the metrics of every model call that is over. */
   metrics?: MetricsSink;
-  /** How long a client has to run a tool, in milliseconds; ten minutes when absent. */
+  /** Time limit of a tool that a client runs, in milliseconds; ten minutes when absent. */
   clientToolTimeoutMs?: number;
-  /** Turns that one conversation accepts; absent = as many as come. */
+  /** Rate of turns that one conversation accepts; absent = no limit. */
   turnLimit?: RateLimit;
 }

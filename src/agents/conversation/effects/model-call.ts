@@ -1,11 +1,11 @@
 /**
- * Performs one attempt of a model call: waits out the backoff, streams the reply, reports what became of it as a signal,
- * with what is known of the attempt. Never throws; a timeout is a failure like any other.
+ * Performs one attempt of a model call: waits out the backoff, streams the reply, and returns the outcome as a signal, with
+ * the attempt's measurements. Never throws; a timeout is a failure like any other.
  */
 
 import { ReplyAccumulator } from "../../../adapters/reply.ts";
 import { profileAt } from "../../../library/version-chain.ts";
-import type { ModelError } from "../../../model/error.ts";
+import type { ErrorCategory, ModelError } from "../../../model/error.ts";
 import type { AdapterLookup } from "../../../model/format-adapter.ts";
 import type { ModelGateway } from "../../../model/gateway.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
@@ -26,7 +26,7 @@ export interface ModelCallPorts {
   clock: Clock;
   gateway: ModelGateway;
   adapters: AdapterLookup;
-  /** Absent where no attachments are kept. */
+  /** Absent where attachments are not stored. */
   media?: ConversationMedia;
 }
 
@@ -34,7 +34,7 @@ export interface ModelCallInput {
   record: ConversationIdentity;
   turn: Turn;
   call: ModelCall;
-  /** The window of the session, read when the call really begins. */
+  /** Reads the window of the session. Called after the backoff. */
   history: () => ContextMessage[];
   context: CallContext;
   onText: (text: string) => void;
@@ -54,10 +54,8 @@ export async function performModelCall(
   const facts = (): AttemptFacts => ({ ...observed, startedAt, finishedAt: clock.now() });
   const failed = (error: ModelError): EffectSignal => {
     const { status, requestId } = error;
-    const known = {
-      ...defined({ status, requestId }),
-    };
-    return { type: "conversation.llm.failed", ...address, error, facts: { ...facts(), ...known }, streamed };
+    const known = { ...facts(), ...defined({ status, requestId }) };
+    return { type: "conversation.llm.failed", ...address, error, facts: known, streamed };
   };
 
   async function request(): Promise<JsonObject> {
@@ -93,7 +91,7 @@ export async function performModelCall(
     startedAt = clock.now();
     const deadline = startDeadline(clock, profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS, signal);
     try {
-      // Neither attachments that never answer nor a gateway that does not end may hold up the turn for ever.
+      // Attachments may never answer, and a gateway may never end; neither may hold up the turn for ever.
       return await Promise.race([perform(deadline.signal), rejected(deadline.signal)]);
     } finally {
       deadline.stop();
@@ -112,7 +110,7 @@ function observeResponse(observed: Partial<AttemptFacts>, response: ResponseInfo
   if (rateLimit?.isRateLimited) observed.rateLimit = rateLimit;
 }
 
-/** What the store refuses for now is no defect: the attempt failed, and the next one reads again. */
+/** Reads the history. A store that fails for now fails the attempt as `UNAVAILABLE`; the next attempt reads again. */
 function readHistory(history: () => ContextMessage[]): ContextMessage[] {
   try {
     return history();
@@ -145,20 +143,23 @@ function startDeadline(clock: Clock, milliseconds: number, outer: AbortSignal) {
   return { signal: controller.signal, stop };
 }
 
-/** What the adapter, an abort or our own code threw. Only what an adapter cannot express is told; the rest is a defect here. */
+/** Translates an error of the adapter, an abort, or our own code. Only defects of our own are logged, without detail. */
 function asModelError(error: unknown, { provider }: ModelProfile): ModelError {
-  if (error instanceof DramatisError && error.code === "UNSUPPORTED") {
-    return { category: "validation", message: error.message, retriable: false, provider };
-  }
-  if (error instanceof DramatisError && error.retriable) {
-    return { category: "transient", message: error.message, retriable: true, provider };
-  }
+  const failure = (category: ErrorCategory, message: string, retriable = false): ModelError => ({
+    category,
+    message,
+    retriable,
+    provider,
+  });
+  if (error instanceof DramatisError && error.code === "UNSUPPORTED")
+    return failure("validation", error.message);
+  if (error instanceof DramatisError && error.retriable) return failure("transient", error.message, true);
   if (error instanceof DOMException && error.name === "TimeoutError") {
-    return { category: "timeout", message: error.message, retriable: true, provider };
+    return failure("timeout", error.message, true);
   }
   if (error instanceof DOMException && error.name === "AbortError") {
-    return { category: "canceled", message: "The call was cancelled.", retriable: false, provider };
+    return failure("canceled", "The call was cancelled.");
   }
   console.error(error);
-  return { category: "unknown", message: "The request could not be made.", retriable: false, provider };
+  return failure("unknown", "The request could not be made.");
 }

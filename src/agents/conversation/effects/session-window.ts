@@ -1,8 +1,8 @@
 /**
- * The window of the session that a model sees: the last turns before a cycle began. It is kept in memory from turn to
- * turn, so a conversation at work does not read it again.
+ * The window of the session that a model sees: the last turns before a cycle began. The window stays in memory from turn
+ * to turn, so a busy conversation does not read it again.
  *
- * WINDOW-1  What memory gives equals what the store would give.
+ * WINDOW-1  The window in memory equals the one that the store would give.
  * WINDOW-2  Only small windows are kept; a large one is read when it is needed.
  */
 import { recentTurnsLimit } from "../../../library/persona.ts";
@@ -16,10 +16,10 @@ import { historyBudget, historyMessages } from "../core/planning/context.ts";
 import type { Turn } from "../core/state.ts";
 import { turnEvents } from "../core/turn-events.ts";
 
-/** Bytes and events of a session that one context reads at most: any one turn is within them. */
+/** Bytes and events that one read takes: any one turn fits. */
 const MAX_READ_BYTES = 32 * 1024 * 1024;
 const MAX_READ_EVENTS = 10_000;
-/** Characters of a window that is kept: so few that the limits of a read cannot cut it. */
+/** Length of a window that is kept, in UTF-16 units: far below the limits of a read. */
 const MAX_KEPT_LENGTH = 64 * 1024;
 
 interface Kept extends EventWindow {
@@ -30,17 +30,16 @@ interface Kept extends EventWindow {
 
 export class SessionWindow {
   #kept: Kept | null = null;
-  /** The windows of cycles in progress: all calls of a cycle see the same. */
+  /** The histories of cycles in progress: all calls of a cycle see the same. */
   readonly #cycles = new Map<number, ContextMessage[]>();
-
-  /** What is known of the events of the present window; those that leave it are forgotten. */
+  /** Measurements of the events in the present window. */
   readonly #known: KnownEvents = new Map();
-  /** The part of the budget that is the history's where a turn brings no tools; a conversation's chain never changes. */
+  /** The history's budget where a turn brings no tools. A conversation's chain never changes. */
   #budget: number | undefined;
 
   constructor(private readonly events: EventStore) {}
 
-  /** The history that a turn's cycle sees. */
+  /** Returns the history that a turn's cycle sees. */
   messagesFor(turn: Turn, chain: VersionChain): ContextMessage[] {
     const known = this.#cycles.get(turn.n);
     if (known !== undefined) return known;
@@ -60,8 +59,8 @@ export class SessionWindow {
     return messages;
   }
 
-  /** A turn is over: its cycle ends, and if it completed, the window moves on. */
-  ended(turn: Turn, chain: VersionChain): void {
+  /** Ends a turn's cycle. Adds a completed turn to the window. */
+  end(turn: Turn, chain: VersionChain): void {
     this.#cycles.delete(turn.n);
     const kept = this.#kept;
     if (turn.events === undefined || kept === null || kept.sessionId !== turn.agentId) return;

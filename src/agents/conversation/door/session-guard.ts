@@ -1,0 +1,79 @@
+/** The RPC methods for sessions: other actors may read a conversation's session, but only its turns write it. */
+import { EventStore } from "../../../memory/session/event-store.ts";
+import { LongText } from "../../../memory/session/long-text.ts";
+import type { SessionStorage } from "../../../memory/session/session-store.ts";
+import type { SessionTable } from "../../../memory/session/session-table.ts";
+import type { StoredSession } from "../../../memory/session/types.ts";
+import { systemClock, systemIds } from "../../../ports/system.ts";
+import { DurableKeyValue } from "../../../ports/workers/durable-key-value.ts";
+import { DurableSqlDatabase } from "../../../ports/workers/durable-sql-database.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { SessionAgent } from "../../base/session-agent.ts";
+import { ConversationDatabase } from "../store/conversation-database.ts";
+
+/** Every method that writes a session throws `FORBIDDEN`. */
+export class GuardedSessionAgent<Env extends Cloudflare.Env> extends SessionAgent<Env> {
+  protected override createSessionStorage(): SessionStorage {
+    const db = new DurableSqlDatabase(this.ctx.storage);
+    const store = new ConversationDatabase(db, new DurableKeyValue(this.ctx.storage));
+    const events = new EventStore(db, new LongText(db));
+    return { db, sessions: new ConversationSessions(store), events, clock: systemClock, ids: systemIds };
+  }
+
+  override async createSession(): Promise<string> {
+    throw refused();
+  }
+
+  override async deleteSession(): Promise<void> {
+    throw refused();
+  }
+
+  override async appendEvents(): Promise<void> {
+    throw refused();
+  }
+
+  override async deleteEvents(): Promise<void> {
+    throw refused();
+  }
+
+  override async compactSession(): Promise<never> {
+    throw refused();
+  }
+}
+
+/** A conversation's session, derived from the record: its id is the agent's id. */
+class ConversationSessions implements SessionTable {
+  constructor(private readonly store: ConversationDatabase) {}
+
+  insert(): never {
+    throw refused();
+  }
+
+  delete(): never {
+    throw refused();
+  }
+
+  reserve(): never {
+    throw refused();
+  }
+
+  get(sessionId: string): StoredSession | undefined {
+    return this.list().find((session) => session.id === sessionId);
+  }
+
+  list(): StoredSession[] {
+    const state = this.store.load();
+    const newest = state === null ? null : this.store.journal.newest();
+    if (state === null || newest === null) return [];
+    const { agentId, createdAt } = state.record;
+    const updatedAt = newest.row.at;
+    return [{ id: agentId, agent_id: agentId, created_at: createdAt, updated_at: updatedAt, metadata: null }];
+  }
+}
+
+function refused(): DramatisError {
+  return new DramatisError(
+    "FORBIDDEN",
+    "A conversation's session is written by its turns; send a signal to `ingest`.",
+  );
+}
