@@ -48,10 +48,7 @@ function accepted(record: ConversationIdentity, turn: number, clientId: string):
 
 function completed(turn: number): AgentDecision[] {
   const { text } = seededMessage(2 * turn - 1);
-  return [
-    { type: "APPEND_MESSAGE", turn, reply: { text, toolCalls: [], finishReason: "stop" } },
-    { type: "COMPLETE_TURN", turn },
-  ];
+  return [{ type: "COMPLETE_TURN", turn, reply: { text, toolCalls: [], finishReason: "stop" } }];
 }
 
 function userOf({ participants }: ConversationIdentity): string {

@@ -32,12 +32,12 @@ import { plan } from "./core/planning/plan.ts";
 import { isRepeated } from "./core/planning/results.ts";
 import { checkTurnSchemas } from "./core/planning/schema-check.ts";
 import { reduce } from "./core/reducer.ts";
-import type { EffectSignal, Signal, UserMessage } from "./core/signals.ts";
+import type { Signal, UserMessage } from "./core/signals.ts";
 import type { ConversationIdentity, ConversationState, Turn } from "./core/state.ts";
 import { beginTransition, type Transition } from "./core/transition.ts";
 import { checkRepeated, checkReplyTo, operationAt, startedTurn } from "./door/acceptance.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
-import { type EffectPorts, EffectRunner } from "./effects/effect-runner.ts";
+import { type EffectPorts, EffectRunner, type Outcomes } from "./effects/effect-runner.ts";
 import { dueIn, type Effect, effectOfTurn, effectsOf } from "./effects/effects.ts";
 import { checkNewMedia, hasMedia } from "./effects/media.ts";
 import type { ModelCallPorts } from "./effects/model-call.ts";
@@ -70,8 +70,8 @@ export class ConversationRuntime {
   readonly #window: SessionWindow;
   readonly #toolState: ToolStateStore;
   readonly #wakeup: TurnWakeup;
-  /** Outcomes of effects that could not be committed yet, grouped as they were reported. */
-  readonly #unsaved: (readonly EffectSignal[])[] = [];
+  /** Outcomes that could not be committed yet, grouped as they were reported. */
+  readonly #unsaved: Outcomes[] = [];
   #state: ConversationState | null = null;
   #turnBucket: TokenBucket | null;
 
@@ -135,7 +135,10 @@ export class ConversationRuntime {
   reconcile(): void {
     if (!this.exists) return;
     // One at a time: while another outcome of a turn waits, that turn's effects must not start again.
-    for (let left = this.#unsaved.length; left > 0; left--) this.#report(this.#unsaved.shift() ?? []);
+    for (let left = this.#unsaved.length; left > 0; left--) {
+      const outcomes = this.#unsaved.shift();
+      if (outcomes !== undefined) this.#report(outcomes);
+    }
     this.#expire();
     for (const effect of effectsOf(this.state)) this.#start(effect);
   }
@@ -270,30 +273,25 @@ export class ConversationRuntime {
     }
   }
 
-  /** Commits outcomes. Where that fails for now they are kept for the next heartbeat; where it fails for good, so do their turns. */
-  #report(signals: readonly EffectSignal[]): void {
+  /** Commits outcomes. If that fails for now, the next heartbeat tries again; if it fails for good, their turn fails. */
+  #report(outcomes: Outcomes): void {
     try {
-      this.#apply(signals);
+      this.#apply(outcomes);
     } catch (error) {
       console.error(error);
-      if (isFinal(error)) this.#abandon(signals, toErrorData(error));
-      else this.#unsaved.push(signals);
+      if (isFinal(error)) this.#abandon(outcomes, toErrorData(error));
+      else this.#unsaved.push(outcomes);
     }
   }
 
-  #abandon(signals: readonly EffectSignal[], error: ErrorData): void {
-    const facts = new Map(
-      signals
-        .map((signal) => [signal.turn, "facts" in signal ? { facts: signal.facts } : {}] as const)
-        .reverse(),
-    );
+  #abandon(outcomes: Outcomes, error: ErrorData): void {
+    const [first] = outcomes;
+    const facts = "facts" in first ? { facts: first.facts } : {};
     try {
-      this.#apply(
-        [...facts].map(([turn, known]) => ({ type: "conversation.cmd.abandon", turn, error, ...known })),
-      );
+      this.#apply([{ type: "conversation.cmd.abandon", turn: first.turn, error, ...facts }]);
     } catch (second) {
       console.error(second);
-      this.#unsaved.push(signals);
+      this.#unsaved.push(outcomes);
     }
   }
 
@@ -316,7 +314,7 @@ export class ConversationRuntime {
           return undefined;
         }
       },
-      report: (signals) => this.#report(signals),
+      report: (...outcomes) => this.#report(outcomes),
       onText: (turn, item, text) => this.deltas.append(turnId(turn), messageId(turn, item), text),
       onProgress: (turn, operationId, progress) => {
         const ids = { turnId: turnId(turn), operationId };

@@ -24,14 +24,12 @@ export type AgentDecision =
   | { type: "CALL_LLM"; turn: number; final: boolean }
   /** Record the outcome of an attempt of the present call. */
   | ({ type: "RECORD_ATTEMPT"; turn: number } & AttemptOutcome)
-  /** Repeat a failed attempt, into the same message. */
+  /** Repeat a failed attempt, into the same message. `reset` withdraws text that was streamed. */
   | { type: "RETRY_LLM"; turn: number; error: ErrorData; notBefore: number; reset: boolean }
   /** Call the next model of the chain, into the same message. `to` is the model's name. */
   | { type: "FALL_BACK"; turn: number; error: ErrorData; to: string; reset: boolean }
   /** Withdraw an answer that does not fit its schema, and call the model again, into the same message. */
   | { type: "REPAIR_OUTPUT"; turn: number; text: string; problem: string }
-  /** Withdraw streamed text: the call is repeated. */
-  | { type: "RESET_MESSAGE"; turn: number; reason: string }
   /** Record a reply that calls tools. */
   | { type: "RECORD_MOVE"; turn: number; reply: ModelReply }
   | { type: "DISPATCH_TASK"; turn: number; operation: Omit<Operation, "item" | "reply"> }
@@ -39,7 +37,7 @@ export type AgentDecision =
   /** Wait: only results from a client are missing. */
   | { type: "WAIT_FOR_CLIENT"; turn: number }
   /** Record the reply that ends the turn. */
-  | { type: "APPEND_MESSAGE"; turn: number; reply: ModelReply }
-  | { type: "COMPLETE_TURN"; turn: number }
+  | { type: "COMPLETE_TURN"; turn: number; reply: ModelReply }
   | { type: "FAIL_TURN"; turn: number; error: ErrorData }
-  | { type: "RESUME_TURN"; turn: number };
+  /** Continue after a crash. `reset` withdraws text that may have been streamed. */
+  | { type: "RESUME_TURN"; turn: number; reset: boolean };

@@ -35,7 +35,8 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
   });
   const change = (members: Partial<Turn>, ...entries: JournalEntry[]) =>
     withTurn(transition, { ...turn, ...members }, entries);
-  const resetOf = (reason: string) => entry("message.reset", call?.item, { reason });
+  const resetIf = (reason: string, { reset }: { reset: boolean }) =>
+    reset ? [entry("message.reset", call?.item, { reason })] : [];
   switch (decision.type) {
     case "CALL_LLM": {
       const first = { item: items, attempt: 1, notBefore: now, final: decision.final };
@@ -52,7 +53,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       return change(
         { call: nextAttempt(call, { notBefore: decision.notBefore }) },
         entry("llm.call.failed", call.item, { attempt: call.attempt, code, message }),
-        ...(decision.reset ? [resetOf("retry")] : []),
+        ...resetIf("retry", decision),
       );
     }
     case "FALL_BACK": {
@@ -62,7 +63,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       return change(
         { call: nextAttempt(call, { profile: profile + 1, before: attempt, notBefore: now }) },
         entry("llm.call.failed", item, { attempt, code, message, fallback: decision.to }),
-        ...(decision.reset ? [resetOf("fallback")] : []),
+        ...resetIf("fallback", decision),
       );
     }
     case "REPAIR_OUTPUT": {
@@ -76,8 +77,6 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         entry("message.reset", call.item, { reason: "invalid_output", message: problem }),
       );
     }
-    case "RESET_MESSAGE":
-      return change({}, resetOf(decision.reason));
     case "RECORD_MOVE":
       return change(
         recorded(chain, turn, decision.reply, now),
@@ -112,11 +111,11 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     }
     case "WAIT_FOR_CLIENT":
       return change({}, entry("turn.waiting"));
-    case "APPEND_MESSAGE":
-      return change(recorded(chain, turn, decision.reply, now), entry("message.completed", call?.item));
     case "COMPLETE_TURN": {
       const { repairs: _withdrawn, ...kept } = turn;
-      return withTurn(transition, { ...kept, status: "completed", completedAt: now, call: null }, [
+      const reply = recorded(chain, turn, decision.reply, now);
+      return withTurn(transition, { ...kept, ...reply, status: "completed", completedAt: now }, [
+        entry("message.completed", call?.item),
         entry("turn.completed"),
         entry("turn.finalized"),
       ]);
@@ -130,7 +129,11 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       );
     }
     case "RESUME_TURN":
-      return change({ recoveries: turn.recoveries + 1 }, entry("turn.resumed"));
+      return change(
+        { recoveries: turn.recoveries + 1 },
+        entry("turn.resumed"),
+        ...resetIf("interrupted", decision),
+      );
     default:
       return decision satisfies never;
   }

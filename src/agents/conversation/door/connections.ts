@@ -20,11 +20,12 @@ import {
   type Frame,
   NOT_FOUND_CLOSE,
   UNAUTHORIZED_CLOSE,
+  type WireError,
 } from "../../../protocol/frames.ts";
 import { defined } from "../../../shared/defined.ts";
-import { DramatisError, type ErrorData, toErrorData } from "../../../shared/errors.ts";
+import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
-import { ephemeralFrame } from "../core/frames.ts";
+import { ephemeralFrame, wireError } from "../core/frames.ts";
 import { MAX_WATCHERS } from "../core/limits.ts";
 import type { OpeningSlice } from "../reads/opening.ts";
 import { lengthOf, parseClientFrame, parseMessage, refOf } from "./client-frames.ts";
@@ -181,13 +182,11 @@ function closeUnauthorized(client: Client): void {
 }
 
 /** Sends an error frame, and returns the error. Logs unexpected errors. */
-function sendError(ports: ConnectionPorts, client: Client, error: unknown, ref?: string): ErrorData {
+function sendError(ports: ConnectionPorts, client: Client, error: unknown, ref?: string): WireError {
   if (!(error instanceof DramatisError)) console.error(error);
-  const data = toErrorData(error);
-  const { code, message, retriable } = data;
-  const frame = { code, message, retriable, ...defined({ ref }) };
-  sendFrames(client, [ephemeralFrame("error", frame, {}, ports.now())]);
-  return data;
+  const wire = wireError(toErrorData(error));
+  sendFrames(client, [ephemeralFrame("error", { ...wire, ...defined({ ref }) }, {}, ports.now())]);
+  return wire;
 }
 
 /** Sends frames, and returns their length. */

@@ -35,12 +35,6 @@ const createConversationSchema = z.strictObject({
 /** The request, checked. */
 export type NewConversation = z.output<typeof createConversationSchema>;
 
-/** What a conversation pins of its agent. */
-export interface AgentPart {
-  chain: VersionChain;
-  projectIds: string[];
-}
-
 /** Length of a version chain as JSON: the chain is in one value of the actor's storage, whose limit is 2 MB. */
 const MAX_CHAIN_LENGTH = 900_000;
 
@@ -54,7 +48,7 @@ export function parseCreate(input: CreateConversation): NewConversation {
 export function conversationRecord(
   principal: Principal,
   input: NewConversation,
-  { chain, projectIds }: AgentPart,
+  { chain, projectIds }: { chain: VersionChain; projectIds: string[] },
   now: number,
 ): ConversationIdentity {
   const projectId = input.projectId ?? projectIds[0] ?? "default";

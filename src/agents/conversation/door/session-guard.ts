@@ -1,6 +1,4 @@
 /** The RPC methods for sessions: other actors may read a conversation's session, but only its turns write it. */
-import { EventStore } from "../../../memory/session/event-store.ts";
-import { LongText } from "../../../memory/session/long-text.ts";
 import type { SessionStorage } from "../../../memory/session/session-store.ts";
 import type { SessionTable } from "../../../memory/session/session-table.ts";
 import type { StoredSession } from "../../../memory/session/types.ts";
@@ -16,7 +14,7 @@ export class GuardedSessionAgent<Env extends Cloudflare.Env> extends SessionAgen
   protected override createSessionStorage(): SessionStorage {
     const db = new DurableSqlDatabase(this.ctx.storage);
     const store = new ConversationDatabase(db, new DurableKeyValue(this.ctx.storage));
-    const events = new EventStore(db, new LongText(db));
+    const { events } = store;
     return { db, sessions: new ConversationSessions(store), events, clock: systemClock, ids: systemIds };
   }
 

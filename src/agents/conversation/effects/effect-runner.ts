@@ -18,6 +18,9 @@ import { type Effect, effectOfTurn } from "./effects.ts";
 import { type ModelCallPorts, performModelCall } from "./model-call.ts";
 import { performToolBatch, type ToolReports } from "./tool-batch.ts";
 
+/** Outcomes of one turn that are committed together. */
+export type Outcomes = [EffectSignal, ...EffectSignal[]];
+
 export interface EffectPorts extends ModelCallPorts {
   executor: TaskExecutor;
   record(): ConversationIdentity;
@@ -25,8 +28,8 @@ export interface EffectPorts extends ModelCallPorts {
   history(turn: Turn): ContextMessage[];
   /** Returns the turn as it would be after a signal, without a commit; `undefined` where that cannot be planned. */
   preview(signal: EffectSignal): Turn | undefined;
-  /** Commits outcomes, all in one transaction. Never throws. */
-  report(signals: readonly EffectSignal[]): void;
+  /** Commits outcomes. Never throws. */
+  report(...outcomes: Outcomes): void;
   /** Takes a piece of the text that streams into the message `item`. */
   onText(turn: Turn, item: number, text: string): void;
   onProgress(turn: Turn, operationId: string, progress: Json): void;
@@ -51,7 +54,7 @@ export class EffectRunner {
       return;
     }
     void this.#runTools(turn, effect, {
-      onResult: (result) => this.ports.report([result]),
+      onResult: (result) => this.ports.report(result),
       onProgress: (id, progress) => this.ports.onProgress(turn, id, progress),
     });
   }
@@ -78,7 +81,7 @@ export class EffectRunner {
     };
     const outcome = await performModelCall(ports, input, signal);
     const { results, progress } = await this.#runEarly(outcome);
-    ports.report([outcome, ...results]);
+    ports.report(outcome, ...results);
     for (const [id, value] of progress) ports.onProgress(turn, id, value);
   }
 
@@ -93,7 +96,7 @@ export class EffectRunner {
     let isOver = false;
     const batch = this.#runTools(turn, effect, {
       onResult: (result) => {
-        if (isOver) return this.ports.report([result]);
+        if (isOver) return this.ports.report(result);
         early.results.push(result);
         early.progress.delete(operationId(turn, result.item));
       },

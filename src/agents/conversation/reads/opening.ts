@@ -12,10 +12,14 @@ export interface OpeningSlice {
   last: boolean;
 }
 
-/** The live side of a conversation: its state, and the texts in progress. */
 export interface OpeningPorts {
-  readonly state: ConversationState;
-  readonly deltas: { flush(): void; partials(): Snapshot["partials"]; partialFrames(): Frame[] };
+  runtime: {
+    readonly state: ConversationState;
+    /** The texts in progress. */
+    readonly deltas: { flush(): void; partials(): Snapshot["partials"]; partialFrames(): Frame[] };
+  };
+  queries: ConversationQueries;
+  clock: Pick<Clock, "now">;
 }
 
 /**
@@ -23,7 +27,7 @@ export interface OpeningPorts {
  * is taken.
  */
 export function* openingSlices(
-  { runtime, queries, clock }: { runtime: OpeningPorts; queries: ConversationQueries; clock: Clock },
+  { runtime, queries, clock }: OpeningPorts,
   from: number | undefined,
 ): Generator<OpeningSlice, void> {
   const { deltas } = runtime;

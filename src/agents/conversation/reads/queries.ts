@@ -15,7 +15,6 @@ import { MAX_TURN_NUMBER, parseItemId, turnId } from "../core/ids.ts";
 import { type JournalEntry, lastSeq } from "../core/journal-entry.ts";
 import type { ConversationState, Turn } from "../core/state.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
-import type { StoredTurn } from "../store/turns.ts";
 import { TurnReader } from "./turn-reader.ts";
 import {
   answeredTurnView,
@@ -69,10 +68,9 @@ export class ConversationQueries {
     const { limit, order, cursor } = readOptions(options);
     const start = cursor ?? (order === "asc" ? 0 : MAX_TURN_NUMBER + 1);
     const { turns, more } = this.store.turns.list(start, order, limit);
-    const items = turns.map(factsOf);
-    const last = items.at(-1);
+    const last = turns.at(-1);
     return {
-      items: items.map(turnSummaryView),
+      items: turns.map(turnSummaryView),
       ...(more && last !== undefined ? { nextCursor: String(last.n) } : {}),
     };
   }
@@ -126,8 +124,7 @@ export class ConversationQueries {
 
   /** Returns a turn without reading a finished one's content. */
   #facts(state: ConversationState, n: number): TurnFacts | undefined {
-    const stored = state.active.has(n) ? null : this.store.turns.get(n);
-    return stored === null ? state.active.get(n) : factsOf(stored);
+    return state.active.get(n) ?? this.store.turns.get(n) ?? undefined;
   }
 
   /** Returns a page of journal entries. `pick` gives an item, `null` to leave an entry out, or `full` to end the page. */
@@ -183,11 +180,6 @@ function operationsWithin(turns: readonly Turn[]): OperationView[] {
       return left < 0 || result === undefined ? view : { ...view, result };
     });
   return views.reverse();
-}
-
-/** Returns a stored turn as lists show it. */
-function factsOf(stored: StoredTurn): TurnFacts {
-  return stored.whole ? stored.turn : { ...stored.summary, status: "completed" };
 }
 
 function readOptions({ limit = DEFAULT_LIMIT, order = "asc", cursor }: PageOptions) {

@@ -115,8 +115,7 @@ export class ConversationDatabase {
   /** Returns a turn with all of its content; `null` for an unknown number. */
   turn(n: number): Turn | null {
     const stored = this.turns.get(n);
-    if (stored === null) return null;
-    return stored.whole ? stored.turn : turnFromEvents(stored.summary, this.#eventsOf(stored.summary));
+    return stored?.status === "completed" ? turnFromEvents(stored, this.#eventsOf(stored)) : stored;
   }
 
   #eventsOf({ agentId, events }: TurnRow): SessionEvent[] {

@@ -22,7 +22,7 @@ const BACKWARD = "SELECT n, status, body FROM turns WHERE n < ? ORDER BY n DESC 
 type Row = { n: number; status: string; body: PackedText };
 
 /** A row as read: a whole turn, or a completed one whose content is in the session's events. */
-export type StoredTurn = { whole: true; turn: Turn } | { whole: false; summary: TurnRow };
+export type StoredTurn = (Turn & { status: "active" | "failed" }) | (TurnRow & { status: "completed" });
 
 /** Bytes of rows in one list: active and failed turns have all of their content in their rows. */
 const MAX_LISTED_BYTES = 4 * 1024 * 1024;
@@ -79,14 +79,12 @@ export class TurnTable {
 
   #read({ n, status, body }: Row): StoredTurn {
     if (typeof body !== "string") this.#long.add(n);
-    const value = { ...DEFAULTS, ...JSON.parse(this.texts.unpack(textKey(n), body)), n };
+    const value = { ...DEFAULTS, ...JSON.parse(this.texts.unpack(textKey(n), body)), n, status };
     if (value.calls !== undefined) {
       value.calls = value.calls.map((call: PackedCall) => unpackCall(call, value.createdAt));
     }
     // SAFETY: only `put` writes these columns.
-    return status === "completed"
-      ? { whole: false, summary: value as TurnRow }
-      : { whole: true, turn: value as Turn };
+    return value as StoredTurn;
   }
 }
 

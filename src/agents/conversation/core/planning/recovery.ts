@@ -30,11 +30,9 @@ function recoverTurn(state: ConversationState, turn: Turn, now: number): AgentDe
     const message = `The actor was interrupted ${MAX_RECOVERIES} times during this turn. Send the message again.`;
     return [{ type: "FAIL_TURN", turn: n, error: { code: "RECOVERY_EXHAUSTED", message, retriable: true } }];
   }
-  const resumed: AgentDecision = { type: "RESUME_TURN", turn: n };
-  if (call !== null) {
-    const mayHaveStreamed = call.notBefore <= now;
-    return mayHaveStreamed ? [resumed, { type: "RESET_MESSAGE", turn: n, reason: "interrupted" }] : [resumed];
-  }
+  const mayHaveStreamed = call !== null && call.notBefore <= now;
+  const resumed: AgentDecision = { type: "RESUME_TURN", turn: n, reset: mayHaveStreamed };
+  if (call !== null) return [resumed];
   const unknown = pendingOperations(turn).filter(({ effect, client }) => effect === "once" && !client);
   const results = unknown.map(({ item, name, toolCallId }) => {
     const message = `Outcome unknown: the run of "${name}" was interrupted and it may have taken effect. It was not run again.`;
