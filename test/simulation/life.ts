@@ -178,7 +178,7 @@ export class Life implements Caller {
       state: () => this.runtime.state,
       // SAFETY: it is all that a publication uses.
       directory: () => ({ putUsage }) as Directory,
-      now: () => this.clock.now(),
+      clock: this.clock,
       disarm: () => {
         if (this.alive) this.actor.disarm();
       },
@@ -239,7 +239,7 @@ export class Life implements Caller {
     return {
       opening: (_principal, from) => openingSlices({ runtime, queries, clock }, from),
       connections: () => [...this.actor.connections()].length,
-      now: () => clock.now(),
+      clock,
       startTurn: ({ subject: userId }, { idempotencyKey: id, ...data }) =>
         runtime.accept({
           type: "conversation.user.message",

@@ -17,7 +17,7 @@ import type {
   SubmittedResult,
   SubscribeOptions,
 } from "../../protocol/conversation-api.ts";
-import { type ConversationView, type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
+import { type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { ToolStateApi, ToolStateEntry } from "../../protocol/tool-state.ts";
 import { defined } from "../../shared/defined.ts";
 import { asResult, type DramatisError, type Result, unwrap } from "../../shared/errors.ts";
@@ -31,6 +31,7 @@ import { Wakeups } from "../base/timers/wakeups.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
 import { endsTurn } from "./core/frames.ts";
 import { MAX_WATCHERS } from "./core/limits.ts";
+import type { ConversationState } from "./core/state.ts";
 import { checkReader, checkSpeaker } from "./door/access.ts";
 import { ConnectionGuard } from "./door/connection-guard.ts";
 import {
@@ -54,7 +55,7 @@ import {
 } from "./door/requests.ts";
 import { seedEvents } from "./door/seed-history.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
-import { frameStream, type Listener, Subscribers } from "./door/subscribers.ts";
+import { frameStream, type Listener, type StreamOptions, Subscribers } from "./door/subscribers.ts";
 import { conversationMedia } from "./effects/media.ts";
 import { Announcement } from "./mirror/announcement.ts";
 import { UsagePublication } from "./mirror/usage-publication.ts";
@@ -72,6 +73,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
   ctx: DurableObjectState,
   env: Env,
 ) => SessionAgent<Env> & ConversationApi & ToolStateApi {
+  const { adapters, gate, metrics, turnLimit, clientToolTimeoutMs } = ports;
   return class Conversation extends GuardedSessionAgent<Env> implements ConversationApi, ToolStateApi {
     static override readonly options = { sendIdentityOnConnect: false };
 
@@ -95,14 +97,14 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       directory: () => ports.directory(this.env),
       send: (envelope) => this.mailbox.send(envelope),
       transaction: (body) => this.ctx.storage.transactionSync(body),
-      now: () => systemClock.now(),
+      clock: systemClock,
       arm: (milliseconds) => this.#wakeups.arm("directory", milliseconds),
       disarm: () => this.#wakeups.disarm("directory"),
     });
     readonly #usage = new UsagePublication({
       state: () => this.#runtime.state,
       directory: () => ports.directory(this.env),
-      now: () => systemClock.now(),
+      clock: systemClock,
       disarm: () => this.#wakeups.disarm("window"),
     });
     readonly #subscribers = new Subscribers((at) => this.ctx.waitUntil(this.#expireAt(at)));
@@ -112,15 +114,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       clock: systemClock,
       ids: systemIds,
       gateway: ports.gateway(this.env),
-      adapters: ports.adapters,
+      adapters,
       executor: ports.executor(this.env),
       ...conversationMedia(ports.attachments(this.env), () => this.#runtime.state.record),
-      gate: ports.gate,
-      ...defined({
-        metrics: ports.metrics,
-        turnLimit: ports.turnLimit,
-        clientToolTimeoutMs: ports.clientToolTimeoutMs,
-      }),
+      gate,
+      ...defined({ metrics, turnLimit, clientToolTimeoutMs }),
       armWakeup: (milliseconds) => this.#wakeups.arm("window", milliseconds),
       publish: (frames) => {
         if (frames.some(endsTurn)) this.#usage.changed();
@@ -135,7 +133,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         await this.#submit(principal, [result]);
       },
       connections: () => [...this.#clients()].length,
-      now: () => systemClock.now(),
+      clock: systemClock,
     };
     readonly #guard = new ConnectionGuard({
       ...this.#connectionPorts,
@@ -183,8 +181,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const { fingerprint, history = [] } = request;
         const agent = await ports.actors(this.env).agent(principal.tenant, request.agentId);
         const part = unwrap(await agent.persona());
-        if (fingerprint !== undefined && this.#runtime.exists)
-          return this.#createdBefore(principal, fingerprint);
+        if (fingerprint !== undefined && this.#runtime.exists) {
+          const { record, active } = this.#stateFor(principal);
+          checkSameRequest(record, fingerprint);
+          return conversationView(record, active.size);
+        }
         const now = systemClock.now();
         const record = conversationRecord(principal, request, part, now);
         const { agentId: sessionId } = record;
@@ -206,7 +207,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async checkSpeaker(principal: Principal) {
       return asResult(() => {
-        checkSpeaker(this.#runtime.state.record, principal);
+        this.#checkSpeaker(principal);
         return null;
       });
     }
@@ -227,8 +228,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
           // The frames of a turn that had begun before come from the journal.
           const isNew = frames.some((frame) => frame.type === "turn.started" && frame.turnId === turnId);
           const opening = isNew ? [{ frames, last: true }] : this.#opening(principal, started.from);
-          const options = { principal, turnId, encoding, clock: systemClock };
-          return { ...started, frames: frameStream(this.#subscribers, opening, options) };
+          return { ...started, frames: this.#stream(opening, { principal, turnId, encoding }) };
         } finally {
           this.#subscribers.remove(listener);
         }
@@ -241,7 +241,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async ingest(principal: Principal, signals: unknown): Promise<Result<StartedTurn[]>> {
       return asResult(async () => {
-        checkSpeaker(this.#runtime.state.record, principal);
+        this.#checkSpeaker(principal);
         const list = Array.isArray(signals) ? signals : [signals];
         const messages = list.map((signal) => parseSignal(signal, principal));
         const started: StartedTurn[] = [];
@@ -273,8 +273,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const turn = turnId === undefined ? undefined : this.#queries.requireTurn(state, turnId);
         const position = from ?? (turn === undefined ? undefined : turn.firstSeq - 1);
         this.#checkRoom();
-        const opening = this.#opening(principal, position);
-        return frameStream(this.#subscribers, opening, { principal, turnId, encoding, clock: systemClock });
+        return this.#stream(this.#opening(principal, position), { principal, turnId, encoding });
       });
     }
 
@@ -310,10 +309,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         connection.close(UNAUTHORIZED_CLOSE, "UNAUTHENTICATED");
         return;
       }
-      const { principal } = entrance;
-      const from = new URL(request.url).searchParams.get("from");
-      const position = from === null ? undefined : Number(from);
-      openConnection(this.#connectionPorts, connection, principal, position);
+      const { principal, from } = entrance;
+      openConnection(this.#connectionPorts, connection, principal, from);
       const { expiresAt } = principal;
       if (expiresAt !== undefined && connection.state !== null) await this.#expireAt(expiresAt);
     }
@@ -324,13 +321,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     override onRequest(): Response {
       return new Response("Not found", { status: 404 });
-    }
-
-    #createdBefore(principal: Principal, fingerprint: string): ConversationView {
-      const { record, active } = this.#runtime.state;
-      checkReader(record, principal);
-      checkSameRequest(record, fingerprint);
-      return conversationView(record, active.size);
     }
 
     /** Wakes the actor when the authority of a subscriber ends. */
@@ -357,40 +347,50 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       throw tooManyWatchers();
     }
 
-    async #read<Value>(
-      principal: Principal,
-      body: (state: ConversationRuntime["state"]) => Value,
-    ): Promise<Result<Value>> {
-      return asResult(() => {
-        const { state } = this.#runtime;
-        checkReader(state.record, principal);
-        return body(state);
-      });
+    /** Throws as `checkReader`, and before the conversation was created. */
+    #stateFor(reader: Principal): ConversationState {
+      const { state } = this.#runtime;
+      checkReader(state.record, reader);
+      return state;
     }
 
     /** Reports whether the conversation exists and this principal may read it. */
     #mayRead(principal: Principal): boolean {
       try {
-        checkReader(this.#runtime.state.record, principal);
-        return true;
+        return this.#stateFor(principal) !== null;
       } catch {
         return false;
       }
     }
 
-    async #accept(principal: Principal, input: unknown): Promise<StartedTurn> {
+    async #read<Value>(
+      principal: Principal,
+      body: (state: ConversationState) => Value,
+    ): Promise<Result<Value>> {
+      return asResult(() => body(this.#stateFor(principal)));
+    }
+
+    #checkSpeaker(principal: Principal): void {
       checkSpeaker(this.#runtime.state.record, principal);
+    }
+
+    async #accept(principal: Principal, input: unknown): Promise<StartedTurn> {
+      this.#checkSpeaker(principal);
       return this.#runtime.accept(messageOf(principal, validate(startTurnSchema, input)));
     }
 
     async #submit(principal: Principal, results: ToolSubmission[]): Promise<SubmittedResult[]> {
-      checkSpeaker(this.#runtime.state.record, principal);
+      this.#checkSpeaker(principal);
       return this.#runtime.submit(parseSubmissions(results));
     }
 
-    #opening(principal: Principal, from: number | undefined): Generator<OpeningSlice, void> {
-      checkReader(this.#runtime.state.record, principal);
+    #opening(principal: Principal, from: number | undefined): Iterable<OpeningSlice> {
+      this.#stateFor(principal);
       return openingSlices({ runtime: this.#runtime, queries: this.#queries, clock: systemClock }, from);
+    }
+
+    #stream(opening: Iterable<OpeningSlice>, options: Omit<StreamOptions, "clock">) {
+      return frameStream(this.#subscribers, opening, { ...options, clock: systemClock });
     }
   };
 }

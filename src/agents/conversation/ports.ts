@@ -1,17 +1,20 @@
 /** The application's side of the class `Conversation`. */
-import type { MetricsSink } from "../../adapters/resilience/metrics.ts";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
-import type { AdapterLookup } from "../../model/format-adapter.ts";
 import type { ModelGateway } from "../../model/gateway.ts";
-import type { Gate } from "../../policy/gate.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
-import type { RateLimit } from "../../shared/token-bucket.ts";
 import type { TaskExecutor } from "../executor/types.ts";
+import type { ConversationPorts } from "./runtime.ts";
+
+/** The ports of a conversation that are the same in every environment. */
+type CommonPorts = Pick<
+  ConversationPorts,
+  "adapters" | "gate" | "metrics" | "turnLimit" | "clientToolTimeoutMs"
+>;
 
 /** Everything that an application provides to its conversations. */
-export interface ConversationClassPorts<Env> {
+export interface ConversationClassPorts<Env> extends CommonPorts {
   gateway(env: Env): ModelGateway;
   executor(env: Env): TaskExecutor;
   actors(env: Env): Pick<ActorLookup, "agent">;
@@ -20,12 +23,4 @@ export interface ConversationClassPorts<Env> {
   deadLetters(env: Env): DeadLetterDirectory | null;
   /** Returns `null` where attachments are not stored. */
   attachments(env: Env): AttachmentStore | null;
-  adapters: AdapterLookup;
-  gate: Gate;
-  /** Receives the metrics of every model call that is over. */
-  metrics?: MetricsSink;
-  /** Time limit of a tool that a client runs, in milliseconds; ten minutes when absent. */
-  clientToolTimeoutMs?: number;
-  /** Rate of turns that one conversation accepts; absent = no limit. */
-  turnLimit?: RateLimit;
 }

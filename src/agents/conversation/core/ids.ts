@@ -70,6 +70,17 @@ export function parseItemId(id: string): ItemAddress | null {
   };
 }
 
+/** Resolves an id of one kind. Returns `null` for other text, an unknown turn, and an id that is not genuine (ID-1). */
+export function resolveId<Turn extends TurnKey>(
+  id: string,
+  prefix: ItemAddress["prefix"],
+  turnOf: (n: number) => Turn | null,
+): { turn: Turn; item: number } | null {
+  const address = parseItemId(id);
+  const turn = address?.prefix === prefix ? turnOf(address.n) : null;
+  return turn !== null && address?.stem === turn.stem ? { turn, item: address.item } : null;
+}
+
 function encode({ stem, n }: TurnKey, item: number): string {
   let value = n * ITEMS_PER_TURN + item;
   let code = "";

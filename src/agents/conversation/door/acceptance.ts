@@ -2,7 +2,7 @@
 import type { StartedTurn } from "../../../protocol/conversation-api.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";
-import { messageId, parseItemId, turnId } from "../core/ids.ts";
+import { messageId, resolveId, turnId } from "../core/ids.ts";
 import type { UserMessage } from "../core/signals.ts";
 import { finalReply, type Operation, type Turn } from "../core/state.ts";
 
@@ -11,22 +11,17 @@ type TurnOf = (n: number) => Turn | null;
 
 /** Returns the operation with this id. Throws `NOT_FOUND` for the id of anything else. */
 export function operationAt(id: string, turnOf: TurnOf): { turn: Turn; operation: Operation } {
-  const address = parseItemId(id);
-  const turn = address?.prefix === "op" ? turnOf(address.n) : null;
-  const operation = turn?.operations.find(({ item }) => item === address?.item);
-  if (turn === null || operation === undefined || turn.stem !== address?.stem) {
-    throw new DramatisError("NOT_FOUND", "This conversation has no such operation.");
-  }
-  return { turn, operation };
+  const found = resolveId(id, "op", turnOf);
+  const operation = found?.turn.operations.find(({ item }) => item === found.item);
+  if (found !== null && operation !== undefined) return { turn: found.turn, operation };
+  throw new DramatisError("NOT_FOUND", "This conversation has no such operation.");
 }
 
 /** Throws `INVALID_INPUT` unless the id names a message of the transcript. */
 export function checkReplyTo(id: string | undefined, turnOf: TurnOf): void {
   if (id === undefined) return;
-  const address = parseItemId(id);
-  const turn = address?.prefix === "msg" ? turnOf(address.n) : null;
-  const isMessage = turn !== null && (address?.item === 0 || address?.item === finalReply(turn)?.item);
-  if (isMessage && address?.stem === turn.stem) return;
+  const found = resolveId(id, "msg", turnOf);
+  if (found !== null && [0, finalReply(found.turn)?.item].includes(found.item)) return;
   throw new DramatisError("INVALID_INPUT", "`replyToMessageId` names no message of this conversation.", {
     errors: [{ path: "/replyToMessageId", message: "no such message" }],
   });

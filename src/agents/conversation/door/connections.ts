@@ -13,6 +13,7 @@
  */
 
 import type { Connection, WSMessage } from "agents";
+import type { Clock } from "../../../ports/clock.ts";
 import type { StartedTurn, StartTurn } from "../../../protocol/conversation-api.ts";
 import {
   type ClientFrame,
@@ -49,7 +50,7 @@ export interface ConnectionPorts {
   submitResult(principal: Principal, frame: Extract<ClientFrame, { type: "tool.result" }>): Promise<void>;
   /** Returns the number of open connections, a new one included. */
   connections(): number;
-  now(): number;
+  clock: Pick<Clock, "now">;
 }
 
 export type Client = Connection<ConnectionMemory>;
@@ -68,7 +69,7 @@ export function openConnection(
     refuse(tooManyWatchers(), FLOOD_CLOSE);
     return;
   }
-  if (hasExpired(principal, ports.now())) {
+  if (hasExpired(principal, ports.clock.now())) {
     closeUnauthorized(client);
     return;
   }
@@ -94,7 +95,7 @@ const allowances = new WeakMap<Client, Allowance>();
 export function admit(ports: ConnectionPorts, client: Client, message: WSMessage): boolean {
   // Messages that were sent before the connection was closed may still arrive.
   if (client.readyState !== WebSocket.OPEN) return false;
-  const now = ports.now();
+  const now = ports.clock.now();
   if (client.state !== null && hasExpired(client.state.principal, now)) {
     closeUnauthorized(client);
     return false;
@@ -126,7 +127,7 @@ export async function receiveFrame(
     if (principal === undefined) throw new DramatisError("UNAUTHENTICATED", "Connect again.");
     switch (frame.type) {
       case "ping":
-        sendFrames(client, [ephemeralFrame("pong", {}, {}, ports.now())]);
+        sendFrames(client, [ephemeralFrame("pong", {}, {}, ports.clock.now())]);
         return;
       case "turn.start":
         sendFrames(client, await startTurn(ports, principal, frame));
@@ -152,7 +153,9 @@ async function startTurn(
   const { repeated, turnId, messageId } = await ports.startTurn(principal, { ...input, idempotencyKey: id });
   // A client that repeats a message has not seen its frame, and recorded frames are not published twice.
   if (!repeated) return [];
-  return [ephemeralFrame("message.user", { clientId: id, content }, { turnId, messageId }, ports.now())];
+  return [
+    ephemeralFrame("message.user", { clientId: id, content }, { turnId, messageId }, ports.clock.now()),
+  ];
 }
 
 /** Sends frames to every connection that had its opening. Closes expired connections, even with no frames to send. */
@@ -185,7 +188,7 @@ function closeUnauthorized(client: Client): void {
 function sendError(ports: ConnectionPorts, client: Client, error: unknown, ref?: string): WireError {
   if (!(error instanceof DramatisError)) console.error(error);
   const wire = wireError(toErrorData(error));
-  sendFrames(client, [ephemeralFrame("error", { ...wire, ...defined({ ref }) }, {}, ports.now())]);
+  sendFrames(client, [ephemeralFrame("error", { ...wire, ...defined({ ref }) }, {}, ports.clock.now())]);
   return wire;
 }
 

@@ -30,10 +30,17 @@ export function entranceRequest(
 }
 
 /** Reads a request of `entranceRequest`; returns `null` for any other. */
-export function readEntrance(request: Request): { principal: Principal; entrance: Entrance } | null {
+export function readEntrance(
+  request: Request,
+): { principal: Principal; entrance: Entrance; from: number | undefined } | null {
   const principal = request.headers.get(PRINCIPAL_HEADER);
   const entrance = request.headers.get(ENTRANCE_HEADER);
   if (principal === null || (entrance !== "plain" && entrance !== "sdk")) return null;
-  // SAFETY: only `entranceRequest` sets this header; a client's headers never reach an actor (DOOR-1).
-  return { principal: JSON.parse(decodeURIComponent(principal)) as Principal, entrance };
+  const from = new URL(request.url).searchParams.get("from");
+  return {
+    // SAFETY: only `entranceRequest` sets this header; a client's headers never reach an actor (DOOR-1).
+    principal: JSON.parse(decodeURIComponent(principal)) as Principal,
+    entrance,
+    from: from === null ? undefined : Number(from),
+  };
 }

@@ -18,42 +18,34 @@ export class GuardedSessionAgent<Env extends Cloudflare.Env> extends SessionAgen
     return { db, sessions: new ConversationSessions(store), events, clock: systemClock, ids: systemIds };
   }
 
-  override async createSession(): Promise<string> {
-    throw refused();
+  override async createSession(): Promise<never> {
+    return refuse();
   }
 
-  override async deleteSession(): Promise<void> {
-    throw refused();
+  override async deleteSession(): Promise<never> {
+    return refuse();
   }
 
-  override async appendEvents(): Promise<void> {
-    throw refused();
+  override async appendEvents(): Promise<never> {
+    return refuse();
   }
 
-  override async deleteEvents(): Promise<void> {
-    throw refused();
+  override async deleteEvents(): Promise<never> {
+    return refuse();
   }
 
   override async compactSession(): Promise<never> {
-    throw refused();
+    return refuse();
   }
 }
 
 /** A conversation's session, derived from the record: its id is the agent's id. */
 class ConversationSessions implements SessionTable {
+  readonly insert = refuse;
+  readonly delete = refuse;
+  readonly reserve = refuse;
+
   constructor(private readonly store: ConversationDatabase) {}
-
-  insert(): never {
-    throw refused();
-  }
-
-  delete(): never {
-    throw refused();
-  }
-
-  reserve(): never {
-    throw refused();
-  }
 
   get(sessionId: string): StoredSession | undefined {
     return this.list().find((session) => session.id === sessionId);
@@ -69,9 +61,7 @@ class ConversationSessions implements SessionTable {
   }
 }
 
-function refused(): DramatisError {
-  return new DramatisError(
-    "FORBIDDEN",
-    "A conversation's session is written by its turns; send a signal to `ingest`.",
-  );
+function refuse(): never {
+  const message = "A conversation's session is written by its turns; send a signal to `ingest`.";
+  throw new DramatisError("FORBIDDEN", message);
 }

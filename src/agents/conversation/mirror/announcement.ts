@@ -1,5 +1,7 @@
 /** Announces a new conversation to its agent and to the directory. */
+
 import type { Directory } from "../../../d1/directory.ts";
+import type { Clock } from "../../../ports/clock.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { CONVERSATION_OPENED } from "../../agent/envelopes.ts";
 import { newOperationId } from "../../base/mailbox/operation-id.ts";
@@ -14,8 +16,7 @@ export interface AnnouncementPorts {
   /** As `Mailbox.send`. */
   send(envelope: NewEnvelope): Promise<void>;
   transaction<Value>(body: () => Value): Value;
-  /** Milliseconds since the epoch. */
-  now(): number;
+  clock: Pick<Clock, "now">;
   /** Arms the wake-up that calls `wake`, as `Wakeups.arm`. */
   arm(milliseconds: number): Promise<void>;
   /** As `Wakeups.disarm`. */
@@ -33,7 +34,7 @@ export class Announcement {
         await ports.directory()?.putConversation(record.tenant, conversationView(record, 0));
       },
       changedAt: () => ports.record().createdAt,
-      now: () => ports.now(),
+      now: () => ports.clock.now(),
       arm: (milliseconds) => ports.arm(milliseconds),
       disarm: () => ports.disarm(),
     });

@@ -6,7 +6,9 @@
  * USAGE-1  The directory ends with the conversation's own totals, however long the directory was unreachable and whichever
  *          actor crashed meanwhile.
  */
+
 import type { Directory } from "../../../d1/directory.ts";
+import type { Clock } from "../../../ports/clock.ts";
 import { Publication } from "../../base/mirror/publication.ts";
 import type { ConversationState } from "../core/state.ts";
 
@@ -14,8 +16,7 @@ export interface UsagePublicationPorts {
   state(): ConversationState;
   /** Returns `null` where there is no directory. */
   directory(): Directory | null;
-  /** Milliseconds since the epoch. */
-  now(): number;
+  clock: Pick<Clock, "now">;
   /** Disarms the wake-up of the active turns. */
   disarm(): void;
 }
@@ -25,11 +26,11 @@ export class UsagePublication {
   #changedAt: number;
 
   constructor(private readonly ports: UsagePublicationPorts) {
-    this.#changedAt = ports.now();
+    this.#changedAt = ports.clock.now();
     this.#publication = new Publication({
       put: () => this.#put(),
       changedAt: () => this.#changedAt,
-      now: () => ports.now(),
+      now: () => ports.clock.now(),
       arm: async () => undefined,
       disarm: () => {
         if (ports.state().active.size === 0) ports.disarm();
@@ -39,7 +40,7 @@ export class UsagePublication {
 
   /** Call it when a turn is over. */
   changed(): void {
-    this.#changedAt = this.ports.now();
+    this.#changedAt = this.ports.clock.now();
     void this.#publication.note();
   }
 

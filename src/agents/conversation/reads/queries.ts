@@ -11,7 +11,7 @@ import { DramatisError } from "../../../shared/errors.ts";
 import type { Page, PageOptions } from "../../../shared/page.ts";
 import { lengthOf } from "../core/content-size.ts";
 import { framesOf } from "../core/frames.ts";
-import { MAX_TURN_NUMBER, parseItemId, turnId } from "../core/ids.ts";
+import { MAX_TURN_NUMBER, parseItemId, resolveId, turnId } from "../core/ids.ts";
 import { type JournalEntry, lastSeq } from "../core/journal-entry.ts";
 import type { ConversationState, Turn } from "../core/state.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
@@ -40,11 +40,11 @@ const MAX_SNAPSHOT_RESULTS = 4 * 1024 * 1024;
 export class ConversationQueries {
   constructor(private readonly store: ConversationDatabase) {}
 
-  messages(state: ConversationState, options: PageOptions = {}): Page<MessageView> {
-    return this.#messages(state, options, new TurnReader(state, this.store));
-  }
-
-  #messages(state: ConversationState, options: PageOptions, reader: TurnReader): Page<MessageView> {
+  messages(
+    state: ConversationState,
+    options: PageOptions = {},
+    reader = new TurnReader(state, this.store),
+  ): Page<MessageView> {
     return this.#page(options, state, (entry, _seq, at) => {
       if (!isTranscriptEntry(entry) || entry.turn === undefined) return null;
       if (!reader.admits(entry.turn)) return "full";
@@ -83,17 +83,14 @@ export class ConversationQueries {
 
   /** Throws `NOT_FOUND` for an id that names no turn of this conversation. */
   requireTurn(state: ConversationState, id: string): Turn {
-    const address = parseItemId(id);
-    const turn = address?.prefix === "turn" ? new TurnReader(state, this.store).take(address.n) : undefined;
-    if (turn === undefined || turn.stem !== address?.stem) {
-      throw new DramatisError("NOT_FOUND", "This conversation has no such turn.");
-    }
-    return turn;
+    const found = resolveId(id, "turn", (n) => state.active.get(n) ?? this.store.turn(n));
+    if (found !== null) return found.turn;
+    throw new DramatisError("NOT_FOUND", "This conversation has no such turn.");
   }
 
   snapshot(state: ConversationState, partials: Snapshot["partials"]): Snapshot {
     const reader = new TurnReader(state, this.store);
-    const { items } = this.#messages(state, { limit: SNAPSHOT_MESSAGES, order: "desc" }, reader);
+    const { items } = this.messages(state, { limit: SNAPSHOT_MESSAGES, order: "desc" }, reader);
     const numbers = new Set([
       ...state.active.keys(),
       ...items.map(({ turnId }) => parseItemId(turnId)?.n ?? 0),
