@@ -48,7 +48,10 @@ function accepted(record: ConversationIdentity, turn: number, clientId: string):
 
 function completed(turn: number): AgentDecision[] {
   const { text } = seededMessage(2 * turn - 1);
-  return [{ type: "COMPLETE_TURN", turn, reply: { text, toolCalls: [], finishReason: "stop" } }];
+  return [
+    { type: "APPEND_MESSAGE", turn, reply: { text, toolCalls: [], finishReason: "stop" } },
+    { type: "COMPLETE_TURN", turn },
+  ];
 }
 
 function userOf({ participants }: ConversationIdentity): string {

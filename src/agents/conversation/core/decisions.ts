@@ -37,7 +37,8 @@ export type AgentDecision =
   /** Wait: only results from a client are missing. */
   | { type: "WAIT_FOR_CLIENT"; turn: number }
   /** Record the reply that ends the turn. */
-  | { type: "COMPLETE_TURN"; turn: number; reply: ModelReply }
+  | { type: "APPEND_MESSAGE"; turn: number; reply: ModelReply }
+  | { type: "COMPLETE_TURN"; turn: number }
   | { type: "FAIL_TURN"; turn: number; error: ErrorData }
   /** Continue after a crash. `reset` withdraws text that may have been streamed. */
   | { type: "RESUME_TURN"; turn: number; reset: boolean };

@@ -111,11 +111,11 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     }
     case "WAIT_FOR_CLIENT":
       return change({}, entry("turn.waiting"));
+    case "APPEND_MESSAGE":
+      return change(recorded(chain, turn, decision.reply, now), entry("message.completed", call?.item));
     case "COMPLETE_TURN": {
       const { repairs: _withdrawn, ...kept } = turn;
-      const reply = recorded(chain, turn, decision.reply, now);
-      return withTurn(transition, { ...kept, ...reply, status: "completed", completedAt: now }, [
-        entry("message.completed", call?.item),
+      return withTurn(transition, { ...kept, status: "completed", completedAt: now, call: null }, [
         entry("turn.completed"),
         entry("turn.finalized"),
       ]);

@@ -60,7 +60,10 @@ function planAnswer(turn: CallingTurn, reply: ModelReply): AgentDecision[] {
   if (problem === null) {
     const notice = call.final ? NOTICES.movesExhausted : NOTICES.emptyReply;
     const text = reply.text.trim() === "" ? notice : reply.text;
-    return [{ type: "COMPLETE_TURN", turn: n, reply: kept(reply, { text, toolCalls: [] }) }];
+    return [
+      { type: "APPEND_MESSAGE", turn: n, reply: kept(reply, { text, toolCalls: [] }) },
+      { type: "COMPLETE_TURN", turn: n },
+    ];
   }
   const fail = (message: string): AgentDecision[] => [
     { type: "FAIL_TURN", turn: n, error: { code: "OUTPUT_INVALID", message, retriable: true } },
