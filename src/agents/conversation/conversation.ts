@@ -30,7 +30,7 @@ import { isRefusal } from "../base/storage/schema-upgrade.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
 import { endsTurn } from "./core/frames.ts";
-import { MAX_WATCHERS } from "./core/limits.ts";
+import { MAX_SUBSCRIBERS } from "./core/limits.ts";
 import type { ConversationState } from "./core/state.ts";
 import { checkReader, checkSpeaker } from "./door/access.ts";
 import { ConnectionGuard } from "./door/connection-guard.ts";
@@ -42,7 +42,7 @@ import {
   nextExpiry,
   openConnection,
   receiveFrame,
-  tooManyWatchers,
+  tooManySubscribers,
 } from "./door/connections.ts";
 import { checkSameRequest, conversationRecord, parseCreate } from "./door/create-conversation.ts";
 import { readEntrance } from "./door/entrance.ts";
@@ -338,13 +338,13 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return this.getConnection<ConnectionMemory>(id);
     }
 
-    /** Throws `RATE_LIMITED` if the conversation has `MAX_WATCHERS` streams. */
+    /** Throws `RATE_LIMITED` if the conversation has `MAX_SUBSCRIBERS` streams. */
     #checkRoom(): void {
       // One more listener serves all WebSockets.
-      if (this.#subscribers.size <= MAX_WATCHERS) return;
+      if (this.#subscribers.size <= MAX_SUBSCRIBERS) return;
       // Streams whose readers have left end now.
       this.#subscribers.publish([]);
-      throw tooManyWatchers();
+      throw tooManySubscribers();
     }
 
     /** Throws as `checkReader`, and before the conversation was created. */

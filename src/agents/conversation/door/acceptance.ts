@@ -23,7 +23,7 @@ export function checkReplyTo(id: string | undefined, turnOf: TurnOf): void {
   const found = resolveId(id, "msg", turnOf);
   if (found !== null && [0, finalReply(found.turn)?.item].includes(found.item)) return;
   throw new DramatisError("INVALID_INPUT", "`replyToMessageId` names no message of this conversation.", {
-    errors: [{ path: "/replyToMessageId", message: "no such message" }],
+    errors: [{ path: "/replyToMessageId", message: "Must be the id of a message of this conversation." }],
   });
 }
 

@@ -14,7 +14,7 @@ export function checkReader(record: ConversationIdentity, principal: Principal):
 export function checkSpeaker(record: ConversationIdentity, principal: Principal): void {
   checkReader(record, principal);
   if (isParticipant(record, principal) || principal.roles.includes("admin")) return;
-  throw new DramatisError("FORBIDDEN", "Only participants of a conversation may speak in it.");
+  throw new DramatisError("FORBIDDEN", "Only participants of a conversation may write to it.");
 }
 
 function isParticipant(record: ConversationIdentity, { subject }: Principal): boolean {

@@ -20,14 +20,14 @@ import { MAX_FRAME_LENGTH, MAX_KEY_LENGTH } from "../core/limits.ts";
 
 /** Parses a message as JSON. Throws `INVALID_JSON` or `TOO_LARGE`. */
 export function parseMessage(message: WSMessage): unknown {
-  if (lengthOf(message) > MAX_FRAME_LENGTH)
+  if (messageLength(message) > MAX_FRAME_LENGTH)
     throw new DramatisError("TOO_LARGE", "A frame may have at most 2 MiB.");
   if (typeof message !== "string") throw new DramatisError("INVALID_JSON", "Send frames as JSON text.");
   return parseJsonText(message, "The frame");
 }
 
 /** Returns the UTF-16 units of a text, the bytes of anything else. */
-export function lengthOf(message: WSMessage): number {
+export function messageLength(message: WSMessage): number {
   return typeof message === "string" ? message.length : message.byteLength;
 }
 
@@ -55,7 +55,7 @@ export function parseClientFrame(value: unknown): ClientFrame {
 
 function checkKind({ v = PROTOCOL_VERSION, type }: { v?: unknown; type?: unknown }): void {
   if (v !== PROTOCOL_VERSION) {
-    const message = `Frames are of version ${PROTOCOL_VERSION} here: send "v": ${PROTOCOL_VERSION}.`;
+    const message = `This version of frames is not supported: send "v": ${PROTOCOL_VERSION}.`;
     throw new DramatisError("UNSUPPORTED", message);
   }
   if (typeof type === "string" && (CLIENT_FRAME_TYPES as readonly string[]).includes(type)) return;

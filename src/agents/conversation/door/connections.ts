@@ -27,9 +27,9 @@ import { defined } from "../../../shared/defined.ts";
 import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
 import { ephemeralFrame, wireError } from "../core/frames.ts";
-import { MAX_WATCHERS } from "../core/limits.ts";
+import { MAX_SUBSCRIBERS } from "../core/limits.ts";
 import type { OpeningSlice } from "../reads/opening.ts";
-import { lengthOf, parseClientFrame, parseMessage, refOf } from "./client-frames.ts";
+import { messageLength, parseClientFrame, parseMessage, refOf } from "./client-frames.ts";
 import { type Allowance, spend } from "./flood.ts";
 
 /** Length of the frames that a connection gets at once when it opens: they wait in the actor's memory. */
@@ -65,8 +65,8 @@ export function openConnection(
     const { code, retriable } = sendError(ports, client, error);
     client.close(closeCode ?? (retriable ? CONTINUE_LATER : NOT_FOUND_CLOSE), code);
   };
-  if (ports.connections() > MAX_WATCHERS) {
-    refuse(tooManyWatchers(), FLOOD_CLOSE);
+  if (ports.connections() > MAX_SUBSCRIBERS) {
+    refuse(tooManySubscribers(), FLOOD_CLOSE);
     return;
   }
   if (hasExpired(principal, ports.clock.now())) {
@@ -78,7 +78,7 @@ export function openConnection(
     for (const { frames, last } of ports.opening(principal, from)) {
       sent += sendFrames(client, frames);
       if (last || sent <= MAX_OPENING_LENGTH) continue;
-      client.close(CONTINUE_LATER, "Come back with the last number.");
+      client.close(CONTINUE_LATER, "Connect again with the last seq.");
       return;
     }
     // Not before: the deltas that the opening flushes to other clients are in this client's opening already.
@@ -100,12 +100,12 @@ export function admit(ports: ConnectionPorts, client: Client, message: WSMessage
     closeUnauthorized(client);
     return false;
   }
-  const left = spend(allowances.get(client), lengthOf(message), now);
+  const left = spend(allowances.get(client), messageLength(message), now);
   if (left !== null) {
     allowances.set(client, left);
     return true;
   }
-  const tooMuch = "Too much at once. Connect again in a moment.";
+  const tooMuch = "The connection sent too much at once. Connect again in a moment.";
   sendError(ports, client, new DramatisError("RATE_LIMITED", tooMuch, { retriable: true }));
   client.close(FLOOD_CLOSE, "RATE_LIMITED");
   return false;
@@ -124,7 +124,8 @@ export async function receiveFrame(
     const frame = parseClientFrame(value);
     // SAFETY: `openConnection` wrote this state; the SDK's type only makes it readonly.
     const principal = client.state?.principal as Principal | undefined;
-    if (principal === undefined) throw new DramatisError("UNAUTHENTICATED", "Connect again.");
+    if (principal === undefined)
+      throw new DramatisError("UNAUTHENTICATED", "The connection has no principal. Connect again.");
     switch (frame.type) {
       case "ping":
         sendFrames(client, [ephemeralFrame("pong", {}, {}, ports.clock.now())]);
@@ -174,9 +175,9 @@ export function nextExpiry(clients: Iterable<Client>): number {
   return Math.min(...[...clients].map(({ state }) => state?.principal.expiresAt ?? Infinity));
 }
 
-/** Returns the error for one more subscriber than `MAX_WATCHERS`. */
-export function tooManyWatchers(): DramatisError {
-  const message = `At most ${MAX_WATCHERS} may watch a conversation at once; try again later.`;
+/** Returns the error for one more subscriber than `MAX_SUBSCRIBERS`. */
+export function tooManySubscribers(): DramatisError {
+  const message = `At most ${MAX_SUBSCRIBERS} subscribers may follow a conversation at once; try again later.`;
   return new DramatisError("RATE_LIMITED", message, { retriable: true });
 }
 

@@ -22,7 +22,7 @@ const createConversationSchema = z.strictObject({
     .max(200)
     .refine(
       (title) => !isBlank(title) && title.isWellFormed(),
-      "Must show something, in well-formed Unicode.",
+      "Must not be blank, and must be well-formed Unicode.",
     )
     .optional(),
   projectId: chosenId.optional(),
@@ -60,7 +60,7 @@ export function conversationRecord(
   if (JSON.stringify(chain).length > MAX_CHAIN_LENGTH) {
     throw new DramatisError(
       "TOO_LARGE",
-      `The persona of "${input.agentId}" and its tools are too large to be pinned.`,
+      `The persona of "${input.agentId}" and its tools are too large for a conversation. Shorten them.`,
     );
   }
   const users = [...new Set([principal.subject, ...(input.users ?? [])])];

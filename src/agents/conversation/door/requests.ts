@@ -102,7 +102,7 @@ export function parseSubmissions(value: unknown): ToolSubmission[] {
     if (bytes <= MAX_OUTPUT_BYTES) continue;
     throw new DramatisError(
       "TOO_LARGE",
-      `A result has ${bytes} bytes of JSON; the limit is ${MAX_OUTPUT_BYTES}. Give less.`,
+      `A result has ${bytes} bytes of JSON; the limit is ${MAX_OUTPUT_BYTES}. Send less.`,
     );
   }
   // SAFETY: the schema has checked that results are JSON.

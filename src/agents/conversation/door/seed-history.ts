@@ -24,7 +24,7 @@ const MAX_BYTES = 1024 * 1024;
 const MAX_CALLS = 128;
 
 const label = z.string().min(1).max(200);
-const shown = z.string().refine((text) => !isBlank(text), "Must show something.");
+const shown = z.string().refine((text) => !isBlank(text), "Must not be blank.");
 const call = z.strictObject({
   id: label,
   name: label,
@@ -66,21 +66,26 @@ function problemsOf(messages: readonly Message[]): { path: PropertyKey[]; messag
   const problems: { path: PropertyKey[]; message: string }[] = [];
   let waiting = new Map<string, PropertyKey[]>();
   const close = () => {
-    for (const path of waiting.values())
-      problems.push({ path, message: "This call has no result behind it." });
+    for (const path of waiting.values()) problems.push({ path, message: "This call has no result." });
     waiting = new Map();
   };
   messages.forEach((said, index) => {
     if (said.role === "tool") {
       if (waiting.delete(said.toolCallId)) return;
-      problems.push({ path: [index, "toolCallId"], message: "No call before it waits for this result." });
+      problems.push({
+        path: [index, "toolCallId"],
+        message: "No call before this message waits for this result.",
+      });
       return;
     }
     close();
     if (said.role !== "assistant") return;
     const { content, toolCalls = [] } = said;
     if (toolCalls.length === 0 && isBlank(content)) {
-      problems.push({ path: [index, "content"], message: "Must show something, or call a tool." });
+      problems.push({
+        path: [index, "content"],
+        message: "Must not be blank, unless the message calls a tool.",
+      });
     }
     toolCalls.forEach(({ id }, position) => {
       const path = [index, "toolCalls", position, "id"];

@@ -62,6 +62,6 @@ class ConversationSessions implements SessionTable {
 }
 
 function refuse(): never {
-  const message = "A conversation's session is written by its turns; send a signal to `ingest`.";
+  const message = "Only turns write a conversation's session; send a signal to `ingest`.";
   throw new DramatisError("FORBIDDEN", message);
 }

@@ -151,7 +151,7 @@ function framesOfTurn(frames: readonly Frame[], turnId: string): readonly Frame[
 }
 
 function expiryFrame(now: number): Frame {
-  const message = "Your authority has expired. Come back with a new token and the last number.";
+  const message = "Your token has expired. Connect again with a new token and the last `seq`.";
   return ephemeralFrame("error", { code: "UNAUTHENTICATED", message, retriable: false }, {}, now);
 }
 

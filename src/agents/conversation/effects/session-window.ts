@@ -84,7 +84,7 @@ export class SessionWindow {
   }
 
   #keep(window: Kept): void {
-    this.#kept = lengthOf(window.events) <= MAX_KEPT_LENGTH ? window : null;
+    this.#kept = windowLength(window.events) <= MAX_KEPT_LENGTH ? window : null;
   }
 
   #forgetAllBut(events: readonly SessionEvent[]): void {
@@ -94,7 +94,7 @@ export class SessionWindow {
   }
 }
 
-function lengthOf(events: readonly SessionEvent[]): number {
+function windowLength(events: readonly SessionEvent[]): number {
   return events.reduce(
     (sum, { content, metadata }) => sum + content.length + JSON.stringify(metadata ?? null).length,
     0,

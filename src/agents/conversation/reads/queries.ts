@@ -181,10 +181,10 @@ function operationsWithin(turns: readonly Turn[]): OperationView[] {
 
 function readOptions({ limit = DEFAULT_LIMIT, order = "asc", cursor }: PageOptions) {
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
-    throw invalid("/limit", `Give a whole number from 1 to ${MAX_LIMIT}.`);
+    throw invalid("/limit", `Must be a whole number from 1 to ${MAX_LIMIT}.`);
   }
   if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) {
-    throw invalid("/cursor", "Give back a `nextCursor` as it was.");
+    throw invalid("/cursor", "Must be the `nextCursor` of an answer.");
   }
   return { limit, order, cursor: cursor === undefined ? undefined : Number(cursor) };
 }

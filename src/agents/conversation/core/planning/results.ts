@@ -43,7 +43,7 @@ export function planToolResult(
   return resume(state, turn, [{ item, result: failure(result.tool_call_id, "EXECUTION_FAILED", message) }]);
 }
 
-/** Throws `CONFLICT` if the operation takes no result any more, `TOO_LARGE` if its turn's results are too large. */
+/** Throws `CONFLICT` if the operation accepts no result any more, `TOO_LARGE` if its turn's results are too large. */
 export function planClientResult(
   state: ConversationState,
   { turn: n, item, outcome }: ClientResult,
@@ -56,7 +56,7 @@ export function planClientResult(
   if (hasRoom(state, turn, result)) return resume(state, turn, [{ item, result }]);
   throw new DramatisError(
     "TOO_LARGE",
-    "The results of this turn are too large together; give a smaller one.",
+    "The results of this turn are too large together; send a smaller one.",
   );
 }
 
@@ -65,13 +65,15 @@ export function planClientResult(
  * operation.
  */
 export function isRepeated(operation: Operation, outcome: ToolOutcome): boolean {
-  if (!operation.client) throw refused("This tool is not run by the client.");
+  if (!operation.client) throw refused("The client does not run this tool.");
   const { result } = operation;
   if (result === undefined) return false;
   // SAFETY: a tool's result is JSON.
   const [before, now] = [result, clientResult(operation, outcome)] as unknown as [Json, Json];
   if (canonicalJson(before) === canonicalJson(now)) return true;
-  throw refused(result.error?.code === "TIMEOUT" ? "It came too late." : "The operation has another result.");
+  throw refused(
+    result.error?.code === "TIMEOUT" ? "It arrived too late." : "The operation has another result.",
+  );
 }
 
 /** Records results of a turn, then plans its next step. A turn that waited for its client waits without a new entry. */
@@ -118,5 +120,5 @@ function clientResult({ toolCallId }: Operation, { result, error }: ToolOutcome)
 }
 
 function refused(why: string): DramatisError {
-  return new DramatisError("CONFLICT", `The result was not taken: ${why}`);
+  return new DramatisError("CONFLICT", `The result was not accepted: ${why}`);
 }

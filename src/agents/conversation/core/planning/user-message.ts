@@ -50,13 +50,14 @@ function checkClientTools(
 ): void {
   const own = new Set(chain.tools.map(({ definition }) => definition.name));
   const taken = tools.findIndex(({ name }) => own.has(name));
-  if (taken >= 0) throw invalid(`/tools/${taken}/name`, "The agent has a tool of this name; choose another.");
+  if (taken >= 0)
+    throw invalid(`/tools/${taken}/name`, "The agent has a tool of this name; choose another name.");
   if (choice === "required" && own.size + tools.length === 0) {
-    throw invalid("/toolChoice", "There is no tool that could be called.");
+    throw invalid("/toolChoice", "There is no tool to call.");
   }
   if (typeof choice !== "object" || own.has(choice.name)) return;
   if (tools.some(({ name }) => name === choice.name)) return;
-  throw invalid("/toolChoice/name", "Neither the agent nor the message brings a tool of this name.");
+  throw invalid("/toolChoice/name", "Neither the agent nor the message has a tool of this name.");
 }
 
 function tooMany(message: string, retriable = true): DramatisError {
