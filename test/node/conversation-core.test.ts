@@ -1064,13 +1064,11 @@ describe("MEDIA-3 attachments that are not given", () => {
     });
     const [turn] = driver.state.active.values();
     if (turn?.call == null) throw new Error("A turn calls its model.");
-    const context = { tenant: "t", projectId: "p", agentId: "a", conversationId: "c", turnId: "u" };
     const input = {
       record: record(),
       turn,
       call: turn.call,
       history: () => [],
-      context,
       onText: () => undefined,
     };
     const gateway = { stream: () => expect.unreachable("Nothing is asked without what the user sent.") };

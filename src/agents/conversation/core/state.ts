@@ -14,8 +14,10 @@ import type { Caller } from "../../../protocol/conversation-api.ts";
 import type { ToolEffect, VersionChain } from "../../../protocol/definitions.ts";
 import type { Content, TurnIssues } from "../../../protocol/frames.ts";
 import type { ToolResult } from "../../../protocol/tool-result.ts";
+import type { CallContext } from "../../../shared/call-context.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { turnId } from "./ids.ts";
 
 /** The record of a conversation. It never changes. All times in this file are milliseconds since the epoch. */
 export interface ConversationIdentity {
@@ -185,6 +187,14 @@ export interface Operation {
   /** Absent while the call is pending. */
   readonly result?: ToolResult;
   readonly completedAt?: number;
+}
+
+/** Returns the context of a turn's model and tool calls. */
+export function callContext(
+  { tenant, projectId, id: conversationId }: ConversationIdentity,
+  turn: Turn,
+): CallContext {
+  return { tenant, projectId, agentId: turn.agentId, conversationId, turnId: turnId(turn) };
 }
 
 /** Returns the next event's number in a session. Ids may equal names that every object has, such as `constructor`. */

@@ -7,10 +7,9 @@
  */
 
 import type { ContextMessage } from "../../../model/messages.ts";
-import type { CallContext } from "../../../shared/call-context.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { TaskExecutor } from "../../executor/types.ts";
-import { operationId, turnId } from "../core/ids.ts";
+import { operationId } from "../core/ids.ts";
 import { PURE_WINDOW_MS } from "../core/limits.ts";
 import type { EffectSignal } from "../core/signals.ts";
 import { type ConversationIdentity, type Operation, pendingOperations, type Turn } from "../core/state.ts";
@@ -76,7 +75,6 @@ export class EffectRunner {
       turn,
       call,
       history: () => ports.history(turn),
-      context: this.#contextOf(turn),
       onText: (text: string) => ports.onText(turn, call.item, text),
     };
     const outcome = await performModelCall(ports, input, signal);
@@ -116,8 +114,7 @@ export class EffectRunner {
     reports: ToolReports,
   ): Promise<void> {
     return this.#run(key, (signal) => {
-      const { chain } = this.ports.record();
-      const input = { chain, turn, operations, context: this.#contextOf(turn), ...reports };
+      const input = { record: this.ports.record(), turn, operations, ...reports };
       return performToolBatch(this.ports.executor, input, signal);
     });
   }
@@ -131,10 +128,5 @@ export class EffectRunner {
         resolve();
       });
     });
-  }
-
-  #contextOf({ agentId, stem, n }: Turn): CallContext {
-    const { tenant, projectId, id: conversationId } = this.ports.record();
-    return { tenant, projectId, agentId, conversationId, turnId: turnId({ stem, n }) };
   }
 }

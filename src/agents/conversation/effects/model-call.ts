@@ -12,14 +12,13 @@ import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import type { ResponseInfo } from "../../../model/reply.ts";
 import type { Clock } from "../../../ports/clock.ts";
-import type { CallContext } from "../../../shared/call-context.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { MODEL_TIMEOUT_MS } from "../core/limits.ts";
 import { baseContext, moveMessages } from "../core/planning/context.ts";
 import type { AttemptFacts, EffectSignal } from "../core/signals.ts";
-import type { ConversationIdentity, ModelCall, Turn } from "../core/state.ts";
+import { type ConversationIdentity, callContext, type ModelCall, type Turn } from "../core/state.ts";
 import { type ConversationMedia, withMedia } from "./media.ts";
 
 export interface ModelCallPorts {
@@ -36,17 +35,17 @@ export interface ModelCallInput {
   call: ModelCall;
   /** Reads the window of the session. Called after the backoff. */
   history: () => ContextMessage[];
-  context: CallContext;
   onText: (text: string) => void;
 }
 
 export async function performModelCall(
   { clock, gateway, adapters, media }: ModelCallPorts,
-  { record, turn, call, history, context, onText }: ModelCallInput,
+  { record, turn, call, history, onText }: ModelCallInput,
   signal: AbortSignal,
 ): Promise<EffectSignal> {
   const address = { turn: turn.n, item: call.item, attempt: call.attempt };
   const profile = profileAt(record.chain, call.profile ?? 0) ?? record.chain.modelProfile.definition;
+  const context = callContext(record, turn);
   const observed: Partial<AttemptFacts> = {};
   let startedAt = clock.now();
   let streamed = false;

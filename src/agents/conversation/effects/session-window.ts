@@ -2,23 +2,27 @@
  * The window of the session that a model sees: the last turns before a cycle began. The window stays in memory from turn
  * to turn, so a busy conversation does not read it again.
  *
+ * CONTEXT-1  The window is a tail of the turns behind the newest compaction, with its summary if there is one; no result
+ *            appears in it without its call.
  * WINDOW-1  The window in memory equals the one that the store would give.
  * WINDOW-2  Only small windows are kept; a large one is read when it is needed.
  */
 import { recentTurnsLimit } from "../../../library/persona.ts";
 import type { EventStore, EventWindow } from "../../../memory/session/event-store.ts";
-import { lastTurns } from "../../../memory/session/history.ts";
+import { lastTurns, selectHistory } from "../../../memory/session/history.ts";
 import type { SessionEvent } from "../../../memory/session/types.ts";
 import type { KnownEvents } from "../../../memory/session/window.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
-import { historyBudget, historyMessages } from "../core/planning/context.ts";
+import { historyBudget } from "../core/planning/context.ts";
 import type { Turn } from "../core/state.ts";
 import { turnEvents } from "../core/turn-events.ts";
 
 /** Bytes and events that one read takes: any one turn fits. */
 const MAX_READ_BYTES = 32 * 1024 * 1024;
 const MAX_READ_EVENTS = 10_000;
+/** Tokens of one tool result of a past turn. Longer results are shortened: their turn is over. */
+const MAX_PAST_RESULT_TOKENS = 2_048;
 /** Length of a window that is kept, in UTF-16 units: far below the limits of a read. */
 const MAX_KEPT_LENGTH = 64 * 1024;
 
@@ -49,9 +53,10 @@ export class SessionWindow {
     const window = isCurrent ? kept : this.#read(turn, maxTurns);
     if (!isCurrent) this.#keep({ ...window, sessionId: turn.agentId, upTo: turn.snapshot });
     this.#budget ??= historyBudget(chain);
-    const messages = historyMessages(window, {
+    const { messages } = selectHistory(window, {
       tokenBudget: turn.tools === undefined ? this.#budget : historyBudget(chain, turn.tools),
       maxTurns,
+      maxResultTokens: MAX_PAST_RESULT_TOKENS,
       known: this.#known,
     });
     this.#forgetAllBut(window.events);

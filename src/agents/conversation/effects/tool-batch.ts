@@ -6,13 +6,12 @@
 import { parseReference } from "../../../library/reference.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { ToolResult } from "../../../protocol/tool-result.ts";
-import type { CallContext } from "../../../shared/call-context.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { TaskExecutor, ToolInvocation } from "../../executor/types.ts";
 import { operationId } from "../core/ids.ts";
 import { failure } from "../core/planning/tool-call.ts";
 import type { ToolCompleted } from "../core/signals.ts";
-import type { Operation, Turn } from "../core/state.ts";
+import { type ConversationIdentity, callContext, type Operation, type Turn } from "../core/state.ts";
 
 export interface ToolReports {
   onResult: (signal: ToolCompleted) => void;
@@ -20,17 +19,17 @@ export interface ToolReports {
 }
 
 export interface ToolBatchInput extends ToolReports {
-  chain: VersionChain;
+  record: ConversationIdentity;
   turn: Turn;
   operations: Operation[];
-  context: CallContext;
 }
 
 export async function performToolBatch(
   executor: TaskExecutor,
-  { chain, turn, operations, context, onResult, onProgress }: ToolBatchInput,
+  { record, turn, operations, onResult, onProgress }: ToolBatchInput,
   signal: AbortSignal,
 ): Promise<void> {
+  const context = callContext(record, turn);
   const waiting = new Map(operations.map((operation) => [operationId(turn, operation.item), operation]));
   const report = (id: string, { item }: Operation, result: ToolResult) => {
     waiting.delete(id);
@@ -40,7 +39,7 @@ export async function performToolBatch(
     const calls = [...waiting].map(([id, { toolCallId, tool, input, timeoutMs }]) => ({
       operationId: id,
       toolCallId,
-      tool: invokedTool(chain, tool),
+      tool: invokedTool(record.chain, tool),
       input,
       timeoutMs,
       context,

@@ -11,8 +11,8 @@ import { profileAt } from "../../../library/version-chain.ts";
 import { costOf } from "../../../model/cost.ts";
 import { defined } from "../../../shared/defined.ts";
 import { closedRecords, outcomeOf } from "../core/calls.ts";
-import { callId, turnId } from "../core/ids.ts";
-import type { CallRecord, ConversationIdentity, Turn } from "../core/state.ts";
+import { callId } from "../core/ids.ts";
+import { type CallRecord, type ConversationIdentity, callContext, type Turn } from "../core/state.ts";
 
 /** Returns the metrics of the calls that were closed since the turn was as `before`. */
 export function metricsOfClosedCalls(
@@ -27,16 +27,16 @@ export function metricsOfClosedCalls(
 }
 
 function metricsOf(
-  { tenant, projectId, id: conversationId, chain }: ConversationIdentity,
+  record: ConversationIdentity,
   turn: Turn,
   call: CallRecord,
   requestId: string,
 ): RequestMetrics[] {
   const { attempts, usage } = call;
   const outcome = outcomeOf(call);
-  const profile = profileAt(chain, call.profile);
+  const profile = profileAt(record.chain, call.profile);
   if (outcome === undefined || profile === undefined) return [];
-  const context = { tenant, projectId, agentId: turn.agentId, conversationId, turnId: turnId(turn) };
+  const context = callContext(record, turn);
   const info = requestInfo({ profile, body: {}, context, trace: { attempt: attempts } }, requestId);
   const cost = usage === undefined ? undefined : costOf(usage, profile);
   return [{ span: "dramatis.chat", outcome, info, ...defined({ usage, cost }) }];

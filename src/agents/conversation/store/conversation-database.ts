@@ -56,7 +56,11 @@ export class ConversationDatabase {
     if (record === undefined || newest === null) return null;
     const { row, head } = newest;
     const active = new Map<number, Turn>();
-    for (const n of head.active) active.set(n, this.#require(n));
+    for (const n of head.active) {
+      const turn = this.turn(n);
+      if (turn === null) throw new Error(`The journal names turn ${n}, but its row is missing.`);
+      active.set(n, turn);
+    }
     const { turns, sessions, usage = NO_USAGE } = head;
     return { record, seq: lastSeq(row), turns, sessions, usage, active };
   }
@@ -123,12 +127,6 @@ export class ConversationDatabase {
     const { from, count } = events;
     const options = { before: from + count, limit: count, maxBytes: Number.MAX_SAFE_INTEGER };
     return this.events.load(agentId, options).filter((event) => event.seq >= from);
-  }
-
-  #require(n: number): Turn {
-    const turn = this.turn(n);
-    if (turn === null) throw new Error(`The journal names turn ${n}, but its row is missing.`);
-    return turn;
   }
 }
 

@@ -2,18 +2,13 @@
  * The context of a model call: the persona's instructions, the window of the session, the user's message, and the moves
  * of the turn so far. Pure.
  *
- * CONTEXT-1  The window is a tail of the turns behind the newest compaction, with its summary if there is one; no result
- *            appears in it without its call.
  * CONTEXT-2  A later call of a cycle begins with the earlier call's messages, unchanged. A withdrawn answer and the
  *            problem with it follow them, and both stay.
  */
 
-import type { EventWindow } from "../../../../memory/session/event-store.ts";
 import { eventToMessage } from "../../../../memory/session/events.ts";
-import { selectHistory } from "../../../../memory/session/history.ts";
 import { frameTokens } from "../../../../memory/session/tokens.ts";
 import { EventAction, type SessionEvent } from "../../../../memory/session/types.ts";
-import type { KnownEvents } from "../../../../memory/session/window.ts";
 import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
 import type { ContextMessage } from "../../../../model/messages.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
@@ -23,8 +18,6 @@ import { turnEvents } from "../turn-events.ts";
 
 /** Tokens of instructions, tools and history. The turn itself comes on top: it is sent in any case. */
 const MAX_CONTEXT_TOKENS = 60_000;
-/** Tokens of one tool result of a past turn. Longer results are shortened: their turn is over. */
-const MAX_PAST_RESULT_TOKENS = 2_048;
 
 /** Returns the context without the turn's moves. */
 export function baseContext(
@@ -71,14 +64,6 @@ function repairMessages({ repairs = [] }: Turn, replies: number): ContextMessage
 /** Returns the tokens that remain for the history beside instructions and tools. */
 export function historyBudget(chain: VersionChain, brought?: readonly ToolSpec[]): number {
   return MAX_CONTEXT_TOKENS - frameTokens(frameOf(chain, brought));
-}
-
-/** Returns the messages of a window of the session: its summary, and as many of the last turns as fit (TOKEN-5). */
-export function historyMessages(
-  window: EventWindow,
-  options: { tokenBudget: number; maxTurns: number; known: KnownEvents },
-): ContextMessage[] {
-  return selectHistory(window, { ...options, maxResultTokens: MAX_PAST_RESULT_TOKENS }).messages;
 }
 
 /** The part that every call sends. The agent's tools come first, so that prompts begin alike whatever a client brings. */
