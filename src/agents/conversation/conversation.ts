@@ -30,7 +30,6 @@ import { isRefusal } from "../base/storage/schema-upgrade.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
 import { endsTurn } from "./core/frames.ts";
-import { MAX_SUBSCRIBERS } from "./core/limits.ts";
 import type { ConversationState } from "./core/state.ts";
 import { checkReader, checkSpeaker } from "./door/access.ts";
 import { ConnectionGuard } from "./door/connection-guard.ts";
@@ -42,7 +41,6 @@ import {
   nextExpiry,
   openConnection,
   receiveFrame,
-  tooManySubscribers,
 } from "./door/connections.ts";
 import { checkSameRequest, conversationRecord, parseCreate } from "./door/create-conversation.ts";
 import { readEntrance } from "./door/entrance.ts";
@@ -178,8 +176,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     async create(principal: Principal, input: CreateConversation) {
       return asResult(async () => {
         const request = parseCreate(input);
-        const { fingerprint, history = [] } = request;
-        const agent = await ports.actors(this.env).agent(principal.tenant, request.agentId);
+        const { agentId, fingerprint } = request;
+        const agent = await ports.actors(this.env).agent(principal.tenant, agentId);
         const part = unwrap(await agent.persona());
         if (fingerprint !== undefined && this.#runtime.exists) {
           const { record, active } = this.#stateFor(principal);
@@ -188,11 +186,14 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         }
         const now = systemClock.now();
         const record = conversationRecord(principal, request, part, now);
-        const { agentId: sessionId } = record;
+        const events = seedEvents(request.history ?? [], {
+          sessionId: agentId,
+          userId: principal.subject,
+          now,
+          ids: systemIds,
+        });
         const isListed = record.listed !== false;
-        const announce = () => this.#announcement.note(record);
-        const events = seedEvents(history, { sessionId, userId: principal.subject, now, ids: systemIds });
-        this.#runtime.create(record, isListed ? announce : undefined, events);
+        this.#runtime.create(record, isListed ? () => this.#announcement.note(record) : undefined, events);
         if (isListed) await this.#announcement.publish();
         return conversationView(record, 0);
       });
@@ -218,7 +219,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async streamTurn(principal: Principal, input: StartTurn, encoding: SubscribeOptions["encoding"]) {
       return asResult(async () => {
-        this.#checkRoom();
+        this.#subscribers.checkRoom();
         const frames: Frame[] = [];
         const listener: Listener = (published) => frames.push(...published);
         this.#subscribers.add(listener);
@@ -272,7 +273,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const { turnId, encoding, from } = validate(subscribeSchema, options);
         const turn = turnId === undefined ? undefined : this.#queries.requireTurn(state, turnId);
         const position = from ?? (turn === undefined ? undefined : turn.firstSeq - 1);
-        this.#checkRoom();
+        this.#subscribers.checkRoom();
         return this.#stream(this.#opening(principal, position), { principal, turnId, encoding });
       });
     }
@@ -336,15 +337,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     #connectionOf(socket: WebSocket): Client | undefined {
       const [id = ""] = this.ctx.getTags(socket);
       return this.getConnection<ConnectionMemory>(id);
-    }
-
-    /** Throws `RATE_LIMITED` if the conversation has `MAX_SUBSCRIBERS` streams. */
-    #checkRoom(): void {
-      // One more listener serves all WebSockets.
-      if (this.#subscribers.size <= MAX_SUBSCRIBERS) return;
-      // Streams whose readers have left end now.
-      this.#subscribers.publish([]);
-      throw tooManySubscribers();
     }
 
     /** Throws as `checkReader`, and before the conversation was created. */

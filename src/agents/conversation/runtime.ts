@@ -2,6 +2,10 @@
  * The shell of a conversation: accepts signals, commits the decisions of the core, publishes the commit, and starts the
  * effects that the new state calls for. Runs unchanged in a Durable Object and in Node.
  *
+ * The way of a message: `door/` checks it, `core/` plans and reduces it (pure), `store/` commits it, `effects/` calls
+ * models and tools, whose outcomes return here as signals. Beside it, `reads/` answers queries, and `mirror/` publishes to
+ * the agent, the directory and the metrics sink.
+ *
  * RUN-1  Commit before publishing: frames are published, and effects start, only after the commit returned.
  * RUN-2  Memory is replaced only by what was committed; a failed commit changes nothing.
  * RUN-3  A commit starts the effects of the turns it touched, and every heartbeat those of all turns, so one that was

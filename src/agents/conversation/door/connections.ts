@@ -31,6 +31,7 @@ import { MAX_SUBSCRIBERS } from "../core/limits.ts";
 import type { OpeningSlice } from "../reads/opening.ts";
 import { messageLength, parseClientFrame, parseMessage, refOf } from "./client-frames.ts";
 import { type Allowance, spend } from "./flood.ts";
+import { tooManySubscribers } from "./subscribers.ts";
 
 /** Length of the frames that a connection gets at once when it opens: they wait in the actor's memory. */
 const MAX_OPENING_LENGTH = 8 * 1024 * 1024;
@@ -173,12 +174,6 @@ export function broadcast(clients: Iterable<Client>, frames: readonly Frame[], n
 /** Returns when the next connection expires; `Infinity` if none does. */
 export function nextExpiry(clients: Iterable<Client>): number {
   return Math.min(...[...clients].map(({ state }) => state?.principal.expiresAt ?? Infinity));
-}
-
-/** Returns the error for one more subscriber than `MAX_SUBSCRIBERS`. */
-export function tooManySubscribers(): DramatisError {
-  const message = `At most ${MAX_SUBSCRIBERS} subscribers may follow a conversation at once; try again later.`;
-  return new DramatisError("RATE_LIMITED", message, { retriable: true });
 }
 
 function closeUnauthorized(client: Client): void {

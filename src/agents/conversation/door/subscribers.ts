@@ -9,8 +9,10 @@
 import type { Clock } from "../../../ports/clock.ts";
 import type { SubscribeOptions } from "../../../protocol/conversation-api.ts";
 import type { Frame } from "../../../protocol/frames.ts";
+import { DramatisError } from "../../../shared/errors.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
 import { endsTurn, ephemeralFrame } from "../core/frames.ts";
+import { MAX_SUBSCRIBERS } from "../core/limits.ts";
 import type { OpeningSlice } from "../reads/opening.ts";
 
 export type Listener = (frames: readonly Frame[]) => void;
@@ -26,13 +28,17 @@ export class Subscribers {
   /** `onExpiring` gets a new listener's expiry. Publish at expiry, even an empty batch, so that the listener ends. */
   constructor(private readonly onExpiring: (at: number) => void) {}
 
-  get size(): number {
-    return this.#listeners.size;
-  }
-
   /** The next expiry; `Infinity` if no listener expires. */
   get nextExpiry(): number {
     return Math.min(...this.#listeners.values());
+  }
+
+  /** Throws `RATE_LIMITED` if there are `MAX_SUBSCRIBERS` streams, beside the listener that serves all WebSockets. */
+  checkRoom(): void {
+    if (this.#listeners.size <= MAX_SUBSCRIBERS) return;
+    // Streams whose readers have left end now.
+    this.publish([]);
+    throw tooManySubscribers();
   }
 
   add(listener: Listener, expiresAt = Infinity): void {
@@ -54,6 +60,12 @@ export class Subscribers {
       }
     }
   }
+}
+
+/** Returns the error for one more subscriber than `MAX_SUBSCRIBERS`. */
+export function tooManySubscribers(): DramatisError {
+  const message = `At most ${MAX_SUBSCRIBERS} subscribers may follow a conversation at once; try again later.`;
+  return new DramatisError("RATE_LIMITED", message, { retriable: true });
 }
 
 export interface StreamOptions {
