@@ -186,7 +186,7 @@ function asked(
 /** The turn of an operation; ids that are none lead to a turn that there is not. */
 function turnOf(operationId: string): string {
   const address = parseItemId(operationId);
-  return address === null ? "" : turnIdOf(address.stem, address.turn);
+  return address === null ? "" : turnIdOf(address);
 }
 
 async function fingerprintOf(body: Json): Promise<string> {
