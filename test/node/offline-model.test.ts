@@ -2,8 +2,8 @@
 import { type Schema, Validator } from "@cfworker/json-schema";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { offlineFormat } from "../../src/adapters/formats/offline/adapter.ts";
 import { offlineModel } from "../../src/adapters/formats/offline/model.ts";
-import { offlineFormat } from "../../src/adapters/formats/offline/offline.ts";
 import { ReplyAccumulator } from "../../src/adapters/reply.ts";
 import type { ModelContext } from "../../src/model/context.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";

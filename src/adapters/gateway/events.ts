@@ -1,7 +1,7 @@
 /** Server-sent events of a body, as the texts of their `data`. */
 import { createParser } from "eventsource-parser";
 import { ModelFailure } from "../errors/model-errors.ts";
-import { DONE } from "../formats/common/reply-stream.ts";
+import { DONE } from "../formats/common/decoder.ts";
 import { BodyReader } from "./bytes.ts";
 import type { AttemptDeadlines } from "./deadlines.ts";
 

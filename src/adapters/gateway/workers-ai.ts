@@ -4,7 +4,7 @@ import type { ErrorCategory } from "../../model/error.ts";
 import { redactSecrets } from "../../shared/redact.ts";
 import { shorten } from "../../shared/text.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
-import { DONE } from "../formats/common/reply-stream.ts";
+import { DONE } from "../formats/common/decoder.ts";
 import { abortable } from "./abortable.ts";
 import { eventData } from "./events.ts";
 import type { Transport } from "./ports.ts";

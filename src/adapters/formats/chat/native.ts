@@ -1,7 +1,7 @@
 /**
- * What compatible servers demand back of a reply that called tools: the model's reasoning, under the key under which it
- * came, and what stood beside a call (`extra_content`, where Gemini's signatures are). OpenAI itself sends none of it.
- * A reply without calls is not kept: it ends its loop, and some servers refuse old reasoning. Pure.
+ * Reasoning that compatible servers demand back with a reply that called tools, under the key under which it came, and
+ * members beside a call (`extra_content`, which holds Gemini's signatures). OpenAI itself sends none of them. A reply
+ * without calls is not kept: it ends its turn, and some servers refuse old reasoning. Pure.
  */
 
 import type { ContextMessage, NativePart } from "../../../model/messages.ts";
@@ -10,36 +10,33 @@ import { defined } from "../../../shared/defined.ts";
 import { isJson, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { ownParts } from "../common/native.ts";
 
-/** The reasoning of one chunk, by the server's own keys. The first that a reply has is what is given back. */
+/** The reasoning of one chunk, by the server's own keys. The first key that a reply has is the one to send back. */
 export interface ChatReasoning {
-  reasoning_details?: Json[];
-  reasoning_content?: string;
-  reasoning?: string;
+  reasoning_details?: Json[] | null | undefined;
+  reasoning_content?: string | null | undefined;
+  reasoning?: string | null | undefined;
 }
 
-/** Gathers the pieces of one reply. */
-export class ChatNative {
+/** Gathers the reasoning of one reply. */
+export class ReasoningRecord {
   readonly #details: JsonObject[] = [];
   #content = "";
   #reasoning = "";
 
-  add({ reasoning_details: details = [], reasoning_content: content, reasoning }: ChatReasoning): void {
-    for (const detail of details) if (isJsonObject(detail) && isJson(detail)) this.#addDetail(detail);
+  add({ reasoning_details: details, reasoning_content: content, reasoning }: ChatReasoning): void {
+    for (const detail of details ?? []) if (isJsonObject(detail) && isJson(detail)) this.#addDetail(detail);
     this.#content += content ?? "";
     this.#reasoning += reasoning ?? "";
   }
 
-  /** The parts of a reply with calls; `undefined` where text and calls say it all. */
-  parts(textLength: number, extras: readonly (JsonObject | undefined)[]): NativePart[] | undefined {
+  /** Returns the parts of a reply; `extras` are the members beside each of its calls. */
+  parts(textLength: number, extras: readonly (JsonObject | undefined)[]): NativePart[] {
+    if (extras.length === 0) return [];
     const value = this.#block();
-    if (extras.length === 0 || (value === undefined && extras.every((extra) => extra === undefined)))
-      return undefined;
     return [
       ...(value === undefined ? [] : [{ type: "block", value } as const]),
       ...(textLength === 0 ? [] : [{ type: "text", length: textLength } as const]),
-      ...extras.map((extra, index): NativePart => {
-        return { type: "tool-call", index, ...defined({ extra }) };
-      }),
+      ...extras.map((extra, index) => ({ type: "tool-call", index, ...defined({ extra }) }) as const),
     ];
   }
 
@@ -49,7 +46,7 @@ export class ChatNative {
     return this.#reasoning === "" ? undefined : { reasoning: this.#reasoning.toWellFormed() };
   }
 
-  /** A detail comes in pieces too: those of one kind and place that follow each other are one. */
+  /** Details come in pieces: neighbours of one type and index are one detail. */
   #addDetail(detail: JsonObject): void {
     const last = this.#details.at(-1);
     const key = detail.type === "reasoning.summary" ? "summary" : "text";
@@ -59,23 +56,23 @@ export class ChatNative {
       this.#details.push({ ...detail });
       return;
     }
-    const said = typeof last[key] === "string" ? last[key] : "";
+    const before = typeof last[key] === "string" ? last[key] : "";
     const known = Object.entries(detail).filter(([, value]) => value !== null);
-    Object.assign(last, Object.fromEntries(known), { [key]: said + piece });
+    Object.assign(last, Object.fromEntries(known), { [key]: before + piece });
   }
 }
 
-/** What a message of this profile's own model is sent back with: keys of the message, and of its calls in order. */
-export function chatNative(
+/** Returns the members that a message of this profile's own model gets back, and those of its calls in order. */
+export function ownReasoning(
   message: ContextMessage,
   profile: ModelProfile,
 ): { message: JsonObject; calls: JsonObject[] } {
-  const given: { message: JsonObject; calls: JsonObject[] } = { message: {}, calls: [] };
-  for (const part of ownParts(message, profile) ?? []) {
-    if (part.type === "block") Object.assign(given.message, reasoningOf(part.value));
-    if (part.type === "tool-call") given.calls.push(part.extra);
-  }
-  return given;
+  const parts = ownParts(message, profile) ?? [];
+  const blocks = parts.map((part) => (part.type === "block" ? reasoningOf(part.value) : {}));
+  return {
+    message: Object.assign({}, ...blocks),
+    calls: parts.flatMap((part) => (part.type === "tool-call" ? [part.extra] : [])),
+  };
 }
 
 function reasoningOf(value: JsonObject): JsonObject {

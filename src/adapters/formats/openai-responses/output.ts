@@ -1,16 +1,18 @@
 /**
- * The output of one response while it is streamed: items by their place, their texts and calls as deltas, and in the
- * end what must go back (RESPONSES-2). A text or a call is reported as its pieces arrive; what the finished item has
- * beyond them is reported then, so that a server which sends no pieces loses nothing. Pure state.
+ * The output of one response: items by their place, and the texts and calls that were reported of them. A text or a call
+ * is reported as its pieces arrive; the rest of it is reported with the finished item, so that a server that sends no
+ * pieces loses nothing. Pure state.
  */
 
 import type { NativePart } from "../../../model/messages.ts";
 import type { ModelDelta } from "../../../model/reply.ts";
 import { defined } from "../../../shared/defined.ts";
-import { isJson, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { isJson, type Json, type JsonObject } from "../../../shared/json.ts";
+import { objects } from "../common/json.ts";
 import { isWaiting } from "./native.ts";
 
-interface Segment {
+/** Text that was reported of one content part. */
+interface Passage {
   place: number;
   part: number;
   text: string;
@@ -20,22 +22,23 @@ interface Segment {
 interface Call {
   index: number;
   isNamed: boolean;
+  /** JSON text that was reported. */
   arguments: string;
 }
 
 export class ResponsesOutput {
+  /** The finished items, without members that are `null`. */
   readonly #items = new Map<number, JsonObject>();
-  readonly #segments: Segment[] = [];
+  readonly #passages: Passage[] = [];
   readonly #calls = new Map<number, Call>();
-  /** Where the last piece of reasoning stood. */
-  #thought: string | undefined;
-  readonly #thinking = new Set<number>();
+  /** Place and part of the last piece of reasoning. */
+  #reasoningAt: string | undefined;
+  readonly #reasoningPlaces = new Set<number>();
 
   get hasCalls(): boolean {
     return this.#calls.size > 0;
   }
 
-  /** Whether any item is finished. */
   get hasItems(): boolean {
     return this.#items.size > 0;
   }
@@ -46,23 +49,23 @@ export class ResponsesOutput {
 
   text(place: number, part: number, text: string, isRefusal: boolean): ModelDelta[] {
     if (text === "") return [];
-    const last = this.#segments.at(-1);
+    const last = this.#passages.at(-1);
     if (last?.place === place && last.part === part) last.text += text;
-    else this.#segments.push({ place, part, text, isRefusal });
+    else this.#passages.push({ place, part, text, isRefusal });
     return [{ type: "text", text }];
   }
 
-  /** `part` says which of an item's texts it is: they are set apart by an empty line. */
+  /** Separates the texts of different parts by an empty line. */
   reasoning(place: number, part: string, text: string): ModelDelta[] {
     if (text === "") return [];
     const position = `${place} ${part}`;
-    const isNext = this.#thought !== undefined && this.#thought !== position;
-    this.#thought = position;
-    this.#thinking.add(place);
+    const isNext = this.#reasoningAt !== undefined && this.#reasoningAt !== position;
+    this.#reasoningAt = position;
+    this.#reasoningPlaces.add(place);
     return [{ type: "reasoning", text: isNext ? `\n\n${text}` : text }];
   }
 
-  /** A piece of a call's arguments. */
+  /** Takes a piece of a call's arguments. */
   arguments(place: number, piece: string): ModelDelta[] {
     if (piece === "") return [];
     const call = this.#callAt(place);
@@ -70,20 +73,17 @@ export class ResponsesOutput {
     return [{ type: "tool-call", index: call.index, arguments: piece }];
   }
 
-  /** An item that begins. Only of a call is something known by then. */
+  /** Takes the whole arguments of a call. */
+  wholeArguments(place: number, whole: Json | undefined): ModelDelta[] {
+    return this.arguments(place, restOf(whole, this.#calls.get(place)?.arguments ?? ""));
+  }
+
+  /** Takes an item that begins. Only a call has known members by then. */
   begin(place: number, item: JsonObject): ModelDelta[] {
     return item.type === "function_call" ? this.#name(place, item) : [];
   }
 
-  /** The arguments of a call in whole. */
-  wholeArguments(place: number, whole: Json | undefined): ModelDelta[] {
-    const streamed = this.#calls.get(place)?.arguments ?? "";
-    return typeof whole === "string" && whole.startsWith(streamed)
-      ? this.arguments(place, whole.slice(streamed.length))
-      : [];
-  }
-
-  /** A finished item. The first one at a place counts. */
+  /** Takes a finished item. The first one at a place counts. */
   finish(place: number, item: JsonObject): ModelDelta[] {
     if (this.#items.has(place)) return [];
     const known = Object.entries(item).filter(([, value]) => value !== null);
@@ -94,52 +94,40 @@ export class ResponsesOutput {
       case "function_call":
         return [...this.#name(place, item), ...this.wholeArguments(place, item.arguments)];
       case "reasoning":
-        return this.#thinking.has(place) ? [] : this.#wholeReasoning(place, item);
+        return this.#reasoningPlaces.has(place) ? [] : this.#wholeReasoning(place, item);
       default:
         return [];
     }
   }
 
-  /** The parts of the reply; `undefined` where text and calls say it all. */
-  native(): NativePart[] | undefined {
-    const places = new Set([...this.#items.keys(), ...this.#segments.map(({ place }) => place)]);
+  /** Returns the parts of the reply; none if its texts and calls were not reported in the order of the items. */
+  parts(): NativePart[] {
+    const places = new Set([...this.#items.keys(), ...this.#passages.map(({ place }) => place)]);
     const parts = [...places].sort((one, other) => one - other).flatMap((place) => this.#partsAt(place));
-    const saysMore = parts.some(
-      (part) =>
-        part.type === "block" ||
-        part.extra?.phase !== undefined ||
-        (part.type === "tool-call" && isSpecial(part.extra)),
-    );
-    return saysMore && this.#isInOrder(parts) ? parts : undefined;
+    return this.#isInOrder(parts) ? parts : [];
   }
 
   #partsAt(place: number): NativePart[] {
-    const { type, id, phase, ...rest } = this.#items.get(place) ?? { type: "message" };
+    const item = this.#items.get(place);
+    const { type, id, phase, ...rest } = item ?? { type: "message" };
     const call = this.#calls.get(place);
     if (call !== undefined) {
       const { call_id: _id, name: _name, arguments: _arguments, ...extra } = rest;
       return [{ type: "tool-call", index: call.index, extra: { ...defined({ id }), ...extra } }];
     }
-    if (type !== "message") {
-      const value = this.#items.get(place);
-      return value !== undefined && isJson(value) ? [{ type: "block", value }] : [];
-    }
-    const shared = { ...defined({ id, phase }) };
-    return this.#segments
-      .filter((segment) => segment.place === place)
+    if (item !== undefined && type !== "message") return isJson(item) ? [{ type: "block", value: item }] : [];
+    return this.#passages
+      .filter((passage) => passage.place === place)
       .map(({ text, isRefusal }) => {
-        return {
-          type: "text",
-          length: text.length,
-          extra: { ...shared, ...(isRefusal ? { refusal: true } : {}) },
-        };
+        const extra = { ...defined({ id, phase }), ...(isRefusal ? { refusal: true } : {}) };
+        return { type: "text", length: text.length, extra };
       });
   }
 
-  /** Whether texts and calls were reported in the order of the items: else the parts would point to the wrong ones. */
+  /** Parts in another order would point to the wrong texts and calls. */
   #isInOrder(parts: readonly NativePart[]): boolean {
-    const ascends = this.#segments.every(({ place, part }, n) => {
-      const next = this.#segments[n + 1];
+    const ascends = this.#passages.every(({ place, part }, n) => {
+      const next = this.#passages[n + 1];
       return next === undefined || place < next.place || (place === next.place && part < next.part);
     });
     const calls = parts.flatMap((part) => (part.type === "tool-call" ? [part.index] : []));
@@ -148,33 +136,26 @@ export class ResponsesOutput {
 
   #wholeText(place: number, part: number, content: JsonObject): ModelDelta[] {
     const isRefusal = content.type === "refusal";
-    const whole = isRefusal ? content.refusal : content.text;
-    const streamed = this.#segments
-      .filter((segment) => segment.place === place && segment.part === part)
-      .map(({ text }) => text)
-      .join("");
-    return typeof whole === "string" && whole.startsWith(streamed)
-      ? this.text(place, part, whole.slice(streamed.length), isRefusal)
-      : [];
+    const passages = this.#passages.filter((passage) => passage.place === place && passage.part === part);
+    const reported = passages.map(({ text }) => text).join("");
+    return this.text(place, part, restOf(isRefusal ? content.refusal : content.text, reported), isRefusal);
   }
 
   #wholeReasoning(place: number, { summary, content }: JsonObject): ModelDelta[] {
     const texts = [...objects(summary), ...objects(content)];
-    return texts.flatMap(({ text }, part) =>
-      typeof text === "string" ? this.reasoning(place, `whole ${part}`, text) : [],
-    );
+    return texts.flatMap(({ text }, part) => this.reasoning(place, `whole ${part}`, restOf(text, "")));
   }
 
-  #name(place: number, { call_id: callId, id, name }: JsonObject): ModelDelta[] {
+  #name(place: number, { call_id: callId, id: itemId, name }: JsonObject): ModelDelta[] {
     const call = this.#callAt(place);
     if (call.isNamed) return [];
     call.isNamed = true;
-    const known = typeof callId === "string" && callId !== "" ? callId : id;
+    const id = typeof callId === "string" && callId !== "" ? callId : itemId;
     return [
       {
         type: "tool-call",
         index: call.index,
-        ...(typeof known === "string" && known !== "" ? { id: known } : {}),
+        ...(typeof id === "string" && id !== "" ? { id } : {}),
         ...(typeof name === "string" && name !== "" ? { name } : {}),
       },
     ];
@@ -187,11 +168,7 @@ export class ResponsesOutput {
   }
 }
 
-/** Whether a call has more than an id of its own and a status. */
-function isSpecial(extra: object | undefined): boolean {
-  return Object.keys(extra ?? {}).some((key) => key !== "id" && key !== "status");
-}
-
-function objects(value: Json | undefined): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isJsonObject) : [];
+/** Returns the rest of a text behind its reported beginning; nothing if the text begins in another way. */
+function restOf(whole: Json | undefined, reported: string): string {
+  return typeof whole === "string" && whole.startsWith(reported) ? whole.slice(reported.length) : "";
 }

@@ -1,23 +1,25 @@
 /**
  * Sorts the tool-call fragments of a chat stream into calls. Servers differ: some send an index with every fragment,
- * some send whole calls without one, some give every call index 0, some repeat id and name with each fragment.
+ * some send whole calls without an index, some give every call index 0, some repeat id and name with each fragment.
  *
  * SLOT-1  Calls are numbered 0, 1, 2 … in the order in which they begin, whatever the server's own indices are.
- * SLOT-2  The id and the name of a call are reported once each, when they are first known.
+ * SLOT-2  The id and the name of a call are reported once each, as soon as they are known.
  */
 
 import type { ModelDelta } from "../../../model/reply.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { parseJson } from "../common/json.ts";
 
 /** One element of a chunk's `tool_calls`. */
 export interface ToolCallFragment {
-  index?: number;
-  id?: string;
-  name?: string;
-  arguments?: string;
-  /** What the server wants to have back with the call. */
-  extra?: JsonObject;
+  index: number | null | undefined;
+  id: string | null | undefined;
+  name: string | null | undefined;
+  /** A fragment of JSON text; empty if the element has none. */
+  arguments: string;
+  /** Members that the server wants back with the call. */
+  extra: JsonObject | undefined;
 }
 
 interface Slot {
@@ -35,19 +37,18 @@ export class ToolCallSlots {
     return this.#slots.length;
   }
 
-  /** What stood beside each call, call by call. */
+  /** The members beside each call. */
   get extras(): (JsonObject | undefined)[] {
     return this.#slots.map(({ extra }) => extra);
   }
 
-  /** Takes the fragments of one chunk. */
+  /** Adds the fragments of one chunk. */
   add(fragments: readonly ToolCallFragment[]): ModelDelta[] {
     const touched = new Set<Slot>();
     return fragments.flatMap((fragment) => {
       const known = this.#find(fragment);
       if (!fragment.id && !fragment.name && !fragment.arguments) {
-        if (known !== undefined && fragment.extra !== undefined)
-          known.extra = { ...known.extra, ...fragment.extra };
+        if (known !== undefined) addExtra(known, fragment);
         return [];
       }
       const slot = known !== undefined && continues(known, fragment, touched) ? known : this.#open(fragment);
@@ -57,14 +58,14 @@ export class ToolCallSlots {
   }
 
   #find({ index, id }: ToolCallFragment): Slot | undefined {
-    if (index !== undefined) return this.#byServerIndex.get(index);
+    if (typeof index === "number") return this.#byServerIndex.get(index);
     return (id && this.#slots.find((slot) => slot.id === id)) || this.#slots.at(-1);
   }
 
   #open({ index }: ToolCallFragment): Slot {
     const slot: Slot = { arguments: "" };
     this.#slots.push(slot);
-    if (index !== undefined) this.#byServerIndex.set(index, slot);
+    if (typeof index === "number") this.#byServerIndex.set(index, slot);
     return slot;
   }
 
@@ -73,30 +74,24 @@ export class ToolCallSlots {
     const name = slot.name === undefined && fragment.name ? fragment.name : undefined;
     if (id !== undefined) slot.id = id;
     if (name !== undefined) slot.name = name;
-    slot.arguments += fragment.arguments ?? "";
-    if (fragment.extra !== undefined) slot.extra = { ...slot.extra, ...fragment.extra };
+    slot.arguments += fragment.arguments;
+    addExtra(slot, fragment);
     return {
       type: "tool-call",
       index: this.#slots.indexOf(slot),
-      ...defined({ id, name }),
-      ...(fragment.arguments ? { arguments: fragment.arguments } : {}),
+      ...defined({ id, name, arguments: fragment.arguments || undefined }),
     };
   }
 }
 
-/** Whether a fragment belongs to the call that its place points to, or begins another one there. */
+function addExtra(slot: Slot, { extra }: ToolCallFragment): void {
+  if (extra !== undefined) slot.extra = { ...slot.extra, ...extra };
+}
+
+/** Reports whether a fragment belongs to the call at its place, or begins another call there. */
 function continues(slot: Slot, fragment: ToolCallFragment, touched: ReadonlySet<Slot>): boolean {
   if (fragment.id && slot.id !== undefined) return fragment.id === slot.id;
   if (!fragment.name || slot.name === undefined) return true;
-  if (fragment.index === undefined || touched.has(slot) || fragment.name !== slot.name) return false;
-  return !(fragment.arguments && isJson(slot.arguments));
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
+  if (typeof fragment.index !== "number" || touched.has(slot) || fragment.name !== slot.name) return false;
+  return fragment.arguments === "" || parseJson(slot.arguments) === undefined;
 }
