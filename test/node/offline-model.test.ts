@@ -405,7 +405,7 @@ test("a request of another shape is refused as a validation error", async () => 
 });
 
 describe("answers as data", () => {
-  /** Schemas of everything that the page names. */
+  /** Schemas with every keyword that `docs/offline-model.md` names. */
   const schema: fc.Arbitrary<JsonObject> = fc.letrec<{ any: JsonObject; object: JsonObject }>((tie) => ({
     object: fc
       .tuple(fc.dictionary(fc.string(), tie("any"), { maxKeys: 3, noNullPrototype: true }), fc.boolean())

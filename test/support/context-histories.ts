@@ -4,25 +4,25 @@ import type { ContextMessage, ContextPart, NativePart, ToolCall } from "../../sr
 import type { ModelProfile } from "../../src/model/profile.ts";
 import type { Facts } from "../../src/shared/json.ts";
 
-/** What a provider adds to the histories that it is tested with. */
+/** Provider-specific content of the histories. */
 export interface HistoryKind {
   /** Media that the provider takes; none are sent when absent. */
   media?: fc.Arbitrary<ContextPart>;
   /** Blocks that only this provider understands; no reply has native parts of its own when absent. */
   block?: fc.Arbitrary<Facts>;
-  /** What this provider may have beside a text, and beside a call. */
+  /** Members that this provider may have beside a text, and beside a call. */
   textExtra?: fc.Arbitrary<Facts>;
   callExtra?: fc.Arbitrary<Facts>;
 }
 
-/** Stands in every native part of another provider or model, and must never be sent. */
+/** Occurs in every native part of another provider or model, and must never be sent. */
 export const FOREIGN = "words of another provider";
 
 /** One pixel. */
 const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** An image in each of the ways in which it may be given. */
+/** An image by address, by `data:` URL or by value. */
 export const images: fc.Arbitrary<ContextPart> = fc.oneof(
   fc.webPath().map((path): ContextPart => {
     return { type: "image", source: { url: `https://media.example${path}/a.png` } };
@@ -44,7 +44,7 @@ const text = fc.oneof(
   { arbitrary: fc.constantFrom("", " ", "\n\t"), weight: 1 },
 );
 
-/** As parsed from text: without the negative zero that JSON cannot write. */
+/** A value that went through JSON text, which has no negative zero. */
 const json = fc
   .json({ maxDepth: 2 })
   .map((value): object => ({ value: JSON.parse(JSON.stringify(JSON.parse(value))) }));

@@ -1,4 +1,10 @@
-/** Format adapters by provider, and the names of providers. */
+/**
+ * Format adapters by provider, and the names of providers.
+ *
+ * The folder of a format has `adapter.ts` (requests: parameters, tools, structured output), `messages.ts` (the
+ * conversation in the provider's form), `decoder.ts` (replies, payload by payload) and `parts.ts` (the parts of one reply,
+ * as they go back to its model). OpenAI's Chat Completions and Workers AI share `chat`; all formats share `common`.
+ */
 
 import type { AdapterLookup, FormatAdapter } from "../../model/format-adapter.ts";
 import { PROVIDERS, type ProviderId } from "../../model/profile.ts";
@@ -21,6 +27,10 @@ const ADAPTERS: Readonly<Record<ProviderId, FormatAdapter>> = {
   offline: offlineFormat,
 };
 
+/**
+ * Returns the format adapter of a provider.
+ * @example adapterFor("openai").buildRequest(profile, context)
+ */
 export const adapterFor: AdapterLookup = (provider) => ADAPTERS[provider];
 
 const ALIASES: ReadonlyMap<string, ProviderId> = new Map<string, ProviderId>([

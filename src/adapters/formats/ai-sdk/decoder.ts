@@ -6,10 +6,12 @@
 import type { ModelError } from "../../../model/error.ts";
 import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
 import { inBandError } from "../../errors/model-errors.ts";
 import { finishReason, ReplyDecoder } from "../common/decoder.ts";
-import { sum, tokenUsage, usageDeltas } from "../common/usage.ts";
+import { filled, membersOf, textOf } from "../common/json.ts";
+import { nativeDeltas } from "../common/native.ts";
+import { tokenUsage, total, usageDeltas } from "../common/usage.ts";
 import { ReplyParts } from "./parts.ts";
 
 const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
@@ -69,22 +71,17 @@ export class AiSdkDecoder extends ReplyDecoder {
   }
 
   protected override close(): ModelDelta[] {
-    return this.#parts.native();
+    return nativeDeltas(this.#parts.parts());
   }
 
   #call(part: JsonObject): ModelDelta {
     const [id, name, input] = [textOf(part.toolCallId), textOf(part.toolName), textOf(part.input)];
-    return {
-      type: "tool-call",
-      index: this.#parts.addCall(part.providerMetadata),
-      ...(id === "" ? {} : { id }),
-      ...(name === "" ? {} : { name }),
-      ...(input === "" ? {} : { arguments: input }),
-    };
+    const index = this.#parts.addCall(part.providerMetadata);
+    return { type: "tool-call", index, ...filled({ id, name, arguments: input }) };
   }
 
   #complete({ finishReason: given, usage }: JsonObject): ModelDelta[] | ModelError {
-    const reason = isJsonObject(given) ? textOf(given.unified) : "";
+    const reason = textOf(membersOf(given).unified);
     if (reason === "error") return this.error("transient", "The model gave up in the middle of its reply.");
     if (reason === "interrupted") return this.error("transient", "The reply ended before it was complete.");
     const { hasCalls, isWaiting } = this.#parts;
@@ -99,16 +96,10 @@ function kindOf(type: string): "text" | "reasoning" {
   return type.startsWith("text") ? "text" : "reasoning";
 }
 
-function textOf(value: Json | undefined): string {
-  return typeof value === "string" ? value : "";
-}
-
 /** The provider's own counts are the finer ones. */
 function toUsage(value: Json | undefined): TokenUsage | undefined {
-  if (!isJsonObject(value)) return undefined;
-  const input = isJsonObject(value.inputTokens) ? value.inputTokens : {};
-  const output = isJsonObject(value.outputTokens) ? value.outputTokens : {};
-  const isWhole = sum(input.total) !== undefined && sum(output.total) !== undefined;
+  const { inputTokens, outputTokens, raw } = membersOf(value);
+  const [input, output] = [membersOf(inputTokens), membersOf(outputTokens)];
   return tokenUsage(
     {
       inputTokens: input.total,
@@ -116,8 +107,8 @@ function toUsage(value: Json | undefined): TokenUsage | undefined {
       cacheWriteTokens: input.cacheWrite,
       outputTokens: output.total,
       reasoningTokens: output.reasoning,
-      totalTokens: isWhole ? sum(input.total, output.total) : undefined,
+      totalTokens: total(input.total, output.total),
     },
-    isJsonObject(value.raw) ? value.raw : undefined,
+    membersOf(raw),
   );
 }

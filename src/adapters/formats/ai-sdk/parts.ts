@@ -1,10 +1,8 @@
 /** The parts of one reply of an AI SDK model, kept to be sent back to it (AISDK-2). Pure state. */
 import type { NativePart } from "../../../model/messages.ts";
-import type { ModelDelta } from "../../../model/reply.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJson, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { parseJson } from "../common/json.ts";
-import { nativeDeltas } from "../common/native.ts";
 
 interface Passage {
   kind: "text" | "reasoning";
@@ -92,10 +90,10 @@ export class ReplyParts {
     if (index >= 0) this.#parts.splice(index, 1);
   }
 
-  /** Reports the parts, unless they cannot be kept. */
-  native(): ModelDelta[] {
+  /** Returns the parts of the reply; none if they cannot be kept. */
+  parts(): NativePart[] {
     const parts = this.#parts.flatMap(toPart);
-    return !this.#isMixed && isJson(parts) ? nativeDeltas(parts) : [];
+    return !this.#isMixed && isJson(parts) ? parts : [];
   }
 
   #isBeforeLast(passage: Passage): boolean {

@@ -15,6 +15,7 @@ import type { FormatAdapter } from "../../../model/format-adapter.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { filled, membersOf } from "../common/json.ts";
 import { checkChoice, checkNames, ownTools, settings, unsupported } from "../common/request.ts";
 import {
   firstTurns,
@@ -79,7 +80,7 @@ function markLastBlock(turns: readonly Turn[]): void {
 }
 
 function defaultLimit({ thinking }: JsonObject): number {
-  const budget = isJsonObject(thinking) ? thinking.budget_tokens : undefined;
+  const budget = membersOf(thinking).budget_tokens;
   return Math.max(MAX_TOKENS, (typeof budget === "number" ? budget : 0) + ANSWER_TOKENS);
 }
 
@@ -112,19 +113,22 @@ function toTool({ name, description, inputSchema }: ToolSpec): JsonObject {
   }
   return {
     name,
-    ...(description === "" ? {} : { description }),
+    ...filled({ description }),
     input_schema: inputSchema.type === undefined ? { type: "object", ...inputSchema } : inputSchema,
   };
 }
 
 /** The profile's choice applies where the context leaves the model free; its ban of parallel calls always applies. */
 function choice({ parameters = {} }: ModelProfile, { toolChoice }: ModelContext): JsonObject {
-  const given = isJsonObject(parameters.tool_choice) ? parameters.tool_choice : {};
+  const given = membersOf(parameters.tool_choice);
   if (toolChoice === "auto")
     return parameters.tool_choice === null ? {} : { tool_choice: { type: "auto", ...given } };
   if (toolChoice === "none") return { tool_choice: { type: "none" } };
   if (isJsonObject(parameters.thinking) && parameters.thinking.type !== "disabled") {
-    throw unsupported("anthropic", "the order to call a tool from a model that thinks");
+    throw unsupported(
+      "anthropic",
+      "a forced tool call of a model that thinks: disable `thinking`, or let the model choose",
+    );
   }
   const { disable_parallel_tool_use } = given;
   const forced = toolChoice === "required" ? { type: "any" } : { type: "tool", name: toolChoice.name };
@@ -133,6 +137,5 @@ function choice({ parameters = {} }: ModelProfile, { toolChoice }: ModelContext)
 
 function output({ output_config: given }: JsonObject, { output: asked }: ModelContext): JsonObject {
   const format = asked && { type: "json_schema", schema: enforceable(asked.schema) };
-  const config = { ...(isJsonObject(given) ? given : {}), ...defined({ format }) };
-  return Object.keys(config).length === 0 ? {} : { output_config: config };
+  return filled({ output_config: { ...membersOf(given), ...defined({ format }) } });
 }

@@ -13,9 +13,10 @@ import type { TokenUsage } from "../../../model/usage.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { inBandError } from "../../errors/model-errors.ts";
 import { finishReason, ReplyDecoder } from "../common/decoder.ts";
+import { membersOf } from "../common/json.ts";
 import { nativeDeltas } from "../common/native.ts";
-import { finerCounts, RunningCounts, sum, tokenUsage } from "../common/usage.ts";
-import { ReplyBlocks } from "./blocks.ts";
+import { finerCounts, RunningCounts, sum, tokenUsage, total } from "../common/usage.ts";
+import { ReplyParts } from "./parts.ts";
 
 const object = z.custom<JsonObject>(isJsonObject);
 const text = z.string().nullish();
@@ -40,13 +41,13 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
 ]);
 
 export class AnthropicDecoder extends ReplyDecoder {
-  readonly #blocks = new ReplyBlocks();
+  readonly #parts = new ReplyParts();
   readonly #counts = new RunningCounts(toUsage);
   #hasBegun = false;
   #stop: string | undefined;
 
   protected get finish(): FinishReason | undefined {
-    return finishReason(FINISH_REASONS, this.#stop, this.#blocks.hasCalls);
+    return finishReason(FINISH_REASONS, this.#stop, this.#parts.hasCalls);
   }
 
   protected read(payload: JsonObject): ModelDelta[] | ModelError | undefined {
@@ -55,14 +56,14 @@ export class AnthropicDecoder extends ReplyDecoder {
     switch (type) {
       case "content_block_delta":
         return typeof index === "number" && isJsonObject(payload.delta)
-          ? this.#blocks.add(index, payload.delta)
+          ? this.#parts.add(index, payload.delta)
           : undefined;
       case "content_block_start":
         return typeof index === "number" && isJsonObject(payload.content_block)
-          ? this.#blocks.begin(index, payload.content_block)
+          ? this.#parts.begin(index, payload.content_block)
           : undefined;
       case "content_block_stop":
-        return typeof index === "number" ? this.#blocks.end(index) : undefined;
+        return typeof index === "number" ? this.#parts.end(index) : undefined;
       case "message_start":
         return this.#begin(payload.message);
       case "message":
@@ -79,7 +80,7 @@ export class AnthropicDecoder extends ReplyDecoder {
   }
 
   protected override close(): ModelDelta[] {
-    return [...this.#blocks.close(), ...nativeDeltas(this.#blocks.parts())];
+    return [...this.#parts.close(), ...nativeDeltas(this.#parts.parts())];
   }
 
   /** `wholeStop` is the finish reason of a whole message that comes without one. */
@@ -87,13 +88,13 @@ export class AnthropicDecoder extends ReplyDecoder {
     const { data } = messageSchema.safeParse(message);
     if (data === undefined) return undefined;
     this.isOver ||= wholeStop !== undefined;
-    if (this.#blocks.size > 0) {
+    if (this.#parts.size > 0) {
       return this.error("transient", "The provider began another reply in the middle of this one.");
     }
     this.#hasBegun = true;
     this.#stop = data.stop_reason ?? wholeStop ?? this.#stop;
     this.messageId ||= data.id;
-    return [...this.#blocks.whole(data.content ?? []), ...this.#counts.add(data.usage)];
+    return [...this.#parts.whole(data.content ?? []), ...this.#counts.add(data.usage)];
   }
 
   #update(payload: JsonObject): ModelDelta[] | undefined {
@@ -120,8 +121,8 @@ function toUsage(counts: JsonObject): TokenUsage | undefined {
       cachedInputTokens: cached,
       cacheWriteTokens: written,
       outputTokens: output,
-      reasoningTokens: isJsonObject(details) ? details.thinking_tokens : undefined,
-      totalTokens: input === undefined || sum(output) === undefined ? undefined : sum(input, output),
+      reasoningTokens: membersOf(details).thinking_tokens,
+      totalTokens: total(input, output),
     },
     finerCounts(counts),
   );

@@ -1,6 +1,7 @@
 /** Images and documents as blocks of the Messages API. Pure. */
 import type { ContextPart } from "../../../model/messages.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { filled } from "../common/json.ts";
 import { plainType, type ResolvedMedia, requireHttps, resolveMedia } from "../common/media.ts";
 import { unsupported } from "../common/request.ts";
 
@@ -14,8 +15,7 @@ export function toBlock(part: ContextPart): JsonObject {
   const mediaType = plainType(media.mediaType);
   const isImage = mediaType === undefined ? part.type === "image" : mediaType.startsWith("image/");
   if (!isImage) {
-    const title = part.name ? { title: part.name } : {};
-    return { type: "document", source: documentSource(media, mediaType), ...title };
+    return { type: "document", source: documentSource(media, mediaType), ...filled({ title: part.name }) };
   }
   if (mediaType !== undefined && !IMAGES.has(mediaType)) {
     throw unsupported("anthropic", `an image of the type "${mediaType}", only JPEG, PNG, GIF and WebP`);

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { TokenUsage } from "../../../model/usage.ts";
 import { isJson, isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { openaiUsage } from "../common/usage.ts";
-import type { ChatReasoning } from "./native.ts";
+import type { ChatReasoning } from "./reasoning.ts";
 import type { ToolCallFragment } from "./tool-call-slots.ts";
 
 /** The part of a reply that one payload adds. */

@@ -8,7 +8,7 @@ import { inBandError } from "../../errors/model-errors.ts";
 import { finishReason, ReplyDecoder } from "../common/decoder.ts";
 import { nativeDeltas } from "../common/native.ts";
 import type { ChatPiece } from "./chunk.ts";
-import { ReasoningRecord } from "./native.ts";
+import { ReasoningRecord } from "./reasoning.ts";
 import { ToolCallSlots } from "./tool-call-slots.ts";
 
 const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([

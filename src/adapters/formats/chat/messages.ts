@@ -3,13 +3,14 @@
  * Pure.
  */
 
-import type { ToolSpec } from "../../../model/context.ts";
+import type { ModelContext, ToolSpec } from "../../../model/context.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { JsonObject } from "../../../shared/json.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
+import { filled } from "../common/json.ts";
 import { type ContextMedia, hasMedia } from "../common/media.ts";
-import { ownReasoning } from "./native.ts";
+import { ownReasoning } from "./reasoning.ts";
 
 export type ChatToolCall = {
   id: string;
@@ -35,7 +36,7 @@ export function toChatMessage(message: ContextMessage): ChatMessage {
     role,
     content,
     ...defined({ name, tool_call_id: toolCallId }),
-    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+    ...filled({ tool_calls: calls }),
   };
 }
 
@@ -53,13 +54,14 @@ export function toNativeMessage(
 ): JsonObject {
   const { tool_calls: calls, ...chat } = toChatMessage(message);
   const own = ownReasoning(message, profile);
-  const content = (message.parts ?? []).map((part): JsonObject => {
+  const parts = hasMedia(profile.provider, message) ? message.parts : undefined;
+  const content = parts?.map((part): JsonObject => {
     return part.type === "text" ? { type: "text", text: part.text } : media[part.type](part);
   });
   return {
     ...own.message,
     ...chat,
-    ...(hasMedia(profile.provider, message) ? { content } : {}),
+    ...defined({ content }),
     ...(calls && { tool_calls: calls.map((call, index) => ({ ...own.calls[index], ...call })) }),
   };
 }
@@ -69,6 +71,12 @@ export function systemMessages(systemInstructions: readonly string[]): ChatMessa
   return systemInstructions.length === 0
     ? []
     : [{ role: "system", content: systemInstructions.join("\n\n") }];
+}
+
+export function toChatChoice(toolChoice: ModelContext["toolChoice"]): Json {
+  return typeof toolChoice === "string"
+    ? toolChoice
+    : { type: "function", function: { name: toolChoice.name } };
 }
 
 export function toChatTool({ name, description, inputSchema }: ToolSpec): JsonObject {

@@ -18,7 +18,7 @@ export interface ToolCallFragment {
   name: string | null | undefined;
   /** A fragment of JSON text; empty if the element has none. */
   arguments: string;
-  /** Members that the server wants back with the call. */
+  /** Members that must go back to the server with the call. */
   extra: JsonObject | undefined;
 }
 

@@ -35,7 +35,7 @@ export abstract class ReplyDecoder implements StreamDecoder {
   /** Returns the deltas of one payload, or the error that it reports; `undefined` if its shape is unknown. */
   protected abstract read(payload: JsonObject): ModelDelta[] | ModelError | undefined;
 
-  /** Why the reply ended, as soon as that is known. */
+  /** The finish reason, as soon as it is known. */
   protected abstract get finish(): FinishReason | undefined;
 
   /** Called at `[DONE]`. */

@@ -51,11 +51,11 @@ export function checkChoice(
   own: readonly Json[] = [],
 ): void {
   if (toolChoice === "required" && tools.length + own.length === 0) {
-    throw unsupported(provider, "the order to call a tool where none is offered");
+    throw unsupported(provider, "a forced tool call where none is offered");
   }
   if (typeof toolChoice !== "object") return;
   const names = [...tools, ...own.filter(isJsonObject)].map(({ name }) => name);
   if (!names.includes(toolChoice.name)) {
-    throw unsupported(provider, `the order to call "${toolChoice.name}", which is not offered`);
+    throw unsupported(provider, `a forced call of "${toolChoice.name}", which is not offered`);
   }
 }

@@ -21,7 +21,7 @@ const SYSTEM_LABEL = "[System instruction] ";
 
 /** The instructions of a context, and its messages behind them. */
 export interface Instructed {
-  /** The system messages at the beginning included; empty if there are none. */
+  /** Includes the system messages at the beginning; empty if there are none. */
   instructions: string;
   messages: readonly ContextMessage[];
   /** Number of messages that went into the instructions. */
@@ -67,7 +67,7 @@ export function spokenParts(message: ContextMessage): ContextPart[] {
 
 /** A provider's form of turns. */
 export interface TurnFormat {
-  /** The key of the request under which the turns stand. */
+  /** The key of the turns in a request. */
   key: string;
   /** The block of a user's turn that has no message. */
   opening: JsonObject;
@@ -76,10 +76,10 @@ export interface TurnFormat {
 
 /** Builds the messages of a request: alternating turns that end with a user's, or with calls that wait for results. */
 export function firstTurns(format: TurnFormat, turns: readonly Turn[], last?: ContextMessage): JsonObject[] {
-  const asked = alternating(turns, format.opening);
+  const all = alternating(turns, format.opening);
   const isWaiting = last?.toolCalls !== undefined && last.toolCalls.length > 0;
-  if (!isWaiting && asked.at(-1)?.role !== "user") asked.push({ role: "user", blocks: [format.opening] });
-  return asked.map(format.toMessage);
+  if (!isWaiting && all.at(-1)?.role !== "user") all.push({ role: "user", blocks: [format.opening] });
+  return all.map(format.toMessage);
 }
 
 /** Appends turns to a request. `toTurns` gets the messages that were sent before. */
@@ -106,7 +106,6 @@ function alternating(turns: readonly Turn[], opening: JsonObject, lastRole?: Jso
     if (previous?.role === role) previous.blocks.push(...blocks);
     else joined.push({ role, blocks: [...blocks] });
   }
-  if (joined[0]?.role === "assistant" && lastRole !== "user")
-    joined.unshift({ role: "user", blocks: [opening] });
-  return joined;
+  const needsOpening = joined[0]?.role === "assistant" && lastRole !== "user";
+  return needsOpening ? [{ role: "user", blocks: [opening] }, ...joined] : joined;
 }

@@ -3,6 +3,7 @@
 import type { ModelDelta } from "../../../model/reply.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { filled, membersOf } from "./json.ts";
 
 /** Returns the valid counts, with the provider's `finer` ones as their breakdown; `undefined` if there are none. */
 export function tokenUsage(
@@ -10,8 +11,7 @@ export function tokenUsage(
   finer: JsonObject = {},
 ): TokenUsage | undefined {
   const valid = Object.entries(counts).filter(([, value]) => isCount(value));
-  const breakdown = Object.keys(finer).length > 0 ? { breakdown: finer } : {};
-  const usage: TokenUsage = { ...Object.fromEntries(valid), ...breakdown };
+  const usage: TokenUsage = { ...Object.fromEntries(valid), ...filled({ breakdown: finer }) };
   return Object.keys(usage).length === 0 ? undefined : usage;
 }
 
@@ -26,6 +26,11 @@ export function finerCounts(counts: JsonObject): JsonObject {
 export function sum(...values: readonly unknown[]): number | undefined {
   const counts = values.filter(isCount);
   return counts.length === 0 ? undefined : counts.reduce((total, count) => total + count, 0);
+}
+
+/** Adds input and output; `undefined` if either is not a valid count. */
+export function total(input: unknown, output: unknown): number | undefined {
+  return isCount(input) && isCount(output) ? input + output : undefined;
 }
 
 function isCount(value: unknown): value is number {
@@ -57,16 +62,15 @@ export function usageDeltas(usage: TokenUsage | undefined): ModelDelta[] {
 /** Reads the counts of OpenAI's protocols: Chat Completions call input and output "prompt" and "completion". */
 export function openaiUsage(value: unknown): TokenUsage | undefined {
   if (!isJsonObject(value)) return undefined;
-  const input = value.prompt_tokens_details ?? value.input_tokens_details;
-  const output = value.completion_tokens_details ?? value.output_tokens_details;
-  const ofInput = isJsonObject(input) ? input : {};
+  const input = membersOf(value.prompt_tokens_details ?? value.input_tokens_details);
+  const output = membersOf(value.completion_tokens_details ?? value.output_tokens_details);
   return tokenUsage(
     {
       inputTokens: value.prompt_tokens ?? value.input_tokens,
-      cachedInputTokens: ofInput.cached_tokens ?? value.prompt_cache_hit_tokens,
-      cacheWriteTokens: ofInput.cache_write_tokens,
+      cachedInputTokens: input.cached_tokens ?? value.prompt_cache_hit_tokens,
+      cacheWriteTokens: input.cache_write_tokens,
       outputTokens: value.completion_tokens ?? value.output_tokens,
-      reasoningTokens: isJsonObject(output) ? output.reasoning_tokens : undefined,
+      reasoningTokens: output.reasoning_tokens,
       totalTokens: value.total_tokens,
     },
     finerCounts(value),

@@ -12,7 +12,8 @@ import type { ModelContext, ToolSpec } from "../../../model/context.ts";
 import type { FormatAdapter } from "../../../model/format-adapter.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
-import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+import { filled, membersOf } from "../common/json.ts";
 import { checkChoice, ownTools, settings, unsupported } from "../common/request.ts";
 import { firstTurns, instructed, laterTurns, NO_MESSAGE, type TurnFormat } from "../common/turns.ts";
 import { GeminiDecoder } from "./decoder.ts";
@@ -58,28 +59,25 @@ export const geminiFormat: FormatAdapter = {
 
 /** The profile gives the configuration as such, or its members among the parameters. */
 function generationConfig(parameters: JsonObject, { output }: ModelContext): JsonObject {
-  const given = parameters.generationConfig;
-  const config = {
-    ...(isJsonObject(given) ? settings(given, []) : {}),
-    ...settings(parameters, [...RESERVED, ...BESIDE]),
-    ...(output && { responseMimeType: "application/json", responseJsonSchema: output.schema }),
-  };
-  return Object.keys(config).length === 0 ? {} : { generationConfig: config };
+  return filled({
+    generationConfig: {
+      ...settings(membersOf(parameters.generationConfig), []),
+      ...settings(parameters, [...RESERVED, ...BESIDE]),
+      ...(output && { responseMimeType: "application/json", responseJsonSchema: output.schema }),
+    },
+  });
 }
 
 function tools(profile: ModelProfile, context: ModelContext): JsonObject {
   checkChoice("gemini", context);
   const own = ownTools(profile);
-  const given = profile.parameters?.toolConfig;
   const declared = isAnsweredOnly(profile, context) ? [] : context.tools.map(toDeclaration);
-  const { functionCallingConfig, ...others } = isJsonObject(given) ? given : {};
+  const { functionCallingConfig, ...others } = membersOf(profile.parameters?.toolConfig);
   const choice = declared.length === 0 ? undefined : (choose(context) ?? functionCallingConfig);
-  const config = { ...others, ...defined({ functionCallingConfig: choice }) };
-  const offered = [...(declared.length === 0 ? [] : [{ functionDeclarations: declared }]), ...own];
-  return {
-    ...(offered.length === 0 ? {} : { tools: offered }),
-    ...(Object.keys(config).length === 0 ? {} : { toolConfig: config }),
-  };
+  return filled({
+    tools: [...(declared.length === 0 ? [] : [{ functionDeclarations: declared }]), ...own],
+    toolConfig: { ...others, ...defined({ functionCallingConfig: choice }) },
+  });
 }
 
 /**
@@ -108,5 +106,5 @@ function toDeclaration({ name, description, inputSchema }: ToolSpec): JsonObject
     const rule = 'begin with a letter or "_", and use up to 128 letters, digits, "_", ".", ":" and "-"';
     throw unsupported("gemini", `a tool named "${name}": ${rule}`);
   }
-  return { name, ...(description === "" ? {} : { description }), parametersJsonSchema: inputSchema };
+  return { name, ...filled({ description }), parametersJsonSchema: inputSchema };
 }

@@ -98,7 +98,7 @@ export class GeminiDecoder extends ReplyDecoder {
   }
 
   protected override close(): ModelDelta[] {
-    return [...this.#parts.close(), ...nativeDeltas(this.#parts.parts)];
+    return [...this.#parts.close(), ...nativeDeltas(this.#parts.parts())];
   }
 }
 

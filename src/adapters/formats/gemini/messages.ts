@@ -2,7 +2,7 @@
 import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import { jsonOf, objects } from "../common/json.ts";
+import { filled, jsonOf, objects } from "../common/json.ts";
 import { type SentCall, SentCalls } from "../common/names.ts";
 import { ownContent, ownParts } from "../common/native.ts";
 import { spokenParts, type Turn } from "../common/turns.ts";
@@ -10,7 +10,7 @@ import { toParts } from "./media.ts";
 
 const MAX_NAME = 128;
 
-/** Newer models demand a signature on the first call of a reply; this one stands for a reply of another model. */
+/** Newer models demand a signature on the first call of a reply; this value replaces one for a reply of another model. */
 const UNSIGNED: JsonObject = { thoughtSignature: "skip_thought_signature_validator" };
 
 /** Fits a name: a letter or `_`, then up to 127 letters, digits, `_`, `.`, `:` and `-`. */
@@ -102,7 +102,7 @@ function toResult(message: ContextMessage, sent: SentCalls): JsonObject {
     functionResponse: {
       ...sent.answeredBy(message),
       response: metadata?.isSuccess === false ? { error: content } : { output: content },
-      ...(media.length === 0 ? {} : { parts: media }),
+      ...filled({ parts: media }),
     },
   };
 }

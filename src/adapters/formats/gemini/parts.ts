@@ -8,6 +8,7 @@ import type { NativePart } from "../../../model/messages.ts";
 import type { ModelDelta } from "../../../model/reply.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
+import { filled } from "../common/json.ts";
 import { putPartialArgs } from "./partial-args.ts";
 
 const functionCall = z.object({
@@ -19,7 +20,7 @@ const functionCall = z.object({
 });
 
 export class ReplyParts {
-  readonly parts: NativePart[] = [];
+  readonly #parts: NativePart[] = [];
   #calls = 0;
   /** The call whose arguments are not complete. */
   #open: { index: number; args: JsonObject } | undefined;
@@ -36,7 +37,7 @@ export class ReplyParts {
     if (typeof text === "string" && !isThought) return this.#addText(text, part);
     // Of the thoughts, only signed ones go back.
     const isKept = isThought ? thoughtSignature !== undefined : Object.keys(part).length > 0;
-    if (isKept) this.parts.push({ type: "block", value: part });
+    if (isKept) this.#parts.push({ type: "block", value: part });
     return isThought && typeof text === "string" && text !== "" ? [{ type: "reasoning", text }] : [];
   }
 
@@ -49,13 +50,17 @@ export class ReplyParts {
     return [{ type: "tool-call", index, ...(isEmpty ? {} : { arguments: JSON.stringify(args) }) }];
   }
 
+  parts(): NativePart[] {
+    return this.#parts;
+  }
+
   /** A text with a signature stays a part of its own; plain texts that follow each other become one. */
   #addText(text: string, part: JsonObject): ModelDelta[] {
     const extra = extraOf(part, "text");
-    const last = this.parts.at(-1);
+    const last = this.#parts.at(-1);
     if (extra === undefined && last?.type === "text" && last.extra === undefined) last.length += text.length;
-    else if (extra !== undefined) this.parts.push({ type: "text", length: text.length, extra });
-    else if (text !== "") this.parts.push({ type: "text", length: text.length });
+    else if (extra !== undefined) this.#parts.push({ type: "text", length: text.length, extra });
+    else if (text !== "") this.#parts.push({ type: "text", length: text.length });
     return text === "" ? [] : [{ type: "text", text }];
   }
 
@@ -65,12 +70,11 @@ export class ReplyParts {
     if (!call.name) return this.#continue(call);
     const before = this.close();
     const index = this.#calls++;
-    this.parts.push({ type: "tool-call", index, ...defined({ extra: extraOf(part, "functionCall") }) });
+    this.#parts.push({ type: "tool-call", index, ...defined({ extra: extraOf(part, "functionCall") }) });
     this.#open = { index, args: {} };
     const after = this.#continue(call);
     if (after === undefined) return undefined;
-    const id = call.id ? { id: call.id } : {};
-    return [...before, { type: "tool-call", index, ...id, name: call.name }, ...after];
+    return [...before, { type: "tool-call", index, ...filled({ id: call.id, name: call.name }) }, ...after];
   }
 
   /** Adds to the open call. The empty piece that ends a call may come when the call is complete already. */

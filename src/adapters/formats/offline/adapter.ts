@@ -7,7 +7,7 @@ import type { FormatAdapter } from "../../../model/format-adapter.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { jsonOf } from "../common/json.ts";
+import { filled, jsonOf } from "../common/json.ts";
 import { continued } from "../common/request.ts";
 import { OfflineDecoder } from "./decoder.ts";
 
@@ -38,7 +38,7 @@ function toMessage({
     role,
     text: content,
     ...defined({ name }),
-    ...(calls.length === 0 ? {} : { calls }),
+    ...filled({ calls }),
     ...defined({ callId: toolCallId }),
     ...(metadata?.isSuccess === false ? { failed: true } : {}),
   };

@@ -8,7 +8,12 @@ import { bodySchema, type OfflineBody, type OfflineChunk } from "./wire.ts";
 
 const WORDS_PER_CHUNK = 3;
 
-/** Answers one request. `pause` is awaited between chunks if the request or the answer sets a pace. */
+/**
+ * Answers one request. `pause` is awaited between chunks if the request or the answer sets a pace.
+ * @example
+ * const decoder = offlineFormat.decoder();
+ * for await (const payload of offlineModel(body)) console.log(decoder.push(payload));
+ */
 export async function* offlineModel(
   body: unknown,
   pause: (milliseconds: number) => Promise<void> = async () => {},

@@ -1,7 +1,7 @@
 /** Rules 5 and 6: reports of the platform, and results of tools. */
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { shorten } from "../../../shared/text.ts";
-import { parseJson } from "../common/json.ts";
+import { membersOf, parseJson } from "../common/json.ts";
 import { type Answer, labelled } from "./answer.ts";
 import type { SeenResult, View } from "./view.ts";
 
@@ -25,7 +25,7 @@ export function quoteResults({ results }: View): Answer | undefined {
 
 function sentence({ tool, text, failed }: SeenResult): string {
   const value = parseJson(text) ?? text;
-  const facts = isJsonObject(value) ? value : {};
+  const facts = membersOf(value);
   const isSuccess = facts.success === true;
   const error = failed && !("error" in facts) ? facts : facts.error;
   if (!isSuccess && isJsonObject(error) && typeof error.code === "string") {

@@ -3,7 +3,7 @@
  *
  * OFFLINE-1  Equal requests get equal replies.
  * OFFLINE-2  If tools may not be called, none is.
- * OFFLINE-3  Every text names the offline model as its author, except the texts of `!say` and `!slow`, and data.
+ * OFFLINE-3  Every text is labelled `Offline model:`, except the texts of `!say` and `!slow`, and data.
  */
 import { type Answer, call } from "./answer.ts";
 import { say, slow, toolCommands } from "./commands.ts";

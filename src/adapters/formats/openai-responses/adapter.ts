@@ -12,7 +12,8 @@
 import type { ModelContext, ToolSpec } from "../../../model/context.ts";
 import type { FormatAdapter } from "../../../model/format-adapter.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
+import { filled, membersOf } from "../common/json.ts";
 import { checkChoice, checkNames, continued, ownTools, requireList, settings } from "../common/request.ts";
 import { cacheKey, TOOL_PARAMETERS } from "../openai/adapter.ts";
 import { fitsStrict, withoutLookaround } from "../openai/schema.ts";
@@ -73,7 +74,7 @@ function include(profile: ModelProfile): JsonObject {
   if (asked === null) return {};
   const included = new Set(Array.isArray(asked) ? asked : []);
   if (!isStored(profile) && !NOT_REASONING.test(profile.modelId)) included.add(ENCRYPTED_REASONING);
-  return included.size === 0 ? {} : { include: [...included] };
+  return filled({ include: [...included] });
 }
 
 /** Joins the profile's `text` (its verbosity) with the format of a structured reply. */
@@ -82,5 +83,5 @@ function text({ parameters }: ModelProfile, { output }: ModelContext): JsonObjec
   if (output === undefined) return given === undefined ? {} : { text: given };
   const schema = withoutLookaround(output.schema);
   const format = { type: "json_schema", name: output.name, schema, strict: fitsStrict(schema) };
-  return { text: { ...(isJsonObject(given) ? given : {}), format } };
+  return { text: { ...membersOf(given), format } };
 }

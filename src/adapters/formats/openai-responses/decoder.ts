@@ -6,17 +6,17 @@ import type { ModelError } from "../../../model/error.ts";
 import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { ReplyDecoder } from "../common/decoder.ts";
-import { objects } from "../common/json.ts";
+import { membersOf, objects, textOf } from "../common/json.ts";
 import { nativeDeltas } from "../common/native.ts";
 import { openaiUsage, usageDeltas } from "../common/usage.ts";
 import { responsesError } from "./errors.ts";
-import { ResponsesOutput } from "./output.ts";
+import { ReplyParts } from "./parts.ts";
 
 /** Keys that a plain text or call has too. */
 const IDENTIFYING = ["id", "status", "refusal"];
 
 export class ResponsesDecoder extends ReplyDecoder {
-  readonly #output = new ResponsesOutput();
+  readonly #parts = new ReplyParts();
   protected finish: FinishReason | undefined;
   #isCutOff = false;
 
@@ -27,34 +27,34 @@ export class ResponsesDecoder extends ReplyDecoder {
   }
 
   protected override close(): ModelDelta[] {
-    return this.#isCutOff ? [] : nativeDeltas(this.#output.parts(), IDENTIFYING);
+    return this.#isCutOff ? [] : nativeDeltas(this.#parts.parts(), IDENTIFYING);
   }
 
   #take(type: string, event: JsonObject): ModelDelta[] | ModelError | undefined {
     const { item, response } = event;
     const place = placeOf(event.output_index);
-    const delta = typeof event.delta === "string" ? event.delta : "";
+    const delta = textOf(event.delta);
     switch (type) {
       case "response.created":
       case "response.in_progress":
         if (isJsonObject(response)) this.#identify(response);
         return [];
       case "response.output_item.added":
-        return isJsonObject(item) ? this.#output.begin(place, item) : [];
+        return isJsonObject(item) ? this.#parts.begin(place, item) : [];
       case "response.output_item.done":
-        return isJsonObject(item) ? this.#output.finish(place, item) : [];
+        return isJsonObject(item) ? this.#parts.finish(place, item) : [];
       case "response.output_text.delta":
-        return this.#output.text(place, placeOf(event.content_index), delta, false);
+        return this.#parts.text(place, placeOf(event.content_index), delta, false);
       case "response.refusal.delta":
-        return this.#output.text(place, placeOf(event.content_index), delta, true);
+        return this.#parts.text(place, placeOf(event.content_index), delta, true);
       case "response.reasoning_summary_text.delta":
-        return this.#output.reasoning(place, `summary ${placeOf(event.summary_index)}`, delta);
+        return this.#parts.reasoning(place, `summary ${placeOf(event.summary_index)}`, delta);
       case "response.reasoning_text.delta":
-        return this.#output.reasoning(place, `content ${placeOf(event.content_index)}`, delta);
+        return this.#parts.reasoning(place, `content ${placeOf(event.content_index)}`, delta);
       case "response.function_call_arguments.delta":
-        return this.#output.arguments(place, delta);
+        return this.#parts.arguments(place, delta);
       case "response.function_call_arguments.done":
-        return this.#output.wholeArguments(place, event.arguments);
+        return this.#parts.wholeArguments(place, event.arguments);
       case "response.completed":
       case "response.incomplete":
       case "response.failed":
@@ -81,14 +81,14 @@ export class ResponsesDecoder extends ReplyDecoder {
       case "cancelled":
         return this.error("canceled", "The provider cancelled its reply.");
       case "failed":
-        return responsesError(isJsonObject(error) ? error : {});
+        return responsesError(membersOf(error));
       default:
-        return this.error("validation", "The reply is not there yet: do not request it in the background.");
+        return this.error("validation", "The response is not finished: remove the parameter `background`.");
     }
     // The two are not matched: places of streamed items may have gaps, the list of the whole has none.
-    const rest = this.#output.hasItems
+    const rest = this.#parts.hasItems
       ? []
-      : objects(response.output).flatMap((item, place) => this.#output.finish(place, item));
+      : objects(response.output).flatMap((item, place) => this.#parts.finish(place, item));
     this.#isCutOff = status === "incomplete";
     this.finish = this.#isCutOff ? incompleteReason(response.incomplete_details) : this.#completeReason();
     this.isOver = true;
@@ -96,12 +96,12 @@ export class ResponsesDecoder extends ReplyDecoder {
   }
 
   #completeReason(): FinishReason {
-    if (this.#output.hasCalls) return "tool_calls";
-    return this.#output.isWaiting ? "other" : "stop";
+    if (this.#parts.hasCalls) return "tool_calls";
+    return this.#parts.isWaiting ? "other" : "stop";
   }
 
   #identify({ id }: JsonObject): void {
-    if (typeof id === "string") this.messageId ||= id;
+    this.messageId ||= textOf(id);
   }
 }
 
@@ -110,7 +110,7 @@ function placeOf(value: Json | undefined): number {
 }
 
 function incompleteReason(details: Json | undefined): FinishReason {
-  switch (isJsonObject(details) ? details.reason : undefined) {
+  switch (membersOf(details).reason) {
     case "max_output_tokens":
       return "length";
     case "content_filter":

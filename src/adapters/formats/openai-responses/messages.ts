@@ -30,7 +30,7 @@ export function toItems(
   };
   const toResult = (message: ContextMessage): JsonObject => {
     const { id } = calls.answeredBy(message);
-    // A program that the model wrote wants the results of its calls addressed to it.
+    // The result of a call that the model's own program made must be addressed to that program.
     const call = items.findLast((item) => isCall(item) && item.call_id === id);
     const output = message.parts?.map(toInput) ?? message.content;
     return { type: "function_call_output", call_id: id, output, ...defined({ caller: call?.caller }) };

@@ -17,7 +17,7 @@ import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { readChatChunk } from "../chat/chunk.ts";
 import { ChatDecoder } from "../chat/decoder.ts";
-import { systemMessages, toChatTool, toNativeMessage } from "../chat/messages.ts";
+import { systemMessages, toChatChoice, toChatTool, toNativeMessage } from "../chat/messages.ts";
 import { fitLength, plainName } from "../common/names.ts";
 import { checkChoice, checkNames, continued, settings } from "../common/request.ts";
 import { openaiMedia } from "./media.ts";
@@ -71,8 +71,7 @@ function tools({ tools: offered, toolChoice }: ModelContext): JsonObject {
   if (offered.length === 0) return {};
   return {
     tools: offered.map((tool) => toChatTool({ ...tool, inputSchema: withoutLookaround(tool.inputSchema) })),
-    tool_choice:
-      typeof toolChoice === "string" ? toolChoice : { type: "function", function: { name: toolChoice.name } },
+    tool_choice: toChatChoice(toolChoice),
   };
 }
 

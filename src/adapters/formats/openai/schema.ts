@@ -65,7 +65,7 @@ export function fitsStrict(schema: JsonObject): boolean {
 
 function fits(schema: Json, depth: number): boolean {
   if (!isJsonObject(schema) || depth > MAX_DEPTH) return false;
-  // A reference stands alone, and any other schema has a type.
+  // A reference has no other keyword; every other schema has a type.
   if (schema.$ref !== undefined) return typeof schema.$ref === "string" && Object.keys(schema).length === 1;
   if (schema.type === undefined && schema.anyOf === undefined) return false;
   if (typeof schema.format === "string" && !FORMATS.has(schema.format)) return false;

@@ -19,6 +19,7 @@ import {
   type ChatMedia,
   type ChatMessage,
   systemMessages,
+  toChatChoice,
   toChatMessage,
   toChatTool,
   toNativeMessage,
@@ -71,9 +72,8 @@ export const workersAIFormat: FormatAdapter = {
 /** The choice `none` leaves the tools out: not every model supports the option. */
 function tools({ tools: offered, toolChoice }: ModelContext): JsonObject {
   if (offered.length === 0 || toolChoice === "none") return {};
-  const choice =
-    typeof toolChoice === "string" ? toolChoice : { type: "function", function: { name: toolChoice.name } };
-  return { tools: offered.map(toChatTool), ...(choice === "auto" ? {} : { tool_choice: choice }) };
+  const choice = toolChoice === "auto" ? {} : { tool_choice: toChatChoice(toolChoice) };
+  return { tools: offered.map(toChatTool), ...choice };
 }
 
 function output({ output: asked, tools: offered, toolChoice }: ModelContext): JsonObject {

@@ -6,7 +6,7 @@
 import type { NativePart } from "../../../model/messages.ts";
 import type { ModelDelta } from "../../../model/reply.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import { parseJson } from "../common/json.ts";
+import { filled, membersOf, parseJson, textOf } from "../common/json.ts";
 
 interface Block {
   /** As it came, with its deltas. */
@@ -19,7 +19,7 @@ interface Block {
   input: string;
 }
 
-export class ReplyBlocks {
+export class ReplyParts {
   readonly #blocks: Block[] = [];
   /** The open blocks, by the provider's index. */
   readonly #open = new Map<number, Block>();
@@ -40,10 +40,13 @@ export class ReplyBlocks {
     const block: Block = { value: { ...value }, length: 0, call, input: "" };
     this.#blocks.push(block);
     this.#open.set(index, block);
-    if (call >= 0) return [{ type: "tool-call", index: call, ...named(value) }];
-    if (type === "text") return textOf(block, value.text);
+    if (call >= 0)
+      return [
+        { type: "tool-call", index: call, ...filled({ id: textOf(value.id), name: textOf(value.name) }) },
+      ];
+    if (type === "text") return textDeltas(block, value.text);
     if (type !== "thinking") return [];
-    return [...(isFirst ? [] : reasoning("\n\n")), ...reasoning(value.thinking)];
+    return [...(isFirst ? [] : reasoningDeltas("\n\n")), ...reasoningDeltas(value.thinking)];
   }
 
   /** Adds a piece to a block; returns `undefined` if no such block is open. */
@@ -51,8 +54,8 @@ export class ReplyBlocks {
     const block = this.#open.get(index);
     if (block === undefined) return undefined;
     const { value } = block;
-    if (delta.type === "input_json_delta") return inputOf(block, delta.partial_json);
-    if (delta.type === "text_delta" && value.type === "text") return textOf(block, delta.text);
+    if (delta.type === "input_json_delta") return inputDeltas(block, delta.partial_json);
+    if (delta.type === "text_delta" && value.type === "text") return textDeltas(block, delta.text);
     if (delta.type === "citations_delta") {
       const cited = Array.isArray(value.citations) ? value.citations : [];
       value.citations = [...cited, delta.citation ?? null];
@@ -60,7 +63,7 @@ export class ReplyBlocks {
     }
     const { type: _type, ...pieces } = delta;
     for (const [key, piece] of Object.entries(pieces)) value[key] = joined(value[key], piece);
-    return delta.type === "thinking_delta" ? reasoning(delta.thinking) : [];
+    return delta.type === "thinking_delta" ? reasoningDeltas(delta.thinking) : [];
   }
 
   /** Completes a block. An input that came in pieces replaces the one that the block began with. */
@@ -100,12 +103,9 @@ export class ReplyBlocks {
 }
 
 function toPart({ value, length, call }: Block): NativePart[] {
-  const { type, text: _text, ...beside } = value;
+  const { type, text: _text, id: _id, name: _name, input: _input, ...beside } = value;
   if (type === "text") return length === 0 ? [] : [{ type, length, ...extraOf(beside) }];
-  if (call >= 0) {
-    const { type: _type, id: _id, name: _name, input: _input, ...beside } = value;
-    return [{ type: "tool-call", index: call, ...extraOf(beside) }];
-  }
+  if (call >= 0) return [{ type: "tool-call", index: call, ...extraOf(beside) }];
   // The API refuses reasoning that was cut off before its signature.
   return type === "thinking" && !value.signature ? [] : [{ type: "block", value }];
 }
@@ -114,35 +114,28 @@ function toPart({ value, length, call }: Block): NativePart[] {
 function extraOf(beside: JsonObject): { extra?: JsonObject } {
   const kept = Object.entries(beside).filter(([, value]) => {
     if (value === null || (Array.isArray(value) && value.length === 0)) return false;
-    return !(isJsonObject(value) && value.type === "direct");
+    return membersOf(value).type !== "direct";
   });
-  return kept.length === 0 ? {} : { extra: Object.fromEntries(kept) };
+  return filled({ extra: Object.fromEntries(kept) });
 }
 
-function textOf(block: Block, piece: Json | undefined): ModelDelta[] {
+function textDeltas(block: Block, piece: Json | undefined): ModelDelta[] {
   if (typeof piece !== "string" || piece === "") return [];
   block.length += piece.length;
   return [{ type: "text", text: piece }];
 }
 
-function inputOf(block: Block, piece: Json | undefined): ModelDelta[] {
+function inputDeltas(block: Block, piece: Json | undefined): ModelDelta[] {
   if (typeof piece !== "string" || piece === "") return [];
   block.input += piece;
   return block.call < 0 ? [] : [{ type: "tool-call", index: block.call, arguments: piece }];
 }
 
-function reasoning(piece: Json | undefined): ModelDelta[] {
+function reasoningDeltas(piece: Json | undefined): ModelDelta[] {
   return typeof piece === "string" && piece !== "" ? [{ type: "reasoning", text: piece }] : [];
 }
 
 function joined(whole: Json | undefined, piece: Json): Json {
   if (typeof whole === "string" && typeof piece === "string") return whole + piece;
   return Array.isArray(whole) && Array.isArray(piece) ? [...whole, ...piece] : piece;
-}
-
-function named({ id, name }: JsonObject): { id?: string; name?: string } {
-  return {
-    ...(typeof id === "string" && id ? { id } : {}),
-    ...(typeof name === "string" && name ? { name } : {}),
-  };
 }
