@@ -11,9 +11,8 @@ import type { ToolCallFragment } from "./tool-call-slots.ts";
 export interface ChatPiece {
   id?: string | null | undefined;
   text?: string;
-  reasoning?: string;
-  /** The reasoning by the server's own keys. */
-  native?: ChatReasoning | null | undefined;
+  /** By the server's own keys. */
+  reasoning?: ChatReasoning | null | undefined;
   toolCalls?: readonly ToolCallFragment[] | undefined;
   usage?: TokenUsage | undefined;
   /** The provider's own finish reason. */
@@ -79,8 +78,7 @@ export function readChatChunk(chunk: JsonObject): ChatPiece | undefined {
     isReply: true,
     // A refusal takes the place of an answer.
     text: (message?.content ?? "") + (message?.refusal ?? ""),
-    reasoning: message?.reasoning_content ?? message?.reasoning ?? "",
-    native: message,
+    reasoning: message,
     toolCalls: message?.tool_calls?.map(toFragment),
     finish: choice.finish_reason,
     isWhole: choice.message !== null && choice.message !== undefined,

@@ -58,8 +58,10 @@ export class ChatDecoder extends ReplyDecoder {
   #take(piece: ChatPiece): ModelDelta[] {
     const deltas: ModelDelta[] = [];
     this.messageId ||= piece.id;
-    if (piece.reasoning) deltas.push({ type: "reasoning", text: piece.reasoning });
-    if (piece.native) this.#reasoning.add(piece.native);
+    const { reasoning } = piece;
+    const thought = reasoning?.reasoning_content ?? reasoning?.reasoning;
+    if (thought) deltas.push({ type: "reasoning", text: thought });
+    if (reasoning) this.#reasoning.add(reasoning);
     if (piece.text) {
       this.#textLength += piece.text.length;
       deltas.push({ type: "text", text: piece.text });

@@ -3,7 +3,7 @@
 import type { ModelDelta } from "../../../model/reply.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import { filled, membersOf } from "./json.ts";
+import { membersOf } from "./json.ts";
 
 /** Returns the valid counts, with the provider's `finer` ones as their breakdown; `undefined` if there are none. */
 export function tokenUsage(
@@ -11,8 +11,9 @@ export function tokenUsage(
   finer: JsonObject = {},
 ): TokenUsage | undefined {
   const valid = Object.entries(counts).filter(([, value]) => isCount(value));
-  const usage: TokenUsage = { ...Object.fromEntries(valid), ...filled({ breakdown: finer }) };
-  return Object.keys(usage).length === 0 ? undefined : usage;
+  const hasFiner = Object.keys(finer).length > 0;
+  if (valid.length === 0 && !hasFiner) return undefined;
+  return { ...Object.fromEntries(valid), ...(hasFiner ? { breakdown: finer } : {}) };
 }
 
 /** Returns the members that are objects or lists: they hold counts of their own. */

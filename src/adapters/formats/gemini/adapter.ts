@@ -20,15 +20,7 @@ import { GeminiDecoder } from "./decoder.ts";
 import { generationOf, toName, toTurns } from "./messages.ts";
 
 /** Keys that the request sets itself, or joins with the profile's. */
-const RESERVED = [
-  "model",
-  "contents",
-  "systemInstruction",
-  "tools",
-  "toolConfig",
-  "generationConfig",
-  "stream",
-];
+const RESERVED = ["model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"];
 
 /** Parameters beside `generationConfig`; every other parameter is part of it. */
 const BESIDE = ["safetySettings", "cachedContent", "labels", "serviceTier", "store", "modelArmorConfig"];
@@ -57,12 +49,12 @@ export const geminiFormat: FormatAdapter = {
   decoder: () => new GeminiDecoder("gemini"),
 };
 
-/** The profile gives the configuration as such, or its members among the parameters. */
+/** The profile gives the configuration as such, or its members among the parameters. The path decides on streaming. */
 function generationConfig(parameters: JsonObject, { output }: ModelContext): JsonObject {
   return filled({
     generationConfig: {
       ...settings(membersOf(parameters.generationConfig), []),
-      ...settings(parameters, [...RESERVED, ...BESIDE]),
+      ...settings(parameters, [...RESERVED, ...BESIDE, "stream"]),
       ...(output && { responseMimeType: "application/json", responseJsonSchema: output.schema }),
     },
   });
@@ -71,7 +63,7 @@ function generationConfig(parameters: JsonObject, { output }: ModelContext): Jso
 function tools(profile: ModelProfile, context: ModelContext): JsonObject {
   checkChoice("gemini", context);
   const own = ownTools(profile);
-  const declared = isAnsweredOnly(profile, context) ? [] : context.tools.map(toDeclaration);
+  const declared = mustOmitTools(profile, context) ? [] : context.tools.map(toDeclaration);
   const { functionCallingConfig, ...others } = membersOf(profile.parameters?.toolConfig);
   const choice = declared.length === 0 ? undefined : (choose(context) ?? functionCallingConfig);
   return filled({
@@ -84,7 +76,7 @@ function tools(profile: ModelProfile, context: ModelContext): JsonObject {
  * Reports whether the tools must be left out: models before the third generation take none beside a structured reply.
  * Throws `UNSUPPORTED` if the model might call one.
  */
-function isAnsweredOnly(
+function mustOmitTools(
   { modelId }: ModelProfile,
   { tools: offered, toolChoice, output }: ModelContext,
 ): boolean {

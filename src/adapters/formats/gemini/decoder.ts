@@ -44,17 +44,13 @@ const FAILURES: ReadonlyMap<string, ErrorCategory> = new Map([
   ["MISSING_THOUGHT_SIGNATURE", "validation"],
 ]);
 
-const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
+const FILTERS = ["SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"];
+const IMAGE_FILTERS = ["IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"];
+
+const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map<string, FinishReason>([
   ["STOP", "stop"],
   ["MAX_TOKENS", "length"],
-  ["SAFETY", "content_filter"],
-  ["RECITATION", "content_filter"],
-  ["BLOCKLIST", "content_filter"],
-  ["PROHIBITED_CONTENT", "content_filter"],
-  ["SPII", "content_filter"],
-  ["IMAGE_SAFETY", "content_filter"],
-  ["IMAGE_PROHIBITED_CONTENT", "content_filter"],
-  ["IMAGE_RECITATION", "content_filter"],
+  ...[...FILTERS, ...IMAGE_FILTERS].map((filter) => [filter, "content_filter"] as const),
 ]);
 
 /** The reply is never over before the stream ends: counts may follow the finish reason. */

@@ -32,8 +32,8 @@ function put(args: JsonObject, part: PartialArg): boolean {
     if (!canHold(place, step)) return false;
     const old: Json | undefined = Object.hasOwn(place, step) ? Reflect.get(place, step) : undefined;
     const next = steps[n + 1];
-    const empty = typeof next === "number" ? [] : {};
-    const value: Json = next === undefined ? valueAt(part, old) : (old ?? empty);
+    const value: Json =
+      next === undefined ? valueAt(part, old) : (old ?? (typeof next === "number" ? [] : {}));
     // Defined, not assigned: a member may be called `__proto__`.
     Object.defineProperty(place, step, { value, enumerable: true, configurable: true, writable: true });
     place = value;

@@ -48,10 +48,6 @@ export function slow({ text }: View): Answer | undefined {
   const [, count, pause = DEFAULT_PAUSE_MS] = /^!slow (\d{1,9})(?: (\d{1,9}))?\s*$/.exec(text) ?? [];
   if (count === undefined) return undefined;
   const words = Array.from({ length: Math.min(Number(count), MAX_WORDS) }, (_, index) => `word-${index + 1}`);
-  return {
-    kind: "text",
-    text: words.join(" "),
-    words: 1,
-    pauseMs: Math.min(Number(pause), MAX_PAUSE_MS),
-  };
+  const pauseMs = Math.min(Number(pause), MAX_PAUSE_MS);
+  return { kind: "text", text: words.join(" "), words: 1, pauseMs };
 }
