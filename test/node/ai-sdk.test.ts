@@ -293,6 +293,18 @@ describe("a reply of an AI SDK model", () => {
     expect(returned(outcome)).toBeUndefined();
   });
 
+  test("AISDK-2 a text behind a call goes back behind it", () => {
+    const outcome = outcomeOf(
+      { type: "tool-call", toolCallId: "c", toolName: "lookup", input: "{}" },
+      { type: "text-delta", id: "0", delta: "Wait." },
+      finish("tool-calls"),
+    );
+    expect(returned(outcome)).toEqual([
+      { type: "tool-call", toolCallId: "c", toolName: "lookup", input: {} },
+      { type: "text", text: "Wait." },
+    ]);
+  });
+
   test("texts whose pieces alternate are one text, and an id may be used again", () => {
     const piece = (id: string, delta: string) => ({
       type: "text-delta",

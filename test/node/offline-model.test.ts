@@ -457,6 +457,11 @@ describe("answers as data", () => {
     );
   });
 
+  test("a format that is not known is ignored, whatever its name", async () => {
+    const given = { type: "object", properties: { text: { type: "string", format: "constructor" } } };
+    expect((await ask("Hello", { output: { name: "text", schema: given } })).text).toBe('{"text":"offline"}');
+  });
+
   test("a schema that refers to itself has an end", async () => {
     const node = { type: "object", properties: { kids: { type: "array", items: { $ref: "#/$defs/node" } } } };
     const given = {

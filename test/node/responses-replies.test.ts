@@ -285,6 +285,11 @@ describe("RESPONSES-2 a reply on its way back", () => {
     expect(replyOf(done(0, said("a")), done(1, CALL), completed())).not.toHaveProperty("native");
   });
 
+  test("a text behind a call goes back behind it", () => {
+    const items = [CALL, said("Wait.")];
+    expect(returned(replyOf(...items.map((item, place) => done(place, item)), completed()))).toEqual(items);
+  });
+
   test("reasoning that is not encrypted goes back only to a provider that stores it", () => {
     const { encrypted_content: _secret, ...open } = REASONING;
     const reply = replyOf(done(0, open), done(1, said("a", { phase: "final_answer" })), completed());
