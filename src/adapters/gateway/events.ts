@@ -1,7 +1,7 @@
 /** Parses the server-sent events of a response into the texts of their `data`. */
 import { createParser } from "eventsource-parser";
 import { ModelFailure } from "../errors/model-errors.ts";
-import { DONE } from "../formats/common/reply-stream.ts";
+import { DONE } from "../formats/common/decoder.ts";
 import type { Attempt } from "./ports.ts";
 import { BodyReader } from "./stream-reader.ts";
 
