@@ -10,11 +10,11 @@ import { MAX_BODY_BYTES } from "./limits.ts";
 
 /** The body as JSON. Throws `TOO_LARGE`, `INVALID_JSON` or, for lone surrogates, `INVALID_INPUT`. */
 export async function readJson(request: Request, maxBytes = MAX_BODY_BYTES): Promise<unknown> {
-  return parseJson(await readBytes(request, maxBytes));
+  return parseBody(await readBytes(request, maxBytes));
 }
 
 /** UTF-8 bytes as JSON; throws as `readJson` does. */
-export function parseJson(bytes: Uint8Array): unknown {
+export function parseBody(bytes: Uint8Array): unknown {
   const value = parseJsonText(decode(bytes), "The body");
   checkJson(value, "The body");
   return value;

@@ -9,10 +9,10 @@ import type { TokenUsage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { inBandError } from "../../errors/model-errors.ts";
 import { finishReason, ReplyDecoder } from "../common/decoder.ts";
-import { filled, membersOf, textOf } from "../common/json.ts";
+import { filled, membersOf, stringOf } from "../common/json.ts";
 import { nativeDeltas } from "../common/native.ts";
 import { tokenUsage, total, usageDeltas } from "../common/usage.ts";
-import { ReplyParts } from "./parts.ts";
+import { AiSdkReplyParts } from "./parts.ts";
 
 const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["stop", "stop"],
@@ -22,12 +22,12 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
 ]);
 
 export class AiSdkDecoder extends ReplyDecoder {
-  readonly #parts = new ReplyParts();
+  readonly #parts = new AiSdkReplyParts();
   protected finish: FinishReason | undefined;
 
   protected read(part: JsonObject): ModelDelta[] | ModelError | undefined {
     const { type, providerMetadata: metadata } = part;
-    const id = textOf(part.id);
+    const id = stringOf(part.id);
     switch (type) {
       case "text-start":
       case "reasoning-start":
@@ -39,7 +39,7 @@ export class AiSdkDecoder extends ReplyDecoder {
         return [];
       case "text-delta":
       case "reasoning-delta": {
-        const text = textOf(part.delta);
+        const text = stringOf(part.delta);
         this.#parts.add(kindOf(type), id, metadata, text);
         return text === "" ? [] : [{ type: kindOf(type), text }];
       }
@@ -51,7 +51,7 @@ export class AiSdkDecoder extends ReplyDecoder {
         this.#parts.keepProviderResult(part);
         return [];
       case "tool-approval-request":
-        this.#parts.dropProviderCall(textOf(part.toolCallId));
+        this.#parts.dropProviderCall(stringOf(part.toolCallId));
         return [];
       case "file":
       case "reasoning-file":
@@ -75,13 +75,13 @@ export class AiSdkDecoder extends ReplyDecoder {
   }
 
   #call(part: JsonObject): ModelDelta {
-    const [id, name, input] = [textOf(part.toolCallId), textOf(part.toolName), textOf(part.input)];
+    const [id, name, input] = [stringOf(part.toolCallId), stringOf(part.toolName), stringOf(part.input)];
     const index = this.#parts.addCall(part.providerMetadata);
     return { type: "tool-call", index, ...filled({ id, name, arguments: input }) };
   }
 
   #complete({ finishReason: given, usage }: JsonObject): ModelDelta[] | ModelError {
-    const reason = textOf(membersOf(given).unified);
+    const reason = stringOf(membersOf(given).unified);
     if (reason === "error") return this.error("transient", "The model gave up in the middle of its reply.");
     if (reason === "interrupted") return this.error("transient", "The reply ended before it was complete.");
     const { hasCalls, isWaiting } = this.#parts;

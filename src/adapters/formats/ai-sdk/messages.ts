@@ -4,7 +4,7 @@ import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { jsonOf, objects } from "../common/json.ts";
-import { hasMedia, resolveMedia } from "../common/media.ts";
+import { carriesMedia, resolveMedia } from "../common/media.ts";
 import { plainName, type SentCall, SentCalls } from "../common/names.ts";
 import { attributedParts, ownContent, ownParts } from "../common/native.ts";
 import { unsupported } from "../common/request.ts";
@@ -22,7 +22,7 @@ export function toPrompt(
 ): JsonObject[] {
   const calls = new SentCalls(callsIn(earlier), plainName, ID_LENGTH);
   return messages.flatMap((message): JsonObject[] => {
-    hasMedia(PROVIDER, message);
+    carriesMedia(PROVIDER, message);
     const { role, name, content } = message;
     if (role === "system") return content.trim() === "" ? [] : [{ role, content: attributed(name, content) }];
     const parts = role === "tool" ? [toResult(message, calls)] : toContent(message, profile, calls);

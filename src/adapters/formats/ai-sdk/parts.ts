@@ -10,7 +10,7 @@ interface Passage {
   metadata?: JsonObject;
 }
 
-export class ReplyParts {
+export class AiSdkReplyParts {
   readonly #parts: (Passage | NativePart)[] = [];
   /** Passages by kind and id: the pieces of several may alternate. */
   readonly #open = new Map<string, Passage>();

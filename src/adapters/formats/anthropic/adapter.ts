@@ -22,11 +22,11 @@ import {
   instructed,
   laterTurns,
   NO_MESSAGE,
-  type Turn,
+  type SpeakerTurn,
   type TurnFormat,
 } from "../common/turns.ts";
 import { AnthropicDecoder } from "./decoder.ts";
-import { NAME_LENGTH, toTurns } from "./messages.ts";
+import { anthropicTurns, ANTHROPIC_NAME_LENGTH } from "./messages.ts";
 import { enforceable } from "./schema.ts";
 
 /** Keys that the request sets itself, or joins with the profile's. */
@@ -52,7 +52,7 @@ export const anthropicFormat: FormatAdapter = {
   buildRequest(profile, context) {
     const { parameters = {} } = profile;
     const { instructions, messages, leading } = instructed("anthropic", context);
-    const turns = toTurns(profile, messages);
+    const turns = anthropicTurns(profile, messages);
     const stable = context.cache === undefined ? 0 : context.cache.stableMessages - leading;
     if (stable > 0) markLastBlock(turns.slice(0, stable));
     return {
@@ -65,11 +65,11 @@ export const anthropicFormat: FormatAdapter = {
     };
   },
   extend: (profile, request, messages) =>
-    laterTurns(TURNS, request, (sent) => toTurns(profile, messages, sent)),
+    laterTurns(TURNS, request, (sent) => anthropicTurns(profile, messages, sent)),
   decoder: () => new AnthropicDecoder("anthropic"),
 };
 
-function markLastBlock(turns: readonly Turn[]): void {
+function markLastBlock(turns: readonly SpeakerTurn[]): void {
   for (const { blocks } of turns.toReversed()) {
     const at = blocks.findLastIndex(({ type }) => CACHEABLE.has(type));
     const block = blocks[at];
@@ -91,7 +91,7 @@ function system(instructions: string, { cache }: ModelContext): JsonObject {
 
 function tools(profile: ModelProfile, context: ModelContext): JsonObject {
   const own = ownTools(profile);
-  checkNames("anthropic", context, NAME_LENGTH);
+  checkNames("anthropic", context, ANTHROPIC_NAME_LENGTH);
   checkChoice("anthropic", context, own);
   const offered = [...context.tools.map(toTool), ...own];
   if (offered.length === 0) return {};

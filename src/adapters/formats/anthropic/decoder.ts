@@ -16,7 +16,7 @@ import { finishReason, ReplyDecoder } from "../common/decoder.ts";
 import { membersOf } from "../common/json.ts";
 import { nativeDeltas } from "../common/native.ts";
 import { finerCounts, RunningCounts, sum, tokenUsage, total } from "../common/usage.ts";
-import { ReplyParts } from "./parts.ts";
+import { AnthropicReplyParts } from "./parts.ts";
 
 const object = z.custom<JsonObject>(isJsonObject);
 const text = z.string().nullish();
@@ -41,7 +41,7 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
 ]);
 
 export class AnthropicDecoder extends ReplyDecoder {
-  readonly #parts = new ReplyParts();
+  readonly #parts = new AnthropicReplyParts();
   readonly #counts = new RunningCounts(toUsage);
   #hasBegun = false;
   #stop: string | undefined;

@@ -4,25 +4,25 @@ import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { jsonOf, objects } from "../common/json.ts";
-import { hasMedia } from "../common/media.ts";
+import { carriesMedia } from "../common/media.ts";
 import { plainName, type SentCall, SentCalls } from "../common/names.ts";
 import { ownContent, ownParts } from "../common/native.ts";
-import { spokenParts, type Turn } from "../common/turns.ts";
+import { type SpeakerTurn, spokenParts } from "../common/turns.ts";
 import { toBlock } from "./media.ts";
 
-export const NAME_LENGTH = 128;
+export const ANTHROPIC_NAME_LENGTH = 128;
 
 /** Result of a failed call without content: the API demands one. */
 const FAILED = "The tool failed.";
 
 /** Builds one turn per message, empty for an empty message. `earlier` are the messages that were sent before. */
-export function toTurns(
+export function anthropicTurns(
   profile: ModelProfile,
   messages: readonly ContextMessage[],
   earlier: readonly Json[] = [],
-): Turn[] {
-  const calls = new SentCalls(callsIn(earlier), (name) => plainName(name, NAME_LENGTH));
-  return messages.map((message): Turn => {
+): SpeakerTurn[] {
+  const calls = new SentCalls(callsIn(earlier), (name) => plainName(name, ANTHROPIC_NAME_LENGTH));
+  return messages.map((message): SpeakerTurn => {
     switch (message.role) {
       case "assistant":
         return { role: "assistant", blocks: replyBlocks(profile, message, calls) };
@@ -55,7 +55,7 @@ function replyBlocks(profile: ModelProfile, message: ContextMessage, calls: Sent
   const toText = (text: string, extra: JsonObject) =>
     text.trim() === "" ? [] : [{ type: "text", text, ...extra }];
   if (own !== undefined) return ownContent(own, toCall, toText);
-  hasMedia("anthropic", message);
+  carriesMedia("anthropic", message);
   return [...spokenParts(message).map(toBlock), ...(message.toolCalls ?? []).map(toCall)];
 }
 

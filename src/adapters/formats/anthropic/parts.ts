@@ -6,7 +6,7 @@
 import type { NativePart } from "../../../model/messages.ts";
 import type { ModelDelta } from "../../../model/reply.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import { filled, membersOf, parseJson, textOf } from "../common/json.ts";
+import { filled, membersOf, parseJson, stringOf } from "../common/json.ts";
 
 interface Block {
   /** As it came, with its deltas. */
@@ -19,7 +19,7 @@ interface Block {
   input: string;
 }
 
-export class ReplyParts {
+export class AnthropicReplyParts {
   readonly #blocks: Block[] = [];
   /** The open blocks, by the provider's index. */
   readonly #open = new Map<number, Block>();
@@ -42,7 +42,7 @@ export class ReplyParts {
     this.#open.set(index, block);
     if (call >= 0)
       return [
-        { type: "tool-call", index: call, ...filled({ id: textOf(value.id), name: textOf(value.name) }) },
+        { type: "tool-call", index: call, ...filled({ id: stringOf(value.id), name: stringOf(value.name) }) },
       ];
     if (type === "text") return textDeltas(block, value.text);
     if (type !== "thinking") return [];

@@ -9,7 +9,7 @@ import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { filled } from "../common/json.ts";
-import { type ContextMedia, hasMedia } from "../common/media.ts";
+import { type ContextMedia, carriesMedia } from "../common/media.ts";
 import { ownReasoning } from "./reasoning.ts";
 
 export type ChatToolCall = {
@@ -54,7 +54,7 @@ export function toNativeMessage(
 ): JsonObject {
   const { tool_calls: calls, ...chat } = toChatMessage(message);
   const own = ownReasoning(message, profile);
-  const parts = hasMedia(profile.provider, message) ? message.parts : undefined;
+  const parts = carriesMedia(profile.provider, message) ? message.parts : undefined;
   const content = parts?.map((part): JsonObject => {
     return part.type === "text" ? { type: "text", text: part.text } : media[part.type](part);
   });

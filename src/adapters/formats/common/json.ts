@@ -21,7 +21,7 @@ export function membersOf(value: unknown): JsonObject {
 }
 
 /** Returns the text itself, or an empty one for any other value. */
-export function textOf(value: unknown): string {
+export function stringOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 

@@ -44,7 +44,7 @@ export function fileName({ name }: ContextMedia, mediaType: string): string {
 }
 
 /** Reports whether a message has media. Throws `UNSUPPORTED` for media in a message that is not a user's. */
-export function hasMedia(provider: ProviderId, { role, parts = [] }: ContextMessage): boolean {
+export function carriesMedia(provider: ProviderId, { role, parts = [] }: ContextMessage): boolean {
   if (parts.every(({ type }) => type === "text")) return false;
   if (role !== "user") throw unsupported(provider, `images or files in a message of the role "${role}"`);
   return true;

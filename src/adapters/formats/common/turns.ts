@@ -9,7 +9,7 @@ import type { ProviderId } from "../../../model/profile.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { continued, requireList, unsupported } from "./request.ts";
 
-export interface Turn {
+export interface SpeakerTurn {
   role: "user" | "assistant";
   blocks: JsonObject[];
 }
@@ -71,11 +71,15 @@ export interface TurnFormat {
   key: string;
   /** The block of a user's turn that has no message. */
   opening: JsonObject;
-  toMessage(turn: Turn): JsonObject;
+  toMessage(turn: SpeakerTurn): JsonObject;
 }
 
 /** Builds the messages of a request: alternating turns that end with a user's, or with calls that wait for results. */
-export function firstTurns(format: TurnFormat, turns: readonly Turn[], last?: ContextMessage): JsonObject[] {
+export function firstTurns(
+  format: TurnFormat,
+  turns: readonly SpeakerTurn[],
+  last?: ContextMessage,
+): JsonObject[] {
   const all = alternating(turns, format.opening);
   const isWaiting = last?.toolCalls !== undefined && last.toolCalls.length > 0;
   if (!isWaiting && all.at(-1)?.role !== "user") all.push({ role: "user", blocks: [format.opening] });
@@ -86,7 +90,7 @@ export function firstTurns(format: TurnFormat, turns: readonly Turn[], last?: Co
 export function laterTurns(
   { key, opening, toMessage }: TurnFormat,
   request: JsonObject,
-  toTurns: (sent: readonly Json[]) => Turn[],
+  toTurns: (sent: readonly Json[]) => SpeakerTurn[],
 ): JsonObject {
   const sent = requireList(request, key);
   const last = sent.at(-1);
@@ -98,8 +102,8 @@ export function laterTurns(
  * Joins neighbours of one role and leaves out empty turns. If a model's turn would come first, or behind another one in
  * what was sent before, an opening turn of the user comes before it.
  */
-function alternating(turns: readonly Turn[], opening: JsonObject, lastRole?: Json): Turn[] {
-  const joined: Turn[] = [];
+function alternating(turns: readonly SpeakerTurn[], opening: JsonObject, lastRole?: Json): SpeakerTurn[] {
+  const joined: SpeakerTurn[] = [];
   for (const { role, blocks } of turns) {
     if (blocks.length === 0) continue;
     const previous = joined.at(-1);

@@ -17,7 +17,7 @@ import { filled, membersOf } from "../common/json.ts";
 import { checkChoice, ownTools, settings, unsupported } from "../common/request.ts";
 import { firstTurns, instructed, laterTurns, NO_MESSAGE, type TurnFormat } from "../common/turns.ts";
 import { GeminiDecoder } from "./decoder.ts";
-import { generationOf, toName, toTurns } from "./messages.ts";
+import { geminiTurns, generationOf, toName } from "./messages.ts";
 
 /** Keys that the request sets itself, or joins with the profile's. */
 const RESERVED = ["model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"];
@@ -37,7 +37,7 @@ export const geminiFormat: FormatAdapter = {
     const { parameters = {} } = profile;
     const { instructions, messages } = instructed("gemini", context);
     return {
-      contents: firstTurns(TURNS, toTurns(profile, messages), messages.at(-1)),
+      contents: firstTurns(TURNS, geminiTurns(profile, messages), messages.at(-1)),
       ...(instructions === "" ? {} : { systemInstruction: { parts: [{ text: instructions }] } }),
       ...tools(profile, context),
       ...generationConfig(parameters, context),
@@ -45,7 +45,7 @@ export const geminiFormat: FormatAdapter = {
     };
   },
   extend: (profile, request, messages) =>
-    laterTurns(TURNS, request, (sent) => toTurns(profile, messages, sent)),
+    laterTurns(TURNS, request, (sent) => geminiTurns(profile, messages, sent)),
   decoder: () => new GeminiDecoder("gemini"),
 };
 

@@ -14,7 +14,7 @@ import { inBandError, readErrorBody } from "../../errors/model-errors.ts";
 import { finishReason, ReplyDecoder } from "../common/decoder.ts";
 import { nativeDeltas } from "../common/native.ts";
 import { finerCounts, RunningCounts, sum, tokenUsage } from "../common/usage.ts";
-import { ReplyParts } from "./parts.ts";
+import { GeminiReplyParts } from "./parts.ts";
 
 const object = z.custom<JsonObject>(isJsonObject);
 const text = z.string().nullish();
@@ -55,7 +55,7 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map<string, Finish
 
 /** The reply is never over before the stream ends: counts may follow the finish reason. */
 export class GeminiDecoder extends ReplyDecoder {
-  readonly #parts = new ReplyParts();
+  readonly #parts = new GeminiReplyParts();
   readonly #counts = new RunningCounts(toUsage);
   #stop: string | undefined;
 

@@ -5,7 +5,7 @@ import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.t
 import { filled, jsonOf, objects } from "../common/json.ts";
 import { type SentCall, SentCalls } from "../common/names.ts";
 import { ownContent, ownParts } from "../common/native.ts";
-import { spokenParts, type Turn } from "../common/turns.ts";
+import { type SpeakerTurn, spokenParts } from "../common/turns.ts";
 import { toParts } from "./media.ts";
 
 const MAX_NAME = 128;
@@ -29,13 +29,13 @@ export function generationOf(modelId: string): number {
  * Builds one turn per message, and one for all results of a reply; an empty message gives an empty turn. `earlier` are
  * the contents that were sent before.
  */
-export function toTurns(
+export function geminiTurns(
   profile: ModelProfile,
   messages: readonly ContextMessage[],
   earlier: readonly Json[] = [],
-): Turn[] {
+): SpeakerTurn[] {
   const sent = new SentCalls(callsIn(earlier), toName);
-  const turns: Turn[] = [];
+  const turns: SpeakerTurn[] = [];
   let calls: readonly ToolCall[] = [];
   messages.forEach((message, index) => {
     switch (message.role) {

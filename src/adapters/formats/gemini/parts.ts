@@ -19,7 +19,7 @@ const functionCall = z.object({
   willContinue: z.boolean().nullish(),
 });
 
-export class ReplyParts {
+export class GeminiReplyParts {
   readonly #parts: NativePart[] = [];
   #calls = 0;
   /** The call whose arguments are not complete. */

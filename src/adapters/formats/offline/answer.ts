@@ -1,6 +1,6 @@
 /** The answer of a rule. */
 
-export type Answer =
+export type OfflineAnswer =
   | {
       kind: "text";
       text: string;
@@ -13,10 +13,10 @@ export type Answer =
   | { kind: "calls"; calls: { tool: string; input: string }[] };
 
 /** Builds an answer in the model's own words, and labels it. */
-export function labelled(text: string): Answer {
+export function labelled(text: string): OfflineAnswer {
   return { kind: "text", text: `Offline model: ${text}` };
 }
 
-export function call(tool: string, input: unknown): Answer {
+export function call(tool: string, input: unknown): OfflineAnswer {
   return { kind: "calls", calls: [{ tool, input: JSON.stringify(input) }] };
 }

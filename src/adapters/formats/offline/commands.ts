@@ -1,5 +1,5 @@
 /** Rules 1 to 4 of `docs/offline-model.md`: messages that begin with an exclamation mark. */
-import { type Answer, labelled } from "./answer.ts";
+import { labelled, type OfflineAnswer } from "./answer.ts";
 import type { View } from "./view.ts";
 
 const MAX_WORDS = 1_000;
@@ -7,7 +7,7 @@ const MAX_PAUSE_MS = 1_000;
 const DEFAULT_PAUSE_MS = 40;
 
 /** Rules 1 and 2: makes the next tool calls that the message commands. */
-export function toolCommands({ text, rounds, mayCallTools, results }: View): Answer | undefined {
+export function toolCommands({ text, rounds, mayCallTools, results }: View): OfflineAnswer | undefined {
   const { steps, isLoop } = parseToolLines(text);
   const calls = steps[isLoop ? Math.min(rounds, steps.length - 1) : rounds];
   if (calls === undefined) return undefined;
@@ -38,13 +38,13 @@ function parseToolLines(text: string): ToolLines {
 }
 
 /** Rule 3. */
-export function say({ text }: View): Answer | undefined {
+export function say({ text }: View): OfflineAnswer | undefined {
   const [, said] = /^!say ([\s\S]+)$/.exec(text) ?? [];
   return said === undefined ? undefined : { kind: "text", text: said };
 }
 
 /** Rule 4. */
-export function slow({ text }: View): Answer | undefined {
+export function slow({ text }: View): OfflineAnswer | undefined {
   const [, count, pause = DEFAULT_PAUSE_MS] = /^!slow (\d{1,9})(?: (\d{1,9}))?\s*$/.exec(text) ?? [];
   if (count === undefined) return undefined;
   const words = Array.from({ length: Math.min(Number(count), MAX_WORDS) }, (_, index) => `word-${index + 1}`);

@@ -1,7 +1,7 @@
 /** The offline model in the place of a server: it takes a request and gives the payloads of a stream. */
 
 import { fingerprint } from "../../../shared/text.ts";
-import type { Answer } from "./answer.ts";
+import type { OfflineAnswer } from "./answer.ts";
 import { answerTo } from "./rules.ts";
 import { viewOf } from "./view.ts";
 import { bodySchema, type OfflineBody, type OfflineChunk } from "./wire.ts";
@@ -38,7 +38,7 @@ function encode(chunk: OfflineChunk): string {
 }
 
 /** Builds the chunks of an answer. Ids are made from the request: equal requests and answers give equal chunks. */
-function chunksOf(answer: Answer, { messages }: OfflineBody): OfflineChunk[] {
+function chunksOf(answer: OfflineAnswer, { messages }: OfflineBody): OfflineChunk[] {
   const stem = fingerprint(JSON.stringify(messages));
   const inputTokens = messages.reduce((sum, { text }) => sum + countWords(text), 0);
   const start: OfflineChunk = { id: `offline_${stem}` };

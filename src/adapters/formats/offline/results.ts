@@ -2,19 +2,19 @@
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { shorten } from "../../../shared/text.ts";
 import { membersOf, parseJson } from "../common/json.ts";
-import { type Answer, labelled } from "./answer.ts";
+import { labelled, type OfflineAnswer } from "./answer.ts";
 import type { SeenResult, View } from "./view.ts";
 
 const MAX_RESULTS = 20;
 const MAX_QUOTE = 500;
 
 /** Rule 5. */
-export function quoteNotice({ notice }: View): Answer | undefined {
+export function quoteNotice({ notice }: View): OfflineAnswer | undefined {
   return notice === undefined ? undefined : labelled(`I was told: ${shorten(notice, MAX_QUOTE)}`);
 }
 
 /** Rule 6. */
-export function quoteResults({ results }: View): Answer | undefined {
+export function quoteResults({ results }: View): OfflineAnswer | undefined {
   if (results.length === 0) return undefined;
   const rest = results.length - MAX_RESULTS;
   const sentences = results.slice(0, MAX_RESULTS).map(sentence);

@@ -5,7 +5,7 @@
  * OFFLINE-2  If tools may not be called, none is.
  * OFFLINE-3  Every text is labelled `Offline model:`, except the texts of `!say` and `!slow`, and data.
  */
-import { type Answer, call } from "./answer.ts";
+import { call, type OfflineAnswer } from "./answer.ts";
 import { say, slow, toolCommands } from "./commands.ts";
 import { instanceOf } from "./instance.ts";
 import { quoteNotice, quoteResults } from "./results.ts";
@@ -21,7 +21,7 @@ import {
 } from "./sentences.ts";
 import type { View } from "./view.ts";
 
-type Rule = (view: View) => Answer | undefined;
+type Rule = (view: View) => OfflineAnswer | undefined;
 
 /** The user's commands are followed to the letter. */
 const COMMANDS: readonly Rule[] = [toolCommands, say, slow];
@@ -38,11 +38,11 @@ const RULES: readonly Rule[] = [
   calculate,
 ];
 
-export function answerTo(view: View): Answer {
+export function answerTo(view: View): OfflineAnswer {
   return first(COMMANDS, view) ?? demanded(first(RULES, view) ?? explain(view), view);
 }
 
-function first(rules: readonly Rule[], view: View): Answer | undefined {
+function first(rules: readonly Rule[], view: View): OfflineAnswer | undefined {
   for (const rule of rules) {
     const answer = rule(view);
     if (answer !== undefined) return answer;
@@ -51,7 +51,7 @@ function first(rules: readonly Rule[], view: View): Answer | undefined {
 }
 
 /** Brings an answer into the form that the request demands: a call if one must be made, data if data is wanted. */
-function demanded(answer: Answer, { forced, output }: View): Answer {
+function demanded(answer: OfflineAnswer, { forced, output }: View): OfflineAnswer {
   const called = answer.kind === "calls" ? answer.calls.map(({ tool }) => tool) : [];
   if (forced !== undefined && !called.includes(forced.tool)) {
     return call(forced.tool, instanceOf(forced.schema));

@@ -1,6 +1,6 @@
 /** Rules 7 to 14: sentences that the offline model understands, and its answer to all others. */
 import { shorten } from "../../../shared/text.ts";
-import { type Answer, call, labelled } from "./answer.ts";
+import { call, labelled, type OfflineAnswer } from "./answer.ts";
 import { findExpression } from "./arithmetic.ts";
 import { readDateQuestion } from "./dates.ts";
 import type { View } from "./view.ts";
@@ -10,7 +10,7 @@ const MAX_QUOTE = 300;
 const MAX_READ = 2_000;
 
 /** Rule 7. */
-export function addNote({ text, offers }: View): Answer | undefined {
+export function addNote({ text, offers }: View): OfflineAnswer | undefined {
   if (!offers("notes") || text.trimEnd().endsWith("?")) return undefined;
   const pattern = /^\s*(?:please )?(?:remember|note|make a note|write down)(?: that)?:?\s+([\s\S]*\S)/i;
   const [, note] = pattern.exec(text) ?? [];
@@ -18,13 +18,13 @@ export function addNote({ text, offers }: View): Answer | undefined {
 }
 
 /** Rule 8. */
-export function listNotes({ text, offers }: View): Answer | undefined {
+export function listNotes({ text, offers }: View): OfflineAnswer | undefined {
   const pattern = /\b(?:what are|show|list|read)(?: me)?(?: all)? my notes\b|^\s*recall\b/i;
   return offers("notes") && pattern.test(read(text)) ? call("notes", { action: "list" }) : undefined;
 }
 
 /** Rule 9. */
-export function tellName({ text, earlier }: View): Answer | undefined {
+export function tellName({ text, earlier }: View): OfflineAnswer | undefined {
   if (/\bwhat(?:'s|’s| is| was) my name\b|\b(?:know|remember) my name\b|\bwho am I\b/i.test(read(text))) {
     const name = earlier.map(nameIn).findLast((found) => found !== undefined);
     return labelled(
@@ -38,7 +38,7 @@ export function tellName({ text, earlier }: View): Answer | undefined {
 }
 
 /** Rule 10. */
-export function tellHistory({ text, earlier }: View): Answer | undefined {
+export function tellHistory({ text, earlier }: View): OfflineAnswer | undefined {
   const pattern = /\bwhat (?:did|have) I (?:just )?(?:say|said|write|written|ask|asked|tell|told)\b/i;
   if (!pattern.test(read(text))) return undefined;
   const said = earlier.slice(-3).map((message) => `"${shorten(message, MAX_QUOTE)}"`);
@@ -48,7 +48,7 @@ export function tellHistory({ text, earlier }: View): Answer | undefined {
 }
 
 /** Rule 11. */
-export function searchDocs({ text, offers }: View): Answer | undefined {
+export function searchDocs({ text, offers }: View): OfflineAnswer | undefined {
   if (!offers("search_docs")) return undefined;
   const pattern =
     /\b(?:search (?:the )?(?:docs|documentation) for|how (?:do|can|would|could|should) (?:I|you|we|one))\s+(\S.*)/i;
@@ -61,13 +61,13 @@ export function searchDocs({ text, offers }: View): Answer | undefined {
 }
 
 /** Rule 12. */
-export function askCalendar({ text, offers }: View): Answer | undefined {
+export function askCalendar({ text, offers }: View): OfflineAnswer | undefined {
   const question = offers("dates") ? readDateQuestion(read(text)) : undefined;
   return question && call("dates", question);
 }
 
 /** Rule 13. */
-export function calculate({ text, offers }: View): Answer | undefined {
+export function calculate({ text, offers }: View): OfflineAnswer | undefined {
   const expression = offers("calculator") ? findExpression(read(text)) : undefined;
   return expression === undefined ? undefined : call("calculator", { expression });
 }
@@ -84,7 +84,7 @@ const SUGGESTIONS: readonly [message: string, tool?: string][] = [
 ];
 
 /** Rule 14. */
-export function explain({ text, offers }: View): Answer {
+export function explain({ text, offers }: View): OfflineAnswer {
   const suggested = SUGGESTIONS.filter(([, tool]) => tool === undefined || offers(tool));
   const tries = suggested.map(([message]) => `"${message}"`).join(", ");
   return labelled(

@@ -6,17 +6,17 @@ import type { ModelError } from "../../../model/error.ts";
 import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { ReplyDecoder } from "../common/decoder.ts";
-import { membersOf, objects, textOf } from "../common/json.ts";
+import { membersOf, objects, stringOf } from "../common/json.ts";
 import { nativeDeltas } from "../common/native.ts";
 import { openaiUsage, usageDeltas } from "../common/usage.ts";
 import { responsesError } from "./errors.ts";
-import { ReplyParts } from "./parts.ts";
+import { ResponsesReplyParts } from "./parts.ts";
 
 /** Keys that a plain text or call has too. */
 const IDENTIFYING = ["id", "status", "refusal"];
 
 export class ResponsesDecoder extends ReplyDecoder {
-  readonly #parts = new ReplyParts();
+  readonly #parts = new ResponsesReplyParts();
   protected finish: FinishReason | undefined;
   #isCutOff = false;
 
@@ -33,7 +33,7 @@ export class ResponsesDecoder extends ReplyDecoder {
   #take(type: string, event: JsonObject): ModelDelta[] | ModelError | undefined {
     const { item, response } = event;
     const place = placeOf(event.output_index);
-    const delta = textOf(event.delta);
+    const delta = stringOf(event.delta);
     switch (type) {
       case "response.created":
       case "response.in_progress":
@@ -101,7 +101,7 @@ export class ResponsesDecoder extends ReplyDecoder {
   }
 
   #identify({ id }: JsonObject): void {
-    this.messageId ||= textOf(id);
+    this.messageId ||= stringOf(id);
   }
 }
 

@@ -4,7 +4,7 @@ import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { objects } from "../common/json.ts";
-import { fileName, hasMedia, mediaUrl, resolveMedia } from "../common/media.ts";
+import { carriesMedia, fileName, mediaUrl, resolveMedia } from "../common/media.ts";
 import { SentCalls } from "../common/names.ts";
 import { unsupported } from "../common/request.ts";
 import { attributed, spokenParts } from "../common/turns.ts";
@@ -52,7 +52,7 @@ function replyItems(
   profile: ModelProfile,
   toCall: (call: ToolCall) => JsonObject,
 ): JsonObject[] {
-  hasMedia(PROVIDER, message);
+  carriesMedia(PROVIDER, message);
   const native = nativeItems(message, profile, toCall);
   if (native !== undefined) return native;
   const { role, name, content, toolCalls = [] } = message;
@@ -61,7 +61,7 @@ function replyItems(
 }
 
 function contentOf(message: ContextMessage): Json {
-  return hasMedia(PROVIDER, message)
+  return carriesMedia(PROVIDER, message)
     ? spokenParts(message).map(toInput)
     : attributed(message.name, message.content);
 }

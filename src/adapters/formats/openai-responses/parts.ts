@@ -8,7 +8,7 @@ import type { NativePart } from "../../../model/messages.ts";
 import type { ModelDelta } from "../../../model/reply.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJson, type Json, type JsonObject } from "../../../shared/json.ts";
-import { filled, objects, textOf } from "../common/json.ts";
+import { filled, objects, stringOf } from "../common/json.ts";
 import { isWaiting } from "./native.ts";
 
 /** Text that was reported of one content part. */
@@ -26,7 +26,7 @@ interface Call {
   arguments: string;
 }
 
-export class ReplyParts {
+export class ResponsesReplyParts {
   /** The finished items, without members that are `null`. */
   readonly #items = new Map<number, JsonObject>();
   readonly #passages: Passage[] = [];
@@ -150,8 +150,8 @@ export class ReplyParts {
     const call = this.#callAt(place);
     if (call.isNamed) return [];
     call.isNamed = true;
-    const id = textOf(callId) || textOf(itemId);
-    return [{ type: "tool-call", index: call.index, ...filled({ id, name: textOf(name) }) }];
+    const id = stringOf(callId) || stringOf(itemId);
+    return [{ type: "tool-call", index: call.index, ...filled({ id, name: stringOf(name) }) }];
   }
 
   #callAt(place: number): Call {

@@ -33,13 +33,13 @@ const createConversationSchema = z.strictObject({
 });
 
 /** The request, checked. */
-export type NewConversation = z.output<typeof createConversationSchema>;
+export type CheckedConversation = z.output<typeof createConversationSchema>;
 
 /** Length of a version chain as JSON: the chain is in one value of the actor's storage, whose limit is 2 MB. */
 const MAX_CHAIN_LENGTH = 900_000;
 
 /** Throws `INVALID_INPUT`, `INVALID_JSON` or `TOO_LARGE`. */
-export function parseCreate(input: CreateConversation): NewConversation {
+export function parseCreate(input: CreateConversation): CheckedConversation {
   checkHistory(input.history);
   return validate(createConversationSchema, input);
 }
@@ -47,7 +47,7 @@ export function parseCreate(input: CreateConversation): NewConversation {
 /** Throws `INVALID_INPUT` if the agent does not work in the project, `TOO_LARGE` if its persona and tools are too large. */
 export function conversationRecord(
   principal: Principal,
-  input: NewConversation,
+  input: CheckedConversation,
   { chain, projectIds }: { chain: VersionChain; projectIds: string[] },
   now: number,
 ): ConversationIdentity {
