@@ -1,6 +1,6 @@
 /** The package `dramatis`: the runtime of an application, the library builders, and the session primitives. */
 
-export { type ModelFormatAdapter, workersAIAdapter } from "./adapters/formats/workers-ai/workers-ai.ts";
+export { type ModelFormatAdapter, workersAIAdapter } from "./adapters/formats/workers-ai/adapter.ts";
 export {
   type Delivery,
   NotNow,

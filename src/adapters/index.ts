@@ -1,4 +1,4 @@
-/** Public surface of `dramatis/adapters`: provider formats, the gateway, and what assembles a reply. */
+/** Public surface of `dramatis/adapters`: provider formats, the gateway, and the assembly of replies. */
 
 export type * from "../model/context.ts";
 export { costOf, type Prices } from "../model/cost.ts";
@@ -11,20 +11,20 @@ export type * from "../model/reply.ts";
 export type { TokenUsage } from "../model/usage.ts";
 export type { CallContext } from "../shared/call-context.ts";
 export { defaultModelProfile, type ModelEnvironment, OFFLINE_PROFILE } from "./default-profile.ts";
-export { aiSdkFormat } from "./formats/ai-sdk/ai-sdk.ts";
-export { anthropicFormat } from "./formats/anthropic/anthropic.ts";
-export { openaiFormat } from "./formats/chat/openai.ts";
-export { geminiFormat } from "./formats/gemini/gemini.ts";
+export { aiSdkFormat } from "./formats/ai-sdk/adapter.ts";
+export { anthropicFormat } from "./formats/anthropic/adapter.ts";
+export { geminiFormat } from "./formats/gemini/adapter.ts";
 export { adapterFor, resolveProvider } from "./formats/lookup.ts";
+export { offlineFormat } from "./formats/offline/adapter.ts";
 export { offlineModel } from "./formats/offline/model.ts";
-export { offlineFormat } from "./formats/offline/offline.ts";
-export { openaiResponsesFormat } from "./formats/openai-responses/openai-responses.ts";
+export { openaiFormat } from "./formats/openai/adapter.ts";
+export { openaiResponsesFormat } from "./formats/openai-responses/adapter.ts";
 export {
   type ModelFormatAdapter,
   type WorkersAIChatMessage,
   workersAIAdapter,
   workersAIFormat,
-} from "./formats/workers-ai/workers-ai.ts";
+} from "./formats/workers-ai/adapter.ts";
 export { createModelGateway, secretsOf } from "./gateway/gateway.ts";
 export type { AiBinding, GatewayPorts } from "./gateway/ports.ts";
 export { mayReceiveKey, type TrustedHost, type TrustOptions, trustedHosts } from "./gateway/trusted-hosts.ts";

@@ -3,7 +3,7 @@ import type { MoveView, TurnView } from "../protocol/conversation-api.ts";
 import type { MessageView } from "../protocol/frames.ts";
 import { defined } from "../shared/defined.ts";
 import type { LiveConversation, OperationState, TurnItem, TurnState } from "./state.ts";
-import { itemsInOrder, messageItem, newTurn } from "./turns.ts";
+import { itemsInOrder, newTurn, transcriptItem } from "./turns.ts";
 
 export interface HistoryPage {
   /** Oldest first. */
@@ -68,7 +68,7 @@ function turnFromHistory(id: string, added: readonly MessageView[], view?: TurnV
 /** Completes the beginning of a turn whose end was loaded. */
 function withMessages(turn: TurnState, added: readonly MessageView[]): TurnState {
   const messages = added.filter(({ turnId }) => turnId === turn.id);
-  return messages.length === 0 ? turn : { ...turn, items: [...messages.map(messageItem), ...turn.items] };
+  return messages.length === 0 ? turn : { ...turn, items: [...messages.map(transcriptItem), ...turn.items] };
 }
 
 /** Returns the thought and the tool call of a move. A move without a tool call is an answer, which is a message. */

@@ -18,10 +18,10 @@ import {
   dropItem,
   endTurn,
   mergeDelta,
-  messageItem,
   partialItem,
   progressed,
   putItem,
+  transcriptItem,
 } from "./turns.ts";
 
 /**
@@ -164,7 +164,7 @@ function completeMessage(state: LiveConversation, frame: FrameOf<"message.comple
 
 function addMessage(state: LiveConversation, frame: LiveFrame, message: MessageView): LiveConversation {
   return {
-    ...inTurn(state, frame, (turn) => putItem(progressed(turn), messageItem(message))),
+    ...inTurn(state, frame, (turn) => putItem(progressed(turn), transcriptItem(message))),
     messages: [...state.messages, message],
   };
 }

@@ -9,7 +9,7 @@ export function newTurn(seed: TurnSeed): TurnState {
   return { status: "active", completedAt: null, items: [], retries: [], retrying: false, ...seed };
 }
 
-export function messageItem(message: MessageView): TurnItem {
+export function transcriptItem(message: MessageView): TurnItem {
   return { type: "message", id: message.id, message };
 }
 
@@ -19,7 +19,7 @@ export function partialItem(id: string, agentId: string, startedAt: string, text
 
 /** Returns the items of a loaded turn in their live order: question, work, answers. */
 export function itemsInOrder(messages: readonly MessageView[], work: readonly TurnItem[]): TurnItem[] {
-  const by = (role: string) => messages.filter((message) => message.role === role).map(messageItem);
+  const by = (role: string) => messages.filter((message) => message.role === role).map(transcriptItem);
   return [...by("user"), ...work, ...by("agent")];
 }
 

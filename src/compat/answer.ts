@@ -26,7 +26,7 @@ export interface AnswerOptions {
 }
 
 /** One answer of a turn, so far. */
-export interface Answer {
+export interface TurnAnswer {
   status: "in_progress" | "completed" | "failed";
   messages: { content: string; isInterim: boolean }[];
   calls: ClientCall[];
@@ -54,7 +54,7 @@ export interface AnswerEncoder<Payload> {
   start(): readonly Payload[];
   push(event: AnswerEvent): readonly Payload[];
   /** The answer is complete, or its turn has failed. */
-  end(answer: Answer): readonly Payload[];
+  end(answer: TurnAnswer): readonly Payload[];
   /** The stream ends before the answer is complete. */
   fail(error: Pick<WireError, "code" | "message">): readonly Payload[];
 }
@@ -147,7 +147,7 @@ export class AnswerReader {
 type Reply = readonly MoveView[];
 
 /** Reads an answer from its turn. Returns `null` for an answer that has not begun. */
-export function answerOf(turn: TurnView, { index, finalOnly }: AnswerOptions): Answer | null {
+export function answerOf(turn: TurnView, { index, finalOnly }: AnswerOptions): TurnAnswer | null {
   const replies = answersOf(turn)[index];
   if (replies === undefined) return null;
   const last = replies.at(-1) ?? [];
@@ -209,7 +209,7 @@ function clientCalls(reply: Reply): ClientCall[] {
   });
 }
 
-function messageOf(reply: Reply): Answer["messages"] {
+function messageOf(reply: Reply): TurnAnswer["messages"] {
   const { text } = rawOf(reply);
   if (typeof text !== "string" || text === "") return [];
   return [{ content: text, isInterim: reply[0]?.toolCall !== undefined }];

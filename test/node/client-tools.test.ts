@@ -8,7 +8,7 @@ import {
   HEARTBEAT_MS,
   MAX_RECOVERIES,
 } from "../../src/agents/conversation/core/limits.ts";
-import { parseSubmissions, startTurnSchema } from "../../src/agents/conversation/door/schemas.ts";
+import { parseSubmissions, startTurnSchema } from "../../src/agents/conversation/door/requests.ts";
 import { checkHistory, historySchema, seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
 import { dueIn } from "../../src/agents/conversation/effects/effects.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
@@ -142,10 +142,8 @@ class Desk {
       adapters: adapterFor,
       executor: localExecutor(this.#code, clock),
       gate: this.gate,
-      window: {
-        open: async (milliseconds) => {
-          this.wakeups.push(milliseconds);
-        },
+      armWakeup: async (milliseconds) => {
+        this.wakeups.push(milliseconds);
       },
       publish: (frames: Frame[]) => {
         this.frames.push(...frames);

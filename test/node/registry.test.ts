@@ -4,7 +4,7 @@ import { type Schema, Validator } from "@cfworker/json-schema";
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { invokedTool } from "../../src/agents/conversation/core/planning/tool-target.ts";
+import { invokedTool } from "../../src/agents/conversation/effects/tool-batch.ts";
 import { D1Definitions } from "../../src/d1/d1-definitions.ts";
 import { D1_TIMEOUT_MS } from "../../src/d1/in-time.ts";
 import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
-  admit,
+  admitCall,
   type BreakerSettings,
   type BreakerState,
   CLOSED,
@@ -143,7 +143,7 @@ describe("a breaker", () => {
               jumped ||= action.milliseconds < 0;
               break;
             case "begin": {
-              const admission = admit(state, settings, now);
+              const admission = admitCall(state, settings, now);
               state = admission.state;
               if (admission.admitted) {
                 running.push(admission.isProbe);
@@ -157,7 +157,7 @@ describe("a breaker", () => {
                 expect(before.phase).not.toBe("closed");
                 expect(admission.retryAfterMs).toBeGreaterThan(0);
                 expect(admission.retryAfterMs).toBeLessThanOrEqual(settings.coolDownMs);
-                expect(admit(state, settings, now + admission.retryAfterMs).admitted).toBe(true);
+                expect(admitCall(state, settings, now + admission.retryAfterMs).admitted).toBe(true);
               }
               break;
             }
@@ -208,27 +208,27 @@ describe("a breaker", () => {
 
   test("BREAKER-2 a clock that jumps back prolongs nothing", () => {
     const open: BreakerState = { phase: "open", until: 1_000_000 };
-    expect(admit(open, settings, 0)).toMatchObject({ admitted: false, retryAfterMs: 500 });
+    expect(admitCall(open, settings, 0)).toMatchObject({ admitted: false, retryAfterMs: 500 });
   });
 
   test("BREAKER-3 BREAKER-4 only the probe decides", () => {
-    const probing = admit({ phase: "open", until: 100 }, settings, 100).state;
+    const probing = admitCall({ phase: "open", until: 100 }, settings, 100).state;
     for (const verdict of ["alive", "failed", "unknown"] as const) {
       expect(record(probing, { isProbe: false, verdict }, settings, 110)).toBe(probing);
     }
     expect(record(probing, { isProbe: true, verdict: "alive" }, settings, 110)).toBe(CLOSED);
     const failed = record(probing, { isProbe: true, verdict: "failed" }, settings, 110);
-    expect(admit(failed, settings, 609)).toMatchObject({ admitted: false, retryAfterMs: 1 });
+    expect(admitCall(failed, settings, 609)).toMatchObject({ admitted: false, retryAfterMs: 1 });
     const unknown = record(probing, { isProbe: true, verdict: "unknown" }, settings, 110);
-    expect(admit(unknown, settings, 110)).toMatchObject({ admitted: true, isProbe: true });
+    expect(admitCall(unknown, settings, 110)).toMatchObject({ admitted: true, isProbe: true });
   });
 
   test("BREAKER-3 a probe that is never heard of is given up", () => {
     const open: BreakerState = { phase: "open", until: 100 };
-    const probe = admit(open, settings, 100);
+    const probe = admitCall(open, settings, 100);
     expect(probe).toMatchObject({ admitted: true, isProbe: true });
-    expect(admit(probe.state, settings, 599)).toMatchObject({ admitted: false, retryAfterMs: 1 });
-    expect(admit(probe.state, settings, 600)).toMatchObject({ admitted: true, isProbe: true });
+    expect(admitCall(probe.state, settings, 599)).toMatchObject({ admitted: false, retryAfterMs: 1 });
+    expect(admitCall(probe.state, settings, 600)).toMatchObject({ admitted: true, isProbe: true });
   });
 
   test("BREAKER-5 hosts are told apart, and forgotten", async () => {

@@ -115,7 +115,7 @@ test("FALLBACK-1 CALLS-1 METRIC-1 over HTTP: where one server refuses the key, t
     adapters: adapterFor,
     executor: localExecutor(new DeployedCode([]), systemClock),
     gate: allowAll,
-    window: { open: async () => undefined },
+    armWakeup: async () => undefined,
     metrics: (metrics) => {
       measured.push(metrics);
       throw new Error("The sink is broken.");

@@ -93,13 +93,13 @@ export class Actor implements LifeHost {
     await this.call((life) => {
       const connection = connectionOf(socket);
       this.#sockets.set(socket, connection);
-      openConnection(life.host, connection, principal, from ?? undefined);
+      openConnection(life.ports, connection, principal, from ?? undefined);
     });
   }
 
   async receive(socket: ServerSocket, text: string): Promise<void> {
     const connection = this.#sockets.get(socket);
-    if (connection !== undefined) await this.call((life) => receiveFrame(life.host, connection, text));
+    if (connection !== undefined) await this.call((life) => receiveFrame(life.ports, connection, text));
   }
 
   disconnect(socket: ServerSocket): void {

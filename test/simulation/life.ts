@@ -9,11 +9,11 @@ import {
   type ConnectionMemory,
   type ConnectionPorts,
 } from "../../src/agents/conversation/door/connections.ts";
-import { openingSlices } from "../../src/agents/conversation/door/opening.ts";
 import { Subscribers } from "../../src/agents/conversation/door/subscribers.ts";
 import { effectsOf } from "../../src/agents/conversation/effects/effects.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { UsagePublication } from "../../src/agents/conversation/mirror/usage-publication.ts";
+import { openingSlices } from "../../src/agents/conversation/reads/opening.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import type { TaskExecutor } from "../../src/agents/executor/types.ts";
@@ -81,7 +81,7 @@ export class Life implements Caller {
   readonly clock: MortalClock;
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
-  readonly host: ConnectionPorts;
+  readonly ports: ConnectionPorts;
   readonly submit: Submit;
   readonly #usage: UsagePublication;
   /** Authority never expires here. */
@@ -99,12 +99,12 @@ export class Life implements Caller {
     this.clock = new MortalClock(clock);
     this.death = new Promise<never>((_, reject) => (this.#reject = reject));
     this.death.catch(() => undefined);
-    this.runtime = new ConversationRuntime(this.#ports());
+    this.runtime = new ConversationRuntime(this.#runtimePorts());
     this.#usage = this.#publication();
     const submit: Submit = (results) => this.runtime.submit(results);
     this.submit = actor.surroundings.variant.submit?.(submit) ?? submit;
     this.queries = new ConversationQueries(this.runtime.store);
-    this.host = this.#connectionHost();
+    this.ports = this.#connectionPorts();
   }
 
   get alive(): boolean {
@@ -135,7 +135,7 @@ export class Life implements Caller {
     this.clock.die();
   }
 
-  #ports(): ConstructorParameters<typeof ConversationRuntime>[0] {
+  #runtimePorts(): ConstructorParameters<typeof ConversationRuntime>[0] {
     const { variant, ids, fetch, media, executor } = this.actor.surroundings;
     const { subscribers } = this;
     subscribers.add((frames) => broadcast(this.actor.connections(), frames, this.clock.now()));
@@ -165,7 +165,7 @@ export class Life implements Caller {
       gate: allowAll,
       media: media(this),
       clientToolTimeoutMs: CLIENT_TOOL_TIMEOUT_MS,
-      window: { open: async (milliseconds) => arm(milliseconds) },
+      armWakeup: async (milliseconds) => arm(milliseconds),
       publish: variant.publish?.(publish) ?? publish,
     };
   }
@@ -178,7 +178,7 @@ export class Life implements Caller {
       state: () => this.runtime.state,
       // SAFETY: a publication uses only these members.
       directory: () => ({ putUsage }) as Directory,
-      now: () => this.clock.now(),
+      clock: this.clock,
       disarm: () => {
         if (this.alive) this.actor.disarm();
       },
@@ -234,12 +234,12 @@ export class Life implements Caller {
   }
 
   /** Same values as in the actor's class on the platform. */
-  #connectionHost(): ConnectionPorts {
+  #connectionPorts(): ConnectionPorts {
     const { runtime, queries, clock } = this;
     return {
       opening: (_principal, from) => openingSlices({ runtime, queries, clock }, from),
       connections: () => [...this.actor.connections()].length,
-      now: () => clock.now(),
+      clock,
       startTurn: ({ subject: userId }, { idempotencyKey: id, ...data }) =>
         runtime.accept({
           type: "conversation.user.message",

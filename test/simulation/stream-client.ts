@@ -37,8 +37,8 @@ export class StreamClient extends HttpClient {
     }
   }
 
-  #open({ host, subscribers }: Life, from: number | null): ReadableStream<Uint8Array> {
-    const opening = host.opening(this.principal, from ?? undefined)[Symbol.iterator]();
+  #open({ ports, subscribers }: Life, from: number | null): ReadableStream<Uint8Array> {
+    const opening = ports.opening(this.principal, from ?? undefined);
     const { principal, world } = this;
     const options = { principal, clock: world.clock, turnId: undefined, encoding: "ndjson" } as const;
     return frameStream(subscribers, opening, options);

@@ -241,9 +241,9 @@ function clientOutcome({ client, program }: PlacedClient, life: Life): ClientOut
 }
 
 /** Returns a client's state after a connection that resumes. */
-function resumed({ host }: Life, from: LiveConversation): LiveConversation {
+function resumed({ ports }: Life, from: LiveConversation): LiveConversation {
   const principal = { subject: "ada", tenant: TENANT, roles: [] };
-  const frames: Frame[] = [...host.opening(principal, from.seq ?? undefined)].flatMap(
+  const frames: Frame[] = [...ports.opening(principal, from.seq ?? undefined)].flatMap(
     (slice) => slice.frames,
   );
   return frames.reduce(applyFrame, from);

@@ -10,19 +10,19 @@ export interface HistoryKind {
   media?: fc.Arbitrary<ContextPart>;
   /** Blocks in the provider's own format; replies have no native parts by default. */
   block?: fc.Arbitrary<Facts>;
-  /** Extra facts of a text, and of a call. */
+  /** Members that this provider may have beside a text, and beside a call. */
   textExtra?: fc.Arbitrary<Facts>;
   callExtra?: fc.Arbitrary<Facts>;
 }
 
-/** Marker in every native part of another provider or model. It must never be sent. */
+/** Occurs in every native part of another provider or model, and must never be sent. */
 export const FOREIGN = "words of another provider";
 
 /** One pixel. */
 const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** Images in all forms. */
+/** An image by address, by `data:` URL or by value. */
 export const images: fc.Arbitrary<ContextPart> = fc.oneof(
   fc.webPath().map((path): ContextPart => {
     return { type: "image", source: { url: `https://media.example${path}/a.png` } };
@@ -44,7 +44,7 @@ const text = fc.oneof(
   { arbitrary: fc.constantFrom("", " ", "\n\t"), weight: 1 },
 );
 
-/** Normalizes a value as JSON does: -0 becomes 0. */
+/** A value that went through JSON text, which has no negative zero. */
 const json = fc
   .json({ maxDepth: 2 })
   .map((value): object => ({ value: JSON.parse(JSON.stringify(JSON.parse(value))) }));

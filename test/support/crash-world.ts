@@ -91,7 +91,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
       adapters: adapterFor,
       executor: crossExecutor(executor, life),
       gate: options.gate ?? allowAll,
-      window: { open: () => life.cross("window.open", async () => undefined) },
+      armWakeup: () => life.cross("window.open", async () => undefined),
       publish: (frames: Frame[]) => {
         if (!life.alive) return;
         life.cross("publish", () => {
@@ -132,7 +132,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
       done = slice.done;
     }
     runtime.deltas.flush();
-    for (const frame of runtime.partialFrames()) client = applyFrame(client, frame);
+    for (const frame of runtime.deltas.partialFrames()) client = applyFrame(client, frame);
   }
 
   /** Gives the client's results for displayed calls, as often as they are displayed. */

@@ -1,4 +1,4 @@
-/** Checks of requests that hold for every format. */
+/** Invariants of the requests of every format. */
 import fc from "fast-check";
 import { expect } from "vitest";
 import { ownParts } from "../../src/adapters/formats/common/native.ts";
@@ -14,20 +14,20 @@ export interface FormatChecks {
   format: FormatAdapter;
   profile: ModelProfile;
   kind: HistoryKind;
-  /** Key of the request with the messages. */
+  /** The key of the messages in a request. */
   key: string;
-  /** Pattern of ids and names of calls. */
+  /** Patterns of the ids and the names of calls. */
   id: RegExp;
   name: RegExp;
   /** Converts a speaker's name; unchanged by default. */
   speaker?: (name: string) => string;
-  /** `true` if the first message must be a user's, and roles must alternate. */
+  /** Set if the first message must be a user's, and roles must alternate. */
   alternates: boolean;
 }
 
 const RUNS = { numRuns: 150 };
 
-/** For every history: nothing is lost or invented, calls have their results, and equal contexts give equal bytes. */
+/** For any history: nothing is lost or made up, calls have their results, and equal contexts give equal bytes. */
 export function checkRequests(checks: FormatChecks): void {
   fc.assert(
     fc.property(
@@ -48,9 +48,7 @@ export function checkRequests(checks: FormatChecks): void {
   );
 }
 
-/**
- * For every cut of a history between two groups: the sent part stays byte for byte, and nothing of the rest is lost.
- */
+/** For any cut between two groups of a history: the sent part stays byte for byte, and nothing of the rest is lost. */
 export function checkExtension(checks: FormatChecks): void {
   fc.assert(
     fc.property(contextHistory(checks.profile, checks.kind), fc.nat(), (groups, at) => {
@@ -67,7 +65,7 @@ export function checkExtension(checks: FormatChecks): void {
         JSON.stringify(extended),
       );
       checkSent(checks, groups.flat(), ["Be brief."], extended);
-      // With alternating turns, a sent turn can no longer merge with its neighbor.
+      // Where turns alternate, a turn that was sent is not joined with its neighbour.
       if (!checks.alternates) expect(extended).toEqual(build(checks, groups.flat(), ["Be brief."]));
     }),
     RUNS,
@@ -98,7 +96,7 @@ function checkSent(
   ]);
   const asked = messages.flatMap(({ toolCalls = [] }) => toolCalls);
   const given = items.filter((item) => item.type === "call");
-  // Compares as text, because members such as `__proto__` are lost in objects.
+  // Compared as text, which also shows members such as `__proto__`.
   expect(JSON.stringify(given.map((item) => item.arguments))).toBe(
     JSON.stringify(asked.map((call) => call.arguments)),
   );
@@ -128,7 +126,7 @@ function wantedOf(checks: FormatChecks, message: ContextMessage): Wanted[] {
   ];
 }
 
-/** An empty message needs no speaker. */
+/** A message without content is sent without its speaker. */
 function isSilent({ content, parts = [], toolCalls = [] }: ContextMessage): boolean {
   return isBlank(content) && toolCalls.length === 0 && parts.every(({ type }) => type === "text");
 }
@@ -148,7 +146,7 @@ function isBlank(text: string): boolean {
   return text.trim() === "";
 }
 
-/** Expects every item after the one before it. Blank texts may be left out, and texts may be joined. */
+/** Finds every wanted thing behind the one before it. Blank texts may be left out; texts may be joined. */
 function checkInOrder(items: readonly SentItem[], wanted: readonly Wanted[]): void {
   let at = 0;
   let offset = 0;
@@ -172,7 +170,7 @@ function checkInOrder(items: readonly SentItem[], wanted: readonly Wanted[]): vo
   }
 }
 
-/** Returns the end of the wanted text in the item, from an offset on; -1 if it is missing. */
+/** Returns the end of the wanted thing in the item, searched from an offset on; -1 if it is not there. */
 function positionIn(item: SentItem, want: Wanted, offset: number): number {
   if (item.type === "text" && want.type === "text") {
     const start = item.text.indexOf(want.text, offset);
@@ -188,7 +186,7 @@ function hasExtra(given: JsonObject | undefined, wanted: Facts | undefined): boo
   return wanted === undefined || JSON.stringify({ ...given, ...wanted }) === JSON.stringify(given ?? {});
 }
 
-/** Expects one result for each call, in the run of results after its reply, equal to the given one. */
+/** Each call has one result, the right one, in the run of results right behind its reply. */
 function checkResults(messages: readonly ContextMessage[], sent: readonly SentMessage[]): void {
   const items = sent.flatMap((message) => message.items.map((item) => ({ ...item, role: message.role })));
   const replies = messages.flatMap((message, index) => {

@@ -16,7 +16,7 @@ const TEXT = ["Grüße 👋🏽 ", "aus 東京\r\n\u2028"] as const;
 const THOUGHT = ["Höchst ", "merkwürdig"] as const;
 const INPUT = ['{"city":', '"Zürich"}'] as const;
 
-/** The reply that all streams contain. */
+/** The reply of each of the streams. */
 export const SAID = {
   text: TEXT.join(""),
   reasoning: THOUGHT.join(""),

@@ -206,7 +206,7 @@ describe("failing model calls", () => {
         adapters: adapterFor,
         executor: localExecutor(new DeployedCode([testLibrary]), clock),
         gate: allowAll,
-        window: { open: async () => undefined },
+        armWakeup: async () => undefined,
         publish(published) {
           frames.push(...published);
           look();

@@ -148,7 +148,7 @@ class CountedConversation {
       adapters: adapterFor,
       executor: localExecutor(code, systemClock),
       gate: allowAll,
-      window: { open: async () => undefined },
+      armWakeup: async () => undefined,
       publish: (frames: Frame[]) => {
         if (frames.some(({ type }) => type === "turn.completed" || type === "turn.failed")) this.#ended();
       },

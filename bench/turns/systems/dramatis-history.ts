@@ -1,8 +1,9 @@
 /** Seeds a conversation turn by turn with the actor's own reducer and store. */
 import type { AgentDecision } from "../../../src/agents/conversation/core/decisions.ts";
 import { stemOf } from "../../../src/agents/conversation/core/ids.ts";
-import { beginTransition, reduce } from "../../../src/agents/conversation/core/reducer.ts";
+import { reduce } from "../../../src/agents/conversation/core/reducer.ts";
 import type { ConversationIdentity } from "../../../src/agents/conversation/core/state.ts";
+import { beginTransition } from "../../../src/agents/conversation/core/transition.ts";
 import { ConversationDatabase } from "../../../src/agents/conversation/store/conversation-database.ts";
 import { systemIds } from "../../../src/ports/system.ts";
 import { DurableKeyValue } from "../../../src/ports/workers/durable-key-value.ts";
@@ -37,10 +38,10 @@ export function seedConversation(
 
 function accepted(record: ConversationIdentity, turn: number, clientId: string): AgentDecision[] {
   const caller = { type: "user", userId: userOf(record) } as const;
-  const content = seededMessage(2 * turn - 2).text;
+  const input = seededMessage(2 * turn - 2).text;
   const stem = stemOf(systemIds.ulid());
   return [
-    { type: "START_TURN", turn, stem, agentId: record.agentId, caller, clientId, content },
+    { type: "START_TURN", turn, stem, agentId: record.agentId, caller, clientId, input },
     { type: "CALL_LLM", turn, final: false },
   ];
 }

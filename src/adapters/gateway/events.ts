@@ -1,8 +1,8 @@
 /** Parses the server-sent events of a response into the texts of their `data`. */
 import { createParser } from "eventsource-parser";
 import { ModelFailure } from "../errors/model-errors.ts";
-import { DONE } from "../formats/common/reply-stream.ts";
-import type { Attempt } from "./ports.ts";
+import { DONE } from "../formats/common/decoder.ts";
+import type { AttemptWatch } from "./ports.ts";
 import { BodyReader } from "./stream-reader.ts";
 
 /** Maximum size of a reply on the wire, in bytes. */
@@ -14,7 +14,7 @@ const MAX_EVENT_LENGTH = 4 * 1024 * 1024;
  * leave the connection open. At the end of the body an event without its closing blank line is yielded too; an incomplete
  * payload then fails to parse.
  */
-export function eventData(body: ReadableStream<Uint8Array>, attempt: Attempt): AsyncIterable<string[]> {
+export function eventData(body: ReadableStream<Uint8Array>, attempt: AttemptWatch): AsyncIterable<string[]> {
   return new EventBatches(new BodyReader(body, attempt, MAX_REPLY_BYTES));
 }
 

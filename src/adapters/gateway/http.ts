@@ -14,7 +14,7 @@ import {
 import { responseInfo, retryAfterMs } from "../errors/response-info.ts";
 import { eventData, MAX_REPLY_BYTES } from "./events.ts";
 import { baseUrlOf, type HttpProvider, httpProvider } from "./http-providers.ts";
-import type { Attempt, GatewayPorts, Transport } from "./ports.ts";
+import type { AttemptWatch, GatewayPorts, Transport } from "./ports.ts";
 import { readBeginning, readText, reasonOf } from "./stream-reader.ts";
 import { keyNameOf, mayReceiveKey } from "./trusted-hosts.ts";
 
@@ -25,7 +25,7 @@ const MAX_ERROR_BODY = 16 * 1024;
 interface Call extends ModelRequest {
   provider: HttpProvider;
   ports: GatewayPorts;
-  attempt: Attempt;
+  attempt: AttemptWatch;
 }
 
 export const httpTransport: Transport = async function* (request, ports, attempt) {

@@ -25,7 +25,7 @@ export interface GatewayPorts {
 }
 
 /** One attempt, as its transport sees it: its signal, and the reports that its deadlines need. */
-export type Attempt = Pick<AttemptDeadlines, "signal" | "received" | "waiting">;
+export type AttemptWatch = Pick<AttemptDeadlines, "signal" | "received" | "waiting">;
 
 /**
  * A step of a response. `response` comes once and first, `payloads` follow in order. A transport passes its payloads one
@@ -39,5 +39,5 @@ export type Arrival =
 export type Transport = (
   request: ModelRequest,
   ports: GatewayPorts,
-  attempt: Attempt,
+  attempt: AttemptWatch,
 ) => AsyncIterable<Arrival>;

@@ -5,7 +5,7 @@
  * BYTES-2  An abort ends a pending read, with the signal's reason.
  */
 import { ModelFailure } from "../errors/model-errors.ts";
-import type { Attempt } from "./ports.ts";
+import type { AttemptWatch } from "./ports.ts";
 
 /** Iterates over the pieces of a stream. Written by hand: a generator would cost as much as reading. */
 export class StreamReader<Piece> implements AsyncIterableIterator<Piece, undefined> {
@@ -14,7 +14,7 @@ export class StreamReader<Piece> implements AsyncIterableIterator<Piece, undefin
 
   constructor(
     stream: ReadableStream<Piece>,
-    protected readonly attempt: Attempt,
+    protected readonly attempt: AttemptWatch,
   ) {
     this.#reader = stream.getReader();
     attempt.signal.addEventListener("abort", this.#cancel, { once: true });
@@ -69,7 +69,7 @@ export class BodyReader extends StreamReader<Uint8Array> {
 
   constructor(
     body: ReadableStream<Uint8Array>,
-    attempt: Attempt,
+    attempt: AttemptWatch,
     private readonly limit: number,
   ) {
     super(body, attempt);
@@ -93,7 +93,7 @@ export function tooLarge(limit: number): ModelFailure {
 /** Returns a whole body as text. */
 export async function readText(
   body: ReadableStream<Uint8Array>,
-  attempt: Attempt,
+  attempt: AttemptWatch,
   limit: number,
 ): Promise<string> {
   let text = "";
@@ -104,7 +104,7 @@ export async function readText(
 /** Returns at most `length` characters of a body: what arrived before its end, or before a failure. */
 export async function readBeginning(
   body: ReadableStream<Uint8Array>,
-  attempt: Attempt,
+  attempt: AttemptWatch,
   length: number,
 ): Promise<string> {
   let text = "";
@@ -121,7 +121,7 @@ export async function readBeginning(
 
 async function* decoded(
   body: ReadableStream<Uint8Array>,
-  attempt: Attempt,
+  attempt: AttemptWatch,
   limit: number,
 ): AsyncGenerator<string> {
   const decoder = new TextDecoder();

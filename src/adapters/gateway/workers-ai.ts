@@ -3,7 +3,7 @@
 import type { ErrorCategory } from "../../model/error.ts";
 import { race } from "../../ports/deadline.ts";
 import { clean, ModelFailure } from "../errors/model-errors.ts";
-import { DONE } from "../formats/common/reply-stream.ts";
+import { DONE } from "../formats/common/decoder.ts";
 import { eventData } from "./events.ts";
 import type { Transport } from "./ports.ts";
 

@@ -31,7 +31,7 @@ export type Admission =
 export type Verdict = "alive" | "failed" | "unknown";
 
 /** Decides whether an attempt may start now. */
-export function admit(state: BreakerState, { coolDownMs }: BreakerSettings, now: number): Admission {
+export function admitCall(state: BreakerState, { coolDownMs }: BreakerSettings, now: number): Admission {
   if (state.phase === "closed") return { admitted: true, isProbe: false, state };
   const end = state.phase === "open" ? state.until : state.probeUntil;
   const until = Math.min(end, now + coolDownMs);

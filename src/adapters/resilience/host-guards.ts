@@ -13,7 +13,14 @@ import type { Clock } from "../../ports/clock.ts";
 import { validate } from "../../shared/validation.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
 import { httpProvider } from "../gateway/http-providers.ts";
-import { admit, type BreakerSettings, type BreakerState, CLOSED, record, type Verdict } from "./breaker.ts";
+import {
+  admitCall,
+  type BreakerSettings,
+  type BreakerState,
+  CLOSED,
+  record,
+  type Verdict,
+} from "./breaker.ts";
 import { type ConcurrencyLimit, ConcurrencyLimiter } from "./limiter.ts";
 
 export interface HostGuardOptions {
@@ -119,7 +126,7 @@ export class HostGuards {
   #admit(key: string): boolean {
     const { breaker } = this.#settings;
     if (breaker === false) return false;
-    const admission = admit(this.#breakers.get(key) ?? CLOSED, breaker, this.clock.now());
+    const admission = admitCall(this.#breakers.get(key) ?? CLOSED, breaker, this.clock.now());
     this.#keep(key, admission.state);
     if (admission.admitted) return admission.isProbe;
     const { retryAfterMs } = admission;

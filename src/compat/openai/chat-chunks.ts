@@ -6,7 +6,7 @@
  * OAI-4  Exactly one chunk has a finish reason, after all text and calls. A stream that ends in an error has none.
  */
 import { defined } from "../../shared/defined.ts";
-import type { Answer, AnswerEncoder, AnswerEvent, AnswerUsage, ClientCall } from "../answer.ts";
+import type { AnswerEncoder, AnswerEvent, AnswerUsage, ClientCall, TurnAnswer } from "../answer.ts";
 import { type OpenAiError, streamError } from "./errors.ts";
 import { type AnswerAddress, completionId, startedAt, toolCallId } from "./ids.ts";
 
@@ -54,7 +54,7 @@ export class ChatChunkEncoder implements AnswerEncoder<ChatPayload> {
     return [this.#chunk({ tool_calls: [call] })];
   }
 
-  end(answer: Answer): ChatPayload[] {
+  end(answer: TurnAnswer): ChatPayload[] {
     if (answer.error !== undefined) return this.fail(answer.error);
     const usage = this.withUsage ? usageOf(answer.usage) : undefined;
     const last = usage === undefined ? [] : [{ ...this.#chunk({}), choices: [], usage }];
@@ -75,7 +75,7 @@ export class ChatChunkEncoder implements AnswerEncoder<ChatPayload> {
 }
 
 /** Returns the whole completion of a complete answer. */
-export function chatCompletion(address: AnswerAddress, model: string, answer: Answer) {
+export function chatCompletion(address: AnswerAddress, model: string, answer: TurnAnswer) {
   const content = answer.messages.map((message) => message.content).join(BREAK);
   const calls = answer.calls.map((call) => toolCall(address, call));
   return {
@@ -106,7 +106,7 @@ function toolCall({ conversationId }: AnswerAddress, { operationId, name, input 
   return { id, type: "function" as const, function: { name, arguments: JSON.stringify(input) } };
 }
 
-function finishReason({ calls, finishReason: reason }: Answer): FinishReason {
+function finishReason({ calls, finishReason: reason }: TurnAnswer): FinishReason {
   if (calls.length > 0) return "tool_calls";
   return reason === "length" || reason === "content_filter" ? reason : "stop";
 }

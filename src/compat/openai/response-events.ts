@@ -5,7 +5,7 @@
  *        response of the last event has exactly the items that are done.
  */
 import type { WireError } from "../../protocol/frames.ts";
-import type { Answer, AnswerEncoder, AnswerEvent, ClientCall } from "../answer.ts";
+import type { AnswerEncoder, AnswerEvent, ClientCall, TurnAnswer } from "../answer.ts";
 import { streamError } from "./errors.ts";
 import { type AnswerAddress, itemId } from "./ids.ts";
 import {
@@ -82,7 +82,7 @@ export class ResponseEventEncoder implements AnswerEncoder<ResponseEvent> {
     }
   }
 
-  end(answer: Answer): ResponseEvent[] {
+  end(answer: TurnAnswer): ResponseEvent[] {
     const response = responseObject(this.address, this.model, answer);
     const { status } = response;
     const type = status === "failed" || status === "incomplete" ? status : "completed";
@@ -104,7 +104,7 @@ export class ResponseEventEncoder implements AnswerEncoder<ResponseEvent> {
     ];
   }
 
-  #close(message: Answer["messages"][number]): Unnumbered[] {
+  #close(message: TurnAnswer["messages"][number]): Unnumbered[] {
     const item = messageItem(this.address, this.#items, message);
     const place = this.#place();
     const { content: text } = message;

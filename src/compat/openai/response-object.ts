@@ -6,14 +6,14 @@
  *        calls.
  */
 import { defined } from "../../shared/defined.ts";
-import type { Answer, AnswerUsage, ClientCall } from "../answer.ts";
+import type { AnswerUsage, ClientCall, TurnAnswer } from "../answer.ts";
 import { type AnswerAddress, itemId, responseId, startedAt, toolCallId } from "./ids.ts";
 
 export type OutputItem = ReturnType<typeof messageItem> | ReturnType<typeof callItem>;
 export type ResponseObject = ReturnType<typeof responseObject>;
 
 /** Returns the response of an answer; `null` is an answer that has just begun. */
-export function responseObject(address: AnswerAddress, model: string, answer: Answer | null) {
+export function responseObject(address: AnswerAddress, model: string, answer: TurnAnswer | null) {
   const { conversationId, turnId, index } = address;
   const status = answer === null ? "in_progress" : statusOf(answer);
   const usage = status === "in_progress" ? undefined : usageOf(answer?.usage ?? null);
@@ -45,7 +45,7 @@ export function responseObject(address: AnswerAddress, model: string, answer: An
 export function messageItem(
   address: AnswerAddress,
   itemIndex: number,
-  message: Answer["messages"][number] | null,
+  message: TurnAnswer["messages"][number] | null,
 ) {
   return {
     id: itemId("msg", address, itemIndex),
@@ -76,14 +76,14 @@ export function callItem(
   };
 }
 
-function outputOf(address: AnswerAddress, { messages, calls }: Answer): OutputItem[] {
+function outputOf(address: AnswerAddress, { messages, calls }: TurnAnswer): OutputItem[] {
   return [
     ...messages.map((message, index) => messageItem(address, index, message)),
     ...calls.map((call, index) => callItem(address, messages.length + index, call)),
   ];
 }
 
-function statusOf({ status, calls, finishReason }: Answer): Answer["status"] | "incomplete" {
+function statusOf({ status, calls, finishReason }: TurnAnswer): TurnAnswer["status"] | "incomplete" {
   if (status !== "completed" || calls.length > 0) return status;
   return finishReason === "length" || finishReason === "content_filter" ? "incomplete" : "completed";
 }

@@ -25,11 +25,11 @@ export async function readBody<Schema extends z.ZodType>(
 
 /** Reads the body as JSON. Throws `TOO_LARGE`, `INVALID_JSON` or, for lone surrogates, `INVALID_INPUT`. */
 export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
-  return parseJson(await readBytes(request, maxBytes));
+  return parseBody(await readBytes(request, maxBytes));
 }
 
 /** Parses JSON in UTF-8. Throws `INVALID_JSON` or, for lone surrogates, `INVALID_INPUT`. */
-export function parseJson(bytes: Uint8Array): unknown {
+export function parseBody(bytes: Uint8Array): unknown {
   const value = parseJsonText(decode(bytes), "The body");
   checkJson(value, "The body");
   return value;

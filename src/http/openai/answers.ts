@@ -1,17 +1,17 @@
 /** Whole and streamed answers, for both OpenAI protocols. */
 
 import {
-  type Answer,
   type AnswerEncoder,
   AnswerReader,
   answerOf,
   REPLY_RESTARTED,
+  type TurnAnswer,
 } from "../../compat/answer.ts";
 import { DramatisError, toErrorData } from "../../shared/errors.ts";
 import type { PendingAnswer } from "./turns.ts";
 
 /** Returns the answer once it has completed or failed. Throws the error of the subscription. */
-export async function wholeAnswer(pending: PendingAnswer): Promise<Answer> {
+export async function wholeAnswer(pending: PendingAnswer): Promise<TurnAnswer> {
   // Nothing is sent before the answer is complete, so nothing has to be withdrawn.
   const reader = new AnswerReader({ ...pending.address, finalOnly: true });
   for await (const frame of pending.frames()) {
@@ -48,7 +48,7 @@ export async function* streamedAnswer<Payload>(
   }
 }
 
-async function finishedAnswer({ address, view }: PendingAnswer): Promise<Answer> {
+async function finishedAnswer({ address, view }: PendingAnswer): Promise<TurnAnswer> {
   const answer = answerOf(await view(), address);
   if (answer === null) throw new Error("The turn must contain an answer that has ended.");
   return answer;

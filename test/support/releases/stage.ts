@@ -76,7 +76,7 @@ export class Stage {
       adapters: adapterFor,
       executor: localExecutor(this.code, this.clock, state),
       gate: allowAll,
-      window: { open: async () => undefined },
+      armWakeup: async () => undefined,
       publish: (published) => void frames.push(...published),
     });
     return { runtime, queries: new ConversationQueries(runtime.store), frames };

@@ -1,6 +1,6 @@
 /**
- * Performs one attempt of a model call: waits out the backoff, streams the reply, reports what became of it as a signal,
- * with what is known of the attempt. Never throws; a timeout is a failure like any other.
+ * Performs one attempt of a model call: waits out the backoff, streams the reply, and returns the outcome as a signal, with
+ * the attempt's measurements. Never throws; a timeout is a failure like any other.
  */
 
 import { modelError } from "../../../adapters/errors/model-errors.ts";
@@ -14,21 +14,20 @@ import type { ModelProfile } from "../../../model/profile.ts";
 import type { ResponseInfo } from "../../../model/reply.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
-import type { CallContext } from "../../../shared/call-context.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { MODEL_TIMEOUT_MS } from "../core/limits.ts";
 import { baseContext, moveMessages } from "../core/planning/context.ts";
 import type { AttemptFacts, EffectSignal } from "../core/signals.ts";
-import type { ConversationIdentity, ModelCall, Turn } from "../core/state.ts";
+import { type ConversationIdentity, callContext, type ModelCall, type Turn } from "../core/state.ts";
 import { type ConversationMedia, withMedia } from "./media.ts";
 
 export interface ModelCallPorts {
   clock: Clock;
   gateway: ModelGateway;
   adapters: AdapterLookup;
-  /** Absent where no attachments are kept. */
+  /** Absent where attachments are not stored. */
   media?: ConversationMedia;
 }
 
@@ -36,19 +35,19 @@ export interface ModelCallInput {
   record: ConversationIdentity;
   turn: Turn;
   call: ModelCall;
-  /** The window of the session, read when the call really begins. */
+  /** Reads the window of the session. Called after the backoff. */
   history: () => ContextMessage[];
-  context: CallContext;
   onText: (text: string) => void;
 }
 
 export async function performModelCall(
   { clock, gateway, adapters, media }: ModelCallPorts,
-  { record, turn, call, history, context, onText }: ModelCallInput,
+  { record, turn, call, history, onText }: ModelCallInput,
   signal: AbortSignal,
 ): Promise<EffectSignal> {
   const address = { turn: turn.n, item: call.item, attempt: call.attempt };
   const profile = profileAt(record.chain, call.profile ?? 0) ?? record.chain.modelProfile.definition;
+  const context = callContext(record, turn);
   const observed: Partial<AttemptFacts> = {};
   let startedAt = clock.now();
   let streamed = false;
@@ -108,7 +107,7 @@ function observeResponse(observed: Partial<AttemptFacts>, response: ResponseInfo
   if (rateLimit?.isRateLimited) observed.rateLimit = rateLimit;
 }
 
-/** What the store refuses for now is no defect: the attempt failed, and the next one reads again. */
+/** Reads the history. A store that fails for now fails the attempt as `UNAVAILABLE`; the next attempt reads again. */
 function readHistory(history: () => ContextMessage[]): ContextMessage[] {
   try {
     return history();

@@ -1,5 +1,7 @@
-/** Tells a conversation's agent and the directory that it exists. */
+/** Announces a new conversation to its agent and to the directory. */
+
 import type { Directory } from "../../../d1/directory.ts";
+import type { Clock } from "../../../ports/clock.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { CONVERSATION_OPENED } from "../../agent/envelopes.ts";
 import { newOperationId } from "../../base/mailbox/operation-id.ts";
@@ -9,20 +11,21 @@ import { conversationView } from "../reads/views.ts";
 
 export interface AnnouncementPorts {
   record(): ConversationIdentity;
-  /** `null` where there is none. */
+  /** Returns `null` where there is no directory. */
   directory(): Directory | null;
   /** As `Mailbox.send`. */
   send(envelope: NewEnvelope): Promise<void>;
   transaction<Value>(body: () => Value): Value;
-  /** Milliseconds since the epoch. */
-  now(): number;
-  /** The wake-up that calls `wake`, as `Wakeups.arm` and `Wakeups.disarm`. */
+  clock: Pick<Clock, "now">;
+  /** Arms the wake-up that calls `wake`, as `Wakeups.arm`. */
   arm(milliseconds: number): Promise<void>;
+  /** As `Wakeups.disarm`. */
   disarm(): void;
 }
 
 export class Announcement {
   readonly #publication: Publication;
+  #armed: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly ports: AnnouncementPorts) {
     this.#publication = new Publication({
@@ -31,26 +34,27 @@ export class Announcement {
         await ports.directory()?.putConversation(record.tenant, conversationView(record, 0));
       },
       changedAt: () => ports.record().createdAt,
-      now: () => ports.now(),
+      now: () => ports.clock.now(),
       arm: (milliseconds) => ports.arm(milliseconds),
       disarm: () => ports.disarm(),
     });
   }
 
-  /** Call it in the transaction that creates the conversation, and await what it answers behind it. */
-  note({ tenant, agentId }: ConversationIdentity): Promise<void>[] {
-    const told = this.ports.send({
+  /** Call it in the transaction that creates the conversation, and `publish` after the commit. */
+  note({ tenant, agentId }: ConversationIdentity): void {
+    const sent = this.ports.send({
       operationId: newOperationId(),
       to: { kind: "agent", tenant, id: agentId },
       type: CONVERSATION_OPENED,
       body: {},
     });
-    return [told, this.#publication.note()];
+    this.#armed = Promise.all([sent, this.#publication.note()]);
   }
 
-  /** As `Publication.publish`. */
-  publish(): Promise<void> {
-    return this.#publication.publish();
+  /** Publishes to the directory once the wake-ups are armed. Rejects if they could not be armed. */
+  async publish(): Promise<void> {
+    await this.#armed;
+    await this.#publication.publish();
   }
 
   /** As `Publication.wake`. */
@@ -58,10 +62,10 @@ export class Announcement {
     return this.#publication.wake();
   }
 
-  /** Release 0.1.0 armed this until both knew of the conversation, and does not say who did not. It comes once. */
+  /** Handles the wake-up that release 0.1.0 armed until agent and directory had both recorded the conversation. */
   noteAgain(): null {
-    for (const armed of this.ports.transaction(() => this.note(this.ports.record())))
-      armed.catch((error: unknown) => console.error(error));
+    this.ports.transaction(() => this.note(this.ports.record()));
+    this.#armed.catch((error: unknown) => console.error(error));
     void this.#publication.publish();
     return null;
   }

@@ -1,21 +1,23 @@
 /**
- * Tells the directory what a conversation used, once a turn is over. The wake-up of the active window does it: it stays
- * armed until the directory knows, so no turn waits for the directory or writes a row for it, and no total waits for a
- * turn whose client takes its time.
+ * Publishes a conversation's usage to the directory, once a turn is over. The wake-up of the active turns publishes, and
+ * stays armed until the directory has the totals: no turn waits for the directory or writes a row for it, and no total
+ * waits for a turn that waits for its client.
  *
- * USAGE-1  The directory ends with the conversation's own totals, however long it was away and whoever died meanwhile.
+ * USAGE-1  The directory ends with the conversation's own totals, however long the directory was unreachable and whichever
+ *          actor crashed meanwhile.
  */
+
 import type { Directory } from "../../../d1/directory.ts";
+import type { Clock } from "../../../ports/clock.ts";
 import { Publication } from "../../base/mirror/publication.ts";
 import type { ConversationState } from "../core/state.ts";
 
 export interface UsagePublicationPorts {
   state(): ConversationState;
-  /** `null` where there is none. */
+  /** Returns `null` where there is no directory. */
   directory(): Directory | null;
-  /** Milliseconds since the epoch. */
-  now(): number;
-  /** Takes back the wake-up of the active window. */
+  clock: Pick<Clock, "now">;
+  /** Disarms the wake-up of the active turns. */
   disarm(): void;
 }
 
@@ -24,11 +26,11 @@ export class UsagePublication {
   #changedAt: number;
 
   constructor(private readonly ports: UsagePublicationPorts) {
-    this.#changedAt = ports.now();
+    this.#changedAt = ports.clock.now();
     this.#publication = new Publication({
       put: () => this.#put(),
       changedAt: () => this.#changedAt,
-      now: () => ports.now(),
+      now: () => ports.clock.now(),
       arm: async () => undefined,
       disarm: () => {
         if (ports.state().active.size === 0) ports.disarm();
@@ -36,13 +38,13 @@ export class UsagePublication {
     });
   }
 
-  /** A turn is over: its calls count. */
+  /** Call it when a turn is over. */
   changed(): void {
-    this.#changedAt = this.ports.now();
+    this.#changedAt = this.ports.clock.now();
     void this.#publication.note();
   }
 
-  /** As `Publication.wake`: call it when the wake-up of the active window comes. */
+  /** As `Publication.wake`. Call it when the wake-up of the active turns comes. */
   wake(): number | null {
     const { usage, active } = this.ports.state();
     const running = [...active.values()].reduce((sum, { calls = [] }) => sum + calls.length, 0);
