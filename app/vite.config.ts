@@ -1,11 +1,30 @@
-/** Builds the console: static files that the Worker serves. React keeps a file of its own, as it changes seldom. */
+/**
+ * Builds the static files that are served beside the Worker: the console, and the page `/docs`. React has a file of its own
+ * because it rarely changes.
+ */
 import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
-import { defineConfig } from "vite";
+import { defineConfig, type Plugin } from "vite";
+import { apiDocument } from "../src/http/openapi/document.ts";
+import { OPERATIONS } from "../src/http/operations.ts";
+import { docsPage } from "./api-docs/page.ts";
+
+/** Writes `docs.html`, which is served as `/docs`, and the `_headers` file with its policy. */
+function apiDocs(): Plugin {
+  return {
+    name: "api-docs",
+    apply: "build",
+    async generateBundle() {
+      const { html, headers } = await docsPage(apiDocument(OPERATIONS));
+      this.emitFile({ type: "asset", fileName: "docs.html", source: html });
+      this.emitFile({ type: "asset", fileName: "_headers", source: headers });
+    },
+  };
+}
 
 export default defineConfig({
   root: "app",
-  plugins: [react(), tailwindcss()],
+  plugins: [react(), tailwindcss(), apiDocs()],
   build: {
     outDir: "../dist/console",
     emptyOutDir: true,

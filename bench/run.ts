@@ -1,6 +1,4 @@
-/**
- * `npm run bench [-- CASE [OPTIONS]]`: runs the case, prints its results, and stores them unless options made it another one.
- */
+/** `npm run bench [-- CASE [OPTIONS]]`: runs a case and prints its results. Stores them if no options were given. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,9 +9,9 @@ import { serveTurns } from "./turns/case.ts";
 import { verdict } from "./turns/verdict.ts";
 
 interface Case {
-  /** Runs in a directory of its own, which is removed afterwards. */
+  /** Runs the case in a temporary directory. */
   run(directory: string, options: readonly string[]): Promise<ResultRow[]>;
-  /** Findings to print below the table. */
+  /** Returns findings to print below the table. */
   verdict?(rows: readonly ResultRow[]): string[];
 }
 
@@ -28,7 +26,7 @@ async function main(name: string | undefined, options: readonly string[]): Promi
   for (const caseName of names) {
     const benchCase = CASES[caseName];
     if (benchCase === undefined) {
-      throw new Error(`There is no case "${caseName}"; there are: ${Object.keys(CASES).join(", ")}.`);
+      throw new Error(`There is no case "${caseName}". Use one of: ${Object.keys(CASES).join(", ")}.`);
     }
     await runCase(caseName, benchCase, options);
   }
@@ -40,7 +38,7 @@ async function runCase(name: string, benchCase: Case, options: readonly string[]
   console.log(`${name}: building …`);
   const rows = await benchCase.run(directory, options);
   console.log([formatTable(rows), ...(benchCase.verdict?.(rows) ?? [])].join("\n"));
-  // A run of other proportions is no result of the case.
+  // With options, the run differs from the defined case.
   if (options.length === 0) await replaceResults(name, rows);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Writes `docs/capabilities.md`: each capability that is built, and the tests that prove it, found by the row's number at
- * the head of their titles. A capability without a test stops the build.
+ * Writes `docs/capabilities.md`: each capability with the tests that prove it. The titles of those tests begin with its
+ * number. Fails for a capability without a test.
  */
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,18 +12,19 @@ interface Proof {
   file: string;
 }
 
-/** The page, as it follows from the list of capabilities and the tests below `root`. */
+/** Returns the page for the list of capabilities and the tests below `root`. */
 export function capabilitiesPage(root: string): string {
   const proofs = globSync("test/**/*.ts", { cwd: root })
     .map((path) => path.replaceAll("\\", "/"))
     .sort()
     .flatMap((file) => proofsOf(file, readFileSync(join(root, file), "utf8")));
   const unproven = CAPABILITIES.filter(({ row }) => !proofs.some((proof) => proof.row === row));
-  if (unproven.length > 0) throw new Error(`No test for: ${unproven.map(({ row }) => row).join(", ")}.`);
+  if (unproven.length > 0)
+    throw new Error(`These capabilities have no test: ${unproven.map(({ row }) => row).join(", ")}.`);
   return render(proofs);
 }
 
-/** Titles that begin with numbers of rows: `A14 …`, `M8 M9 …`. Numbers of rules may stand between them. */
+/** Finds titles that begin with numbers of capabilities, such as `A14 …` or `M8 M9 …`. Numbers of rules may be among them. */
 function proofsOf(file: string, source: string): Proof[] {
   const titles = source.matchAll(
     /\b(?:it|test|describe)(?:\.\w+\([^)]*\)|\.each\([\s\S]*?\))?\(\s*(["'`])((?:[A-Z]+-?\d+ )+[\s\S]*?)\1/g,
@@ -51,7 +52,7 @@ function section({ row, name, statement }: Capability, proofs: readonly Proof[])
   return `## ${row} ${name}\n\n${statement}\n\n${lines.join("\n")}\n`;
 }
 
-/** Titles hold placeholders and signs that Markdown would read. */
+/** Escapes the characters of a title that Markdown would interpret. */
 function escaped(title: string): string {
   return title.replaceAll(/([*_<>$[\]])/g, "\\$1");
 }

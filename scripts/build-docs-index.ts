@@ -1,10 +1,10 @@
-/** Writes `examples/demo/docs-index.json`, the text behind `search_docs`, from README.md and docs. */
+/** Writes `examples/demo/docs-index.json`, which `search_docs` searches, from README.md and docs. */
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { docsSections } from "./docs-sections.ts";
 
 const root = join(import.meta.dirname, "..");
-/** Lists of numbers and tests: long, and of no use to who asks how something works. */
+/** Generated lists, which do not explain how something works. */
 const LISTS = ["docs/spec.md", "docs/capabilities.md"];
 const paths = globSync(["README.md", "docs/**/*.md"], { cwd: root })
   .map((path) => path.replaceAll("\\", "/"))

@@ -1,7 +1,4 @@
-/**
- * Writes `docs/spec.md`: every numbered rule that a file of `src` states at its head, in the file's own words. A number
- * that two files claim stops the build.
- */
+/** Writes `docs/spec.md`: all numbered rules from the file headers of `src` and `app`. Fails if two files use the same number. */
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -11,9 +8,9 @@ interface Rule {
   file: string;
 }
 
-/** The page, as it follows from the sources below `root`. */
+/** Returns the page for the sources below `root`. */
 export function specPage(root: string): string {
-  const rules = globSync("src/**/*.{ts,tsx}", { cwd: root })
+  const rules = globSync("{src,app}/**/*.{ts,tsx}", { cwd: root })
     .map((path) => path.replaceAll("\\", "/"))
     .sort()
     .flatMap((file) => rulesOf(file, readFileSync(join(root, file), "utf8")));
@@ -21,7 +18,7 @@ export function specPage(root: string): string {
   return render(rules);
 }
 
-/** The rules in the comment that a file begins with: a number, and its text over the indented lines that follow. */
+/** Reads the rules of a file header: a number, then its text, continued on indented lines. */
 function rulesOf(file: string, source: string): Rule[] {
   const header = /^\/\*\*([\s\S]*?)\*\//.exec(source)?.[1] ?? "";
   const found: Rule[] = [];
@@ -43,7 +40,7 @@ function refuseDuplicates(all: readonly Rule[]): void {
   for (const { number, file } of all) {
     const other = seen.get(number);
     if (other !== undefined)
-      throw new Error(`${number} stands in ${other} and in ${file}. Number one of them anew.`);
+      throw new Error(`${number} is in ${other} and in ${file}. Renumber one of them.`);
     seen.set(number, file);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * `npm run build`: the package in `dist`, ready for `npm pack ./dist`, and the console in `dist/console`.
+ * `npm run build`: builds the package in `dist`, ready for `npm pack ./dist`, and the console in `dist/console`.
  *
- * BUILD-1  The package imports nothing that its manifest does not declare.
+ * BUILD-1  The package imports only packages that its manifest declares.
  */
 import { spawnSync } from "node:child_process";
 import {
@@ -22,7 +22,7 @@ import { type Manifest, packageManifest } from "./manifest.ts";
 const ROOT = join(import.meta.dirname, "..");
 const DIST = join(ROOT, "dist");
 
-/** The Worker's side and the browser's are typed against different globals, so each is compiled by itself. */
+/** Server and browser code have different globals, so each is compiled separately. */
 const PROJECTS = ["scripts/tsconfig.package.json", "scripts/tsconfig.package-web.json"];
 
 function clean(): void {
@@ -36,11 +36,11 @@ function compile(): void {
   const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
   for (const project of PROJECTS) {
     const { status } = spawnSync(process.execPath, [tsc, "-p", project], { cwd: ROOT, stdio: "inherit" });
-    if (status !== 0) throw new Failure(`${project} does not compile; see above.`);
+    if (status !== 0) throw new Failure(`${project} does not compile. See the errors above.`);
   }
 }
 
-/** The compiler rewrites the extensions of imports in code, but not in declarations. */
+/** Rewrites import extensions in declarations. The compiler does so in code only. */
 function pointDeclarationsAtCode(): void {
   for (const file of globSync("**/*.d.ts", { cwd: DIST }).map((path) => join(DIST, path))) {
     const text = readFileSync(file, "utf8");
@@ -48,7 +48,7 @@ function pointDeclarationsAtCode(): void {
   }
 }
 
-/** Every package that the code or its types import. */
+/** Returns the packages that the code or its types import. */
 function importedPackages(): Set<string> {
   const files = globSync("**/*.{js,d.ts}", { cwd: DIST, exclude: ["console/**"] });
   const names = files.flatMap((file) => {
@@ -68,9 +68,11 @@ function writeManifest(manifest: Manifest): void {
   const declared = { ...manifest.dependencies, ...manifest.peerDependencies };
   const missing = [...importedPackages()].filter((name) => !(name in declared));
   if (missing.length > 0)
-    throw new Failure(`Imported, but no dependency of the package: ${missing.join(", ")}`);
+    throw new Failure(
+      `These packages are imported but not declared: ${missing.join(", ")}. Add them to \`dependencies\`.`,
+    );
   for (const entry of Object.values(manifest.exports).flatMap((entry) => Object.values(entry))) {
-    if (!existsSync(join(DIST, entry))) throw new Failure(`An entry point was not built: ${entry}`);
+    if (!existsSync(join(DIST, entry))) throw new Failure(`The entry point ${entry} was not built.`);
   }
   writeFileSync(join(DIST, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
 }
@@ -84,7 +86,7 @@ try {
     copyFileSync(join(ROOT, file), join(DIST, file));
   }
   buildConsole({ force: true });
-  console.log("The package is in dist, the console in dist/console.");
+  console.log("Built the package in dist and the console in dist/console.");
 } catch (error) {
   console.error(error instanceof Failure ? error.message : error);
   process.exit(1);

@@ -1,4 +1,4 @@
-/** The capabilities that are built: number, name, and the statement that a test proves. */
+/** The list of capabilities: number, name, and the statement that a test proves. */
 export interface Capability {
   row: string;
   name: string;

@@ -1,4 +1,4 @@
-/** Sees to it that `dist/console` holds the web console as its sources are now. */
+/** Keeps `dist/console` up to date: the web console, and the page `/docs`. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -7,21 +7,21 @@ import { Failure } from "./failure.ts";
 const ROOT = join(import.meta.dirname, "..");
 const OUTPUT = join(ROOT, "dist/console");
 const PAGE = join(OUTPUT, "index.html");
-/** What the console is made of, besides its packages. */
-const SOURCES = ["app", "src/client", "package-lock.json"].map((path) => join(ROOT, path));
+/** The sources of the console and of the page. */
+const SOURCES = ["app", "src", "package-lock.json"].map((path) => join(ROOT, path));
 
-/** Builds the console if its sources are newer than what is there. Throws a `Failure` if they do not build. */
+/** Builds if a source is newer than the last build, or always with `force`. Throws a `Failure` if the build fails. */
 export function buildConsole({ force = false } = {}): void {
   if (!force && existsSync(PAGE) && statSync(PAGE).mtimeMs >= newest(SOURCES)) return;
   const vite = join(ROOT, "node_modules/vite/bin/vite.js");
   const build = ["build", "--config", "app/vite.config.ts", "--logLevel", "error"];
-  // In any other mode React's compiler would write this machine's paths into the code.
+  // In other modes React's compiler writes this machine's paths into the code.
   const env = { ...process.env, NODE_ENV: "production" };
   const { status } = spawnSync(process.execPath, [vite, ...build], { cwd: ROOT, env, stdio: "inherit" });
-  if (status !== 0) throw new Failure("The console cannot be built; see above.");
+  if (status !== 0) throw new Failure("The console could not be built. See the errors above.");
 }
 
-/** The latest change among files and all that folders hold, in milliseconds since the epoch. */
+/** Returns the time of the latest change among files and folders, in milliseconds since the epoch. */
 function newest(paths: readonly string[]): number {
   return Math.max(
     0,

@@ -1,7 +1,7 @@
-/** Markdown to the sections that `search_docs` searches. */
+/** Splits Markdown into the sections that `search_docs` searches. */
 import type { DocsSection } from "../examples/demo/search-docs.ts";
 
-/** Cuts a document at its headings of levels 1 to 3; a `#` inside a code fence is no heading. Empty sections are left out. */
+/** Splits a document at its headings of levels 1 to 3, outside code fences. Empty sections are skipped. */
 export function docsSections(path: string, markdown: string): DocsSection[] {
   const sections: { heading: string; lines: string[] }[] = [{ heading: "", lines: [] }];
   let title: string | undefined;
@@ -25,7 +25,7 @@ export function docsSections(path: string, markdown: string): DocsSection[] {
   });
 }
 
-/** The words without Markdown's signs, so that an excerpt reads as a sentence. */
+/** Removes Markdown syntax, so that an excerpt reads as a sentence. */
 function plain(markdown: string): string {
   return markdown
     .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")

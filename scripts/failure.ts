@@ -1,2 +1,2 @@
-/** What went wrong, in words for whoever ran a script: shown without a stack. */
+/** An error of a script that is printed without a stack. */
 export class Failure extends Error {}

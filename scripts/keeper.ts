@@ -1,10 +1,10 @@
 /**
- * `keeper.ts PERSIST WRANGLER ARGUMENT…`: runs wrangler in this process's group and ends the group when wrangler ends,
- * when the process that started this one ends (however it does), or when told to.
+ * `keeper.ts PERSIST WRANGLER ARGUMENT…`: runs wrangler in this process's group. Ends the group when wrangler exits, when the
+ * keeper's parent exits for any reason, or on a signal.
  *
- * KEEP-1  Nothing of the group outlives the keeper's parent.
- * KEEP-2  Two servers never have one state folder open: the second ends at once and says so.
- * KEEP-3  What was passed on to the Worker in a file (`variables.ts`) is gone when the group is.
+ * KEEP-1  No process of the group outlives the keeper's parent.
+ * KEEP-2  Two servers never open the same state folder: the second exits at once with the reason.
+ * KEEP-3  The file of variables for the Worker (`variables.ts`) is removed with the group.
  */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
@@ -16,14 +16,14 @@ const SQLITE_BUSY = 5;
 const [persist = ".", ...command] = process.argv.slice(2);
 
 /**
- * The lock is an exclusive transaction that stays open: the operating system ends it with this process, however that
- * ends. It must stay referenced, for the database is closed when it is collected.
+ * The lock is an open exclusive transaction: the operating system releases it when this process exits for any reason. It
+ * must stay referenced, because garbage collection would close the database.
  */
 let lock: DatabaseSync | undefined;
 process.on("exit", () => lock?.close());
 let stopping = false;
 
-/** Takes the lock, or says why it cannot be had. */
+/** Takes the lock. Returns the reason if that fails. */
 function takeLock(): string | undefined {
   try {
     lock = new DatabaseSync(join(persist, "lock.sqlite"), { timeout: GRACE_MS });
@@ -32,12 +32,12 @@ function takeLock(): string | undefined {
   } catch (cause) {
     const isBusy = cause instanceof Error && "errcode" in cause && cause.errcode === SQLITE_BUSY;
     return isBusy
-      ? `the state in ${persist} is in use by another Dramatis; end that one, or choose another --persist`
+      ? `the state in ${persist} is in use by another Dramatis; stop that one, or choose another --persist`
       : `the state in ${persist} cannot be written: ${cause}; choose another --persist`;
   }
 }
 
-/** Says why, and ends the group with this process in it. */
+/** Reports the reason and kills the group, including this process. */
 function end(reason: string): void {
   if (process.connected) process.send?.(reason);
   removePassed(process.env[PASSED_FILE]);
@@ -51,13 +51,13 @@ function stop(): void {
   setTimeout(() => end("it did not stop in time"), GRACE_MS);
 }
 
-const obstacle = takeLock();
-if (obstacle === undefined) {
+const lockError = takeLock();
+if (lockError === undefined) {
   const wrangler = spawn(process.execPath, command, { stdio: ["ignore", "inherit", "inherit"] });
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, stop);
   process.on("disconnect", stop);
-  wrangler.once("exit", (code, signal) => end(`wrangler ended (${signal ?? `exit code ${code}`})`));
+  wrangler.once("exit", (code, signal) => end(`wrangler exited (${signal ?? `exit code ${code}`})`));
   wrangler.once("error", (error) => end(error.message));
 } else {
-  end(obstacle);
+  end(lockError);
 }

@@ -1,10 +1,7 @@
-/**
- * The manifest of the published package: the checkout's, without what only the checkout needs (its Node binaries, its
- * overrides, what builds and tests it).
- */
+/** The manifest of the published package: the repository's, without the parts for building and testing. */
 import { readFileSync } from "node:fs";
 
-/** What the package offers, and the module behind each, without extension. */
+/** Entry points of the package and their modules, without extension. */
 const ENTRIES = {
   ".": "index",
   "./client": "client/index",
@@ -14,13 +11,13 @@ const ENTRIES = {
   "./engine": "engine/index",
 };
 
-/** What the dependencies ask for; the checkout brings a Node of its own. */
+/** Node version that the dependencies require. The repository installs its own Node. */
 const ENGINES = { node: ">=22.14.0" };
 
-/** Packages that an application has anyway where it uses what needs them. */
+/** Packages that an application installs itself if it uses the entry points that need them. */
 const OPTIONAL_PEERS = { ai: "^7.0.0", react: "^19.0.0", vite: ">=6.0.0 <9.0.0" };
 
-interface CheckoutManifest {
+interface RepositoryManifest {
   name: string;
   version: string;
   description: string;
@@ -29,7 +26,7 @@ interface CheckoutManifest {
   dependencies: Record<string, string>;
 }
 
-export interface Manifest extends CheckoutManifest {
+export interface Manifest extends RepositoryManifest {
   engines: Record<string, string>;
   exports: Record<string, { types: string; default: string }>;
   peerDependencies: Record<string, string>;
@@ -37,9 +34,9 @@ export interface Manifest extends CheckoutManifest {
 }
 
 export function packageManifest(path: string): Manifest {
-  // SAFETY: this repository's own manifest, whose fields npm requires.
-  const checkout = JSON.parse(readFileSync(path, "utf8")) as CheckoutManifest;
-  const { name, version, description, license, type, dependencies } = checkout;
+  // SAFETY: npm requires these fields of the repository's manifest.
+  const source = JSON.parse(readFileSync(path, "utf8")) as RepositoryManifest;
+  const { name, version, description, license, type, dependencies } = source;
   const entries = Object.entries(ENTRIES).map(([entry, module]) => [
     entry,
     { types: `./${module}.d.ts`, default: `./${module}.js` },

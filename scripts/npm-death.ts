@@ -1,12 +1,9 @@
-/**
- * npm hands no SIGKILL on, and a script whose npm was killed would run on unseen. So the script looks now and then
- * whether its npm is still there.
- */
+/** Detects the end of npm. npm cannot forward SIGKILL, so its script polls whether npm still runs. */
 import { processInfo } from "./process-info.ts";
 
-const LOOK_EVERY_MS = 500;
+const POLL_MS = 500;
 
-/** Calls `callback` when the npm that runs this script is gone. Without npm, never. */
+/** Calls `callback` when the npm that runs this script has exited. Does nothing without npm. */
 export function onNpmDeath(callback: () => void): void {
   if (process.env.npm_lifecycle_event === undefined) return;
   const parent = process.ppid;
@@ -15,11 +12,11 @@ export function onNpmDeath(callback: () => void): void {
     if (process.ppid === parent && processInfo(npm) !== undefined) return;
     clearInterval(timer);
     callback();
-  }, LOOK_EVERY_MS);
+  }, POLL_MS);
   timer.unref();
 }
 
-/** npm runs scripts through a shell, which may or may not have stepped aside. */
+/** Returns the id of npm's process. npm runs scripts through a shell, which some shells replace by the script. */
 function npmProcess(parent: number): number {
   const info = processInfo(parent);
   const isShell = info !== undefined && /(?:^|\/)(?:sh|bash|dash|zsh|ash|busybox)$/.test(info.command);

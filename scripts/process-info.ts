@@ -1,14 +1,14 @@
-/** What the system says of a process: read from `/proc` where there is one, else from `ps`. */
+/** Information about a process, from `/proc` if it exists, otherwise from `ps`. */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 
 export interface ProcessInfo {
   parent: number;
-  /** The name of the program, perhaps with its path. */
+  /** Name of the program, with or without its path. */
   command: string;
 }
 
-/** Nothing for a process that has ended; one that ended and only waits for its parent to notice has, too. */
+/** Returns `undefined` for a process that has exited, also if its parent has not collected it yet. */
 export function processInfo(pid: number): ProcessInfo | undefined {
   const [, command = "", state = "", parent] =
     (existsSync("/proc/self/stat") ? fromProc(pid) : fromPs(pid)) ?? [];

@@ -1,6 +1,6 @@
 /**
- * `node scripts/record-release.ts`: keeps what this version's actors store, turns in flight included, in
- * `test/fixtures/releases/VERSION`, for the suite of every later version. A release is recorded once.
+ * `node scripts/record-release.ts`: records the stored data of this version's actors, including turns in flight, in
+ * `test/fixtures/releases/VERSION`. The tests of all later versions open it. A release is recorded once.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { VERSION } from "../src/shared/version.ts";
 
 const TRANSFORM = "--experimental-transform-types";
 
-/** The sources use what Node's stripping of types leaves out, so this runs in a process that transforms them. */
+/** Runs this script in a process that transforms TypeScript, because the sources use syntax that type stripping rejects. */
 function runAgain(): void {
   const flags = [TRANSFORM, "--no-warnings"];
   const { status } = spawnSync(process.execPath, [...flags, import.meta.filename], { stdio: "inherit" });
@@ -19,7 +19,7 @@ function runAgain(): void {
 async function record(): Promise<void> {
   const directory = join(import.meta.dirname, "../test/fixtures/releases", VERSION);
   if (existsSync(directory)) {
-    throw new Error(`Version ${VERSION} is recorded already. Raise the version, then record the new one.`);
+    throw new Error(`Version ${VERSION} is already recorded. Increase the version, then record it.`);
   }
   const { recordAll } = await import("../test/support/releases/record.ts");
   const { encodeRecording } = await import("../test/support/releases/format.ts");

@@ -1,7 +1,4 @@
-/**
- * The local server as a child process: wrangler, its two workerds and what they need, under a keeper that ends them all
- * together (`keeper.ts`).
- */
+/** The local server as a group of processes: wrangler and its children, under a keeper that ends them together (`keeper.ts`). */
 import { type ChildProcess, spawn } from "node:child_process";
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { createServer } from "node:net";
@@ -13,76 +10,76 @@ import { PASSED_FILE, passVariables, removePassed } from "./variables.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const HOST = "127.0.0.1";
-/** A runtime that refuses this long, in milliseconds, is not configured as it should be. */
-const REFUSAL_PATIENCE_MS = 5_000;
-/** A port may still be held by a runtime that is just ending. */
-const PORT_PATIENCE_MS = 3_000;
-const READY_PATIENCE_MS = 120_000;
-const REQUEST_PATIENCE_MS = 10_000;
-/** wrangler starts a process that crashed again in less than a second. */
-const CRASH_PATIENCE_MS = 5_000;
-const STOP_PATIENCE_MS = 6_000;
+/** Time for which a server may return 503 before it counts as misconfigured, in milliseconds. */
+const UNHEALTHY_TIMEOUT_MS = 5_000;
+/** A server that is stopping may still hold the port. */
+const PORT_TIMEOUT_MS = 3_000;
+const READY_TIMEOUT_MS = 120_000;
+const REQUEST_TIMEOUT_MS = 10_000;
+/** wrangler restarts a crashed process in less than a second. */
+const CRASH_TIMEOUT_MS = 5_000;
+const STOP_TIMEOUT_MS = 6_000;
 
 export interface ServerOptions {
-  /** 0 chooses a free one. */
+  /** 0 selects a free port. */
   port: number;
-  /** Absolute path of the folder that holds all state. */
+  /** Absolute path of the state folder. */
   persist: string;
-  /** Absolute path of the Worker's configuration; the runtime's own when absent. */
+  /** Absolute path of the Worker's configuration; the one of this repository by default. */
   config?: string;
-  /** What the Worker and wrangler print, without wrangler's small talk. */
+  /** Receives the output of the Worker and the errors of wrangler. */
   onLine(line: string, stream: "stdout" | "stderr"): void;
 }
 
 export interface Server {
   url: string;
-  /** Resolves when the runtime answers that it is healthy; rejects with a `Failure` if that takes too long. */
+  /** Resolves when the server is healthy. Rejects with a `Failure` if that takes too long. */
   ready: Promise<void>;
-  /** Resolves with the reason when the server has ended. */
+  /** Resolves with the reason when the server has exited. */
   ended: Promise<string>;
-  /** Ends every process of the server; resolves when they are gone. */
+  /** Ends every process of the server. Resolves when they have exited. */
   stop(): Promise<void>;
 }
 
-/** Starts the server. Throws a `Failure` if the port is taken or state cannot be kept in the folder. */
+/** Starts the server. Throws a `Failure` if the port is taken or the state folder cannot be written. */
 export async function startServer(options: ServerOptions): Promise<Server> {
   const port = await freePort(options.port);
   makeFolder(options.persist);
   const passed = passVariables(ROOT, process.env);
   const keeper = spawnKeeper(port, options, passed);
-  let causeOfDeath = "its processes were killed";
+  let exitReason = "its processes were killed";
   const ended = new Promise<string>((resolve) => {
     keeper.once("message", (reason) => resolve(String(reason)));
     keeper.once("error", (error) => resolve(error.message));
     keeper.once("exit", () => {
-      // Whatever ended the keeper, its group ends with it.
+      // The group ends with the keeper, whatever ended the keeper.
       killGroup(keeper);
       removePassed(passed);
-      resolve(causeOfDeath);
+      resolve(exitReason);
     });
   });
   const url = `http://${HOST}:${port}`;
-  // wrangler starts a process that crashed again, but after a crash of its proxy it never answers.
+  // wrangler restarts a crashed process, but does not recover from a crash of its proxy.
   const checkRecovery = () => {
-    waitUntilHealthy(url, ended, CRASH_PATIENCE_MS).catch(() => {
+    waitUntilHealthy(url, ended, CRASH_TIMEOUT_MS).catch(() => {
       if (!isRunning(keeper)) return;
-      causeOfDeath = "it does not answer since one of its processes crashed";
+      exitReason = "it no longer responds after one of its processes crashed";
       killGroup(keeper);
     });
   };
-  const talk = readTalk(keeper, options.onLine, checkRecovery);
+  const output = readOutput(keeper, options.onLine, checkRecovery);
   return {
     url,
-    ready: waitUntilHealthy(url, ended, READY_PATIENCE_MS).then(talk.workerSpeaks),
+    ready: waitUntilHealthy(url, ended, READY_TIMEOUT_MS).then(output.workerStarted),
     ended,
     stop: async () => {
       if (keeper.connected) keeper.disconnect();
-      const patience = new AbortController();
+      const timeout = new AbortController();
       await Promise.race([
         exited(keeper),
-        delay(STOP_PATIENCE_MS, undefined, patience).then(() => killGroup(keeper)),
+        delay(STOP_TIMEOUT_MS, undefined, timeout).then(() => killGroup(keeper)),
       ]);
-      patience.abort();
+      timeout.abort();
     },
   };
 }
@@ -92,7 +89,7 @@ function makeFolder(path: string): void {
     mkdirSync(path, { recursive: true });
     accessSync(path, constants.W_OK);
   } catch (cause) {
-    throw new Failure(`State cannot be kept in ${path}: ${cause}; choose another --persist.`);
+    throw new Failure(`State cannot be stored in ${path}: ${cause}; choose another --persist.`);
   }
 }
 
@@ -109,7 +106,7 @@ function spawnKeeper(
   ];
   return spawn(process.execPath, [join(ROOT, "scripts/keeper.ts"), persist, ...wrangler], {
     cwd: ROOT,
-    // A group of its own, so that the whole of it can be ended at once.
+    // Its own process group can be killed as a whole.
     detached: true,
     stdio: ["ignore", "pipe", "pipe", "ipc"],
     env: {
@@ -121,71 +118,73 @@ function spawnKeeper(
       WRANGLER_SEND_ERROR_REPORTS: "false",
       WRANGLER_SEND_METRICS: "false",
       WRANGLER_WRITE_LOGS: "false",
-      // The explorer would show every actor's data to whoever asks; observability costs a millisecond per call.
+      // The explorer would expose all actors' data. Observability costs a millisecond per call.
       X_LOCAL_EXPLORER: "false",
       X_LOCAL_OBSERVABILITY: "false",
     },
   });
 }
 
-/** Passes lines on. Until the Worker runs, stdout has only wrangler's account of what it does. */
-function readTalk(
+/** Forwards lines of output. Until the Worker runs, stdout has wrangler's progress messages only. */
+function readOutput(
   keeper: ChildProcess,
   onLine: ServerOptions["onLine"],
   onCrash: () => void,
-): { workerSpeaks(): void } {
+): { workerStarted(): void } {
   let started = false;
   for (const stream of ["stdout", "stderr"] as const) {
     const input = keeper[stream];
     if (input === null) continue;
     createInterface({ input }).on("line", (line) => {
       if (/^\[wrangler:\w+\].* crashed unexpectedly/.test(line)) onCrash();
-      const smallTalk = /^(?:\[wrangler:info\]|⎔ )/.test(line);
-      if (stream === "stderr" || line.startsWith("[wrangler:error]") || (started && !smallTalk)) {
+      const isProgress = /^(?:\[wrangler:info\]|⎔ )/.test(line);
+      if (stream === "stderr" || line.startsWith("[wrangler:error]") || (started && !isProgress)) {
         onLine(line, stream);
       }
     });
   }
   return {
-    workerSpeaks: () => {
+    workerStarted: () => {
       started = true;
     },
   };
 }
 
-async function waitUntilHealthy(url: string, ended: Promise<string>, patienceMs: number): Promise<void> {
+async function waitUntilHealthy(url: string, ended: Promise<string>, timeoutMs: number): Promise<void> {
   let gone: string | undefined;
   void ended.then((reason) => {
     gone = reason;
   });
-  const deadline = Date.now() + patienceMs;
-  let answer = "it does not listen";
-  let refusedSince = Number.POSITIVE_INFINITY;
+  const deadline = Date.now() + timeoutMs;
+  let answer = "it is not listening";
+  let unhealthySince = Number.POSITIVE_INFINITY;
   while (gone === undefined) {
-    const isRefused = Date.now() - refusedSince > REFUSAL_PATIENCE_MS;
-    if (isRefused || Date.now() > deadline) throw new Failure(`Dramatis did not get ready: ${answer}.`);
+    const isMisconfigured = Date.now() - unhealthySince > UNHEALTHY_TIMEOUT_MS;
+    if (isMisconfigured || Date.now() > deadline)
+      throw new Failure(`Dramatis did not become ready: ${answer}.`);
     try {
-      const signal = AbortSignal.timeout(Math.min(patienceMs, REQUEST_PATIENCE_MS));
+      const signal = AbortSignal.timeout(Math.min(timeoutMs, REQUEST_TIMEOUT_MS));
       const response = await fetch(`${url}/health`, { signal });
       if (response.ok) return;
-      answer = `GET /health answers ${response.status}: ${await response.text()}`;
-      refusedSince = response.status === 503 ? Math.min(refusedSince, Date.now()) : Number.POSITIVE_INFINITY;
+      answer = `GET /health returned ${response.status}: ${await response.text()}`;
+      unhealthySince =
+        response.status === 503 ? Math.min(unhealthySince, Date.now()) : Number.POSITIVE_INFINITY;
     } catch (error) {
-      answer = error instanceof Error && error.name === "TimeoutError" ? "it does not answer" : answer;
+      answer = error instanceof Error && error.name === "TimeoutError" ? "it does not respond" : answer;
     }
     await delay(100);
   }
-  throw new Failure(`Dramatis has ended: ${gone}.`);
+  throw new Failure(`Dramatis stopped: ${gone}.`);
 }
 
 async function freePort(port: number): Promise<number> {
-  const deadline = Date.now() + PORT_PATIENCE_MS;
+  const deadline = Date.now() + PORT_TIMEOUT_MS;
   for (;;) {
     const found = await tryPort(port);
     if (found !== null) return found;
     if (Date.now() > deadline) {
       throw new Failure(
-        `Port ${port} is taken. End what listens there, or choose another: npm start -- --port N (0 is any free one)`,
+        `Port ${port} is taken. Stop the process that listens on it, or choose another port: npm start -- --port N (0 selects a free one).`,
       );
     }
     await delay(100);
@@ -222,6 +221,6 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // Nobody is left in the group.
+    // The group has no processes left.
   }
 }

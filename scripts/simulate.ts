@@ -1,6 +1,6 @@
 /**
- * `npm run simulate -- --seeds N [--from S]`: whole conversations under seeded faults. Ends with 1 if a seed fails, and
- * prints the smallest plan that fails the same way; `--plan FILE` runs a plan again.
+ * `npm run simulate -- --seeds N [--from S]`: simulates conversations under seeded faults. Exits with 1 if a seed fails, and
+ * prints the smallest plan with the same failure. `--plan FILE` runs a plan again.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -13,11 +13,11 @@ import { Failure } from "./failure.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const BATCH = 50;
-/** For shrinking one failing plan, in milliseconds. */
+/** Time to shrink one failing plan, in milliseconds. */
 const SHRINK_MS = 60_000;
-/** Failing seeds that are shrunk and shown. */
+/** Maximum number of failing seeds to shrink and print. */
 const MAX_SHOWN = 3;
-/** A fault must have happened at least once in so many seeds, on the average. */
+/** Each fault must occur at least once per this many seeds, on average. */
 const SEEDS_PER_FAULT = 1_000;
 
 async function bundle(directory: string): Promise<string> {
@@ -28,7 +28,7 @@ async function bundle(directory: string): Promise<string> {
   return file;
 }
 
-/** Threads that take one job at a time. */
+/** A pool of threads that run one job at a time. */
 class Pool {
   readonly #workers: Worker[];
 
@@ -36,7 +36,7 @@ class Pool {
     this.#workers = Array.from({ length: size }, () => new Worker(file));
   }
 
-  /** Gives every job to the next free thread. */
+  /** Runs every job on the next free thread. */
   async run(jobs: Job[], onAnswer: (answer: Answer) => void): Promise<void> {
     const waiting = [...jobs];
     await Promise.all(
@@ -90,7 +90,7 @@ async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<b
       console.log(`Seed ${seed} fails: ${violations[0]?.property}: ${violations[0]?.detail}`);
     }
     if (done % 1_000 === 0)
-      console.log(`${done} seeds, ${Math.round((performance.now() - started) / 1_000)} s`);
+      console.log(`${done} seeds in ${Math.round((performance.now() - started) / 1_000)} s`);
   });
   const seconds = (performance.now() - started) / 1_000;
   console.log("\nfault                           planned    fired");
@@ -99,10 +99,11 @@ async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<b
   }
   const least = Math.floor(seeds / SEEDS_PER_FAULT);
   const missing = [...table].filter(([, { fired }]) => fired < least).map(([name]) => name);
-  if (missing.length > 0) console.log(`\nToo rare, fewer than ${least}: ${missing.join(", ")}.`);
+  if (missing.length > 0)
+    console.log(`\nThese faults occurred fewer than ${least} times: ${missing.join(", ")}.`);
   console.log(
     `\n${seeds} seeds from ${from}: ${failing.length} failed. ${sums.turns} turns (${sums.failedTurns} failed as planned), ` +
-      `${sums.lives} lives of actors, ${seconds.toFixed(1)} s.`,
+      `${sums.lives} actor instances, ${seconds.toFixed(1)} s.`,
   );
   const shown = failing.sort((one, other) => one.seed - other.seed).slice(0, MAX_SHOWN);
   await pool.run(
@@ -118,7 +119,7 @@ function readPlan(file: string) {
   try {
     return JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
-    throw new Failure(`The plan cannot be read: ${cause instanceof Error ? cause.message : cause}`);
+    throw new Failure(`The plan could not be read: ${cause instanceof Error ? cause.message : cause}`);
   }
 }
 
@@ -163,7 +164,7 @@ function parseOptions() {
   }
 }
 
-/** Whether nothing failed. */
+/** Returns `true` if nothing failed. */
 async function main(): Promise<boolean> {
   const { seeds, from, workers, plan, shrink } = readOptions();
   const directory = mkdtempSync(join(tmpdir(), "dramatis-simulation-"));

@@ -1,8 +1,8 @@
 /**
- * `npm start [-- --port N --persist DIR]`: the runtime on this machine, with the demo library and the console.
+ * `npm start [-- --port N --persist DIR]`: a local server with the demo library and the console.
  *
- * START-1  When it ends, for whatever reason, nothing that it started is left running.
- * START-2  It says that it is ready when it is: `GET /health` has answered 200.
+ * START-1  No process that the start created outlives it, whatever ends it.
+ * START-2  The ready message follows the first `GET /health` that returns 200.
  */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -35,40 +35,40 @@ function parseOptions() {
   }
 }
 
-/** Resolves when somebody wants the runtime to end. */
-function farewell(): Promise<undefined> {
+/** Resolves on a signal to stop. */
+function stopRequested(): Promise<undefined> {
   return new Promise((resolve) => {
-    const leave = () => resolve(undefined);
-    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, leave);
+    const stop = () => resolve(undefined);
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, stop);
     onNpmDeath(() => {
-      console.error("Dramatis ends: the npm that started it is gone.");
-      leave();
+      console.error("Dramatis is stopping because npm has exited.");
+      stop();
     });
   });
 }
 
-/** Resolves when the server has ended by itself, with the reason, or when somebody wants it to end, with nothing. */
-function run(server: Server, leaving: Promise<undefined>): Promise<string | undefined> {
+/** Resolves with the reason when the server exits, or with nothing on a signal to stop. */
+function run(server: Server, stopping: Promise<undefined>): Promise<string | undefined> {
   const ready = server.ready.then(() => console.log(`Dramatis is ready at ${server.url}`));
-  return Promise.race([ready.then(() => server.ended), leaving]).finally(server.stop);
+  return Promise.race([ready.then(() => server.ended), stopping]).finally(server.stop);
 }
 
 async function main(): Promise<void> {
   const options = readOptions();
   buildConsole();
-  const leaving = farewell();
-  const ends: number[] = [];
+  const stopping = stopRequested();
+  const exits: number[] = [];
   let { port } = options;
   for (;;) {
     const onLine = (line: string, stream: "stdout" | "stderr") => process[stream].write(`${line}\n`);
     const server = await startServer({ ...options, port, onLine });
-    const reason = await run(server, leaving);
+    const reason = await run(server, stopping);
     if (reason === undefined) return;
-    ends.push(Date.now());
-    if (!mayRestart(ends, Date.now())) {
-      throw new Failure(`Dramatis has ended: ${reason}. It ended too often to be started again.`);
+    exits.push(Date.now());
+    if (!mayRestart(exits, Date.now())) {
+      throw new Failure(`Dramatis stopped: ${reason}. It stopped too often and is not restarted.`);
     }
-    console.error(`Dramatis has ended: ${reason}. It is started again.`);
+    console.error(`Dramatis stopped: ${reason}. Restarting.`);
     port = Number(new URL(server.url).port);
   }
 }

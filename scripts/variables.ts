@@ -1,6 +1,6 @@
 /**
- * Hands the shell's settings of models and authentication to the Worker. They stand in a file that only its owner can
- * read and that is gone when the server is; a command line would show them to everybody.
+ * Passes the shell's settings for models and authentication to the Worker, in a file that only its owner can read and
+ * that is removed with the server. A command line would be visible to every user of the machine.
  */
 import {
   existsSync,
@@ -22,13 +22,12 @@ const PASSED =
 
 const FILE_NAME = "variables.env";
 
-/** The environment variable that tells the keeper of the file. */
+/** Name of the environment variable with the path of the file, for the keeper. */
 export const PASSED_FILE = "DRAMATIS_PASSED_FILE";
 
 /**
- * Writes the file, alone in a folder of its own, and returns its path; nothing if the shell sets nothing. It has the
- * settings of `environment` and, where those are silent, of `.dev.vars` in `root`: wrangler reads that by itself only
- * when it is given no other file.
+ * Writes the file into a new folder and returns its path, or `undefined` if the shell has no settings. Settings of
+ * `.dev.vars` in `root` are added, because wrangler ignores that file when it gets another.
  */
 export function passVariables(root: string, environment: NodeJS.ProcessEnv): string | undefined {
   sweep();
@@ -40,14 +39,14 @@ export function passVariables(root: string, environment: NodeJS.ProcessEnv): str
   return file;
 }
 
-/** Removes what `passVariables` wrote; twice is once. */
+/** Removes the file and its folder, if they exist. */
 export function removePassed(file: string | undefined): void {
   if (file === undefined) return;
   rmSync(file, { force: true });
   if (existsSync(dirname(file))) rmdirSync(dirname(file));
 }
 
-/** Removes what was left where a server and its keeper were killed at once: the folder's name says whose it was. */
+/** Removes files of servers that were killed together with their keeper. The folder's name contains the process id. */
 function sweep(): void {
   for (const name of readdirSync(tmpdir())) {
     const [, owner] = /^dramatis-(\d+)-\w{6}$/.exec(name) ?? [];
@@ -55,18 +54,20 @@ function sweep(): void {
     try {
       removePassed(join(tmpdir(), name, FILE_NAME));
     } catch {
-      // Another user's, or swept by another start at this moment.
+      // The folder belongs to another user, or another start removes it now.
     }
   }
 }
 
-/** Variables as text that wrangler reads back unchanged: it expands `$` unless escaped, and knows three quotes. */
+/** Formats variables so that wrangler reads them unchanged. wrangler expands an unescaped `$` and accepts three quotes. */
 export function formatVariables(variables: NodeJS.Dict<string>): string {
   return Object.entries(variables)
     .map(([name, value = ""]) => {
       const quote = ["'", "`", '"'].find((candidate) => !value.includes(candidate));
       if (quote === undefined || (quote === '"' && /\\[nr]/.test(value))) {
-        throw new Failure(`The value of ${name} cannot be passed on: it has every kind of quote.`);
+        throw new Failure(
+          `The value of ${name} cannot be passed to the Worker because it contains all kinds of quotes. Remove one kind.`,
+        );
       }
       return `${name}=${quote}${value.replaceAll("$", "\\$")}${quote}\n`;
     })

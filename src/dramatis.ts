@@ -1,7 +1,4 @@
-/**
- * The composition root: an application's libraries and policies in, its Worker out. The only place that knows every
- * part; everything else gets what it needs as a port.
- */
+/** The composition root: makes a Worker from an application's libraries and policies. All other code gets ports. */
 
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { atBaseUrl, defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
@@ -11,7 +8,7 @@ import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/gatewa
 import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
 import { type HostGuardOptions, HostGuards } from "./adapters/resilience/host-guards.ts";
 import type { Interceptor } from "./adapters/resilience/interceptors.ts";
-import type { MetricsSink } from "./adapters/resilience/metrics.ts";
+import type { MetricsSink } from "./adapters/resilience/telemetry.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
@@ -27,82 +24,80 @@ import { type Authorize, defaultAuthorize, type LocalEnv } from "./http/auth/aut
 import type { CorsOptions } from "./http/auth/cors.ts";
 import { checkJwtConfiguration, isJwtConfigured, type JwtEnv } from "./http/auth/jwt.ts";
 import { completeLimits, type Limits } from "./http/base/limits.ts";
-import { Catalogue } from "./library/catalogue.ts";
 import type { Library } from "./library/define.ts";
-import { PublishedCode } from "./library/published-code.ts";
-import { CodeRegistry, type Registry } from "./library/registry.ts";
+import { CODE_TENANT } from "./library/definition-source.ts";
+import { DeployedCode } from "./library/deployed-code.ts";
+import { Registry } from "./library/registry.ts";
 import { resolveChain } from "./library/resolve.ts";
-import { VersionedRegistry } from "./library/versioned-registry.ts";
 import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";
 import { allowAll, type Gate } from "./policy/gate.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
-import type { CreateAgent } from "./protocol/agent-api.ts";
 import type { ExecutorService } from "./protocol/executor-api.ts";
 import { defined } from "./shared/defined.ts";
-import { DramatisError, type Result } from "./shared/errors.ts";
-import type { Principal } from "./shared/principal.ts";
+import { DramatisError } from "./shared/errors.ts";
+import { checkExecutor, createAgents, type FirstAgent } from "./startup.ts";
 
-/** The bindings and variables of a Dramatis Worker. Bindings are named as their classes. */
+/** The bindings and variables of a Dramatis Worker. A binding has the name of its class. */
 export interface DramatisEnv extends ModelEnvironment, LocalEnv, JwtEnv {
   Conversation: DurableObjectNamespace;
   Agent: DurableObjectNamespace;
   Executor: ExecutorService;
-  /** The directory and the registry; without it everything works but lists and libraries by API. */
+  /** The directory and the registry. Without it there are no lists and no libraries by API. */
   DB?: D1Database;
-  /** Attachments; without it what users say is text. */
+  /** Attachments. Without it messages are text only. */
   BUCKET?: R2Bucket;
   /** Workers AI. */
   AI?: Ai;
-  /** Counts the requests of each principal; without it every isolate counts on its own. */
+  /** Counts the requests of each principal. Without it each isolate counts alone. */
   RATE_LIMITER?: RateLimit;
 }
 
-/** What an application is made of. */
+/** The libraries and policies of an application. */
 export interface DramatisOptions {
   libraries: Library[];
   /**
-   * Who may enter; absent = tokens where AUTH_SECRET or AUTH_JWKS_URL is set, else a local administrator under
-   * `npm start`, nobody elsewhere.
+   * Authenticates requests. Default: tokens, if AUTH_SECRET or AUTH_JWKS_URL is set; otherwise a local administrator
+   * under `npm start`, and nobody elsewhere.
    */
   authorize?: Authorize<DramatisEnv>;
   models?: {
-    /** The profile of personas that name none; absent = decided by the environment. */
+    /** The profile of personas without one. Default: chosen by the environment. */
     default?: ModelProfile;
-    /** Reaches the models; absent = the built-in providers. */
+    /** Calls the models. Default: the built-in providers. */
     gateway?: (env: DramatisEnv) => ModelGateway;
-    /** The AI SDK's models by their ids, for profiles of the provider `ai-sdk`; `undefined` for an unknown id. */
+    /** Returns a model of the AI SDK for profiles of the provider `ai-sdk`; `undefined` for an unknown id. */
     languageModels?: (modelId: string, env: DramatisEnv) => LanguageModelV4 | undefined;
     /**
-     * Hosts that may get keys, and to which model profiles by API may point, beside the providers' own, those of `*_BASE_URL` and those of profiles in the libraries:
-     * `host`, `host:port`, or with `http://` before it where it is not HTTPS.
+     * Hosts that may receive keys, and that model profiles by API may name, besides those of the providers, of
+     * `*_BASE_URL` and of profiles in the libraries. Write `host` or `host:port`, with `http://` for plain HTTP.
      */
     allowedHosts?: string[];
     /**
-     * Names of variables whose keys model profiles by API may name, beside those that providers have by default and those
-     * of profiles in the libraries. The like is read from `DRAMATIS_MODEL_SECRETS`.
+     * Variables with keys that model profiles by API may name, besides the providers' own and those of profiles in the
+     * libraries. `DRAMATIS_MODEL_SECRETS` adds more.
      */
     allowedSecrets?: string[];
-    /** What stands between the actors of an isolate and the hosts of models, and around every call. */
+    /** Limits and retries for the hosts of models, per isolate, and hooks around every call. */
     resilience?: HostGuardOptions & {
       interceptors?: readonly Interceptor[];
-      /** Is told of every model call of a turn once, when it is over; what it throws is logged. */
+      /** Receives every model call of a turn once, after its end. Its exceptions are logged. */
       metrics?: MetricsSink;
     };
   };
-  /** How much a caller may do; absent = the defaults of `Limits`. */
+  /** Limits of callers. Default: those of `Limits`. */
   limits?: Limits;
-  /** Origins whose pages may use the API; absent = the server's own only. */
+  /** Origins whose pages may use the API. Default: the server's own. */
   cors?: CorsOptions;
-  /** Decides before every tool call; absent = all are allowed. */
+  /** Decides before every tool call. Default: allows all. */
   gate?: Gate;
-  /** Agents that every runtime has from its first request on, in the tenant `local` unless they say otherwise. */
-  agents?: (CreateAgent & { tenant?: string })[];
+  /** Agents that the runtime creates with its first request. */
+  agents?: FirstAgent[];
 }
 
 /**
- * The Worker of an application. Export its classes under their own names, and its handler as the default.
+ * Makes the Worker of an application. Export its classes under their own names, and its handler as the default.
  *
  * @example
  * const app = dramatis({ libraries: [library] });
@@ -110,65 +105,73 @@ export interface DramatisOptions {
  * export default app.handler;
  */
 export function dramatis(options: DramatisOptions) {
-  const code = new CodeRegistry(options.libraries);
-  const published = new PublishedCode(code);
-  const definitions = (env: DramatisEnv) => (env.DB === undefined ? null : new D1Definitions(env.DB));
-  const registry = (env: DramatisEnv, tenant: string): Registry => {
-    const store = definitions(env);
-    return store === null ? code : new VersionedRegistry({ code, published, store }, tenant);
-  };
-  const directory = (env: DramatisEnv): Directory | null =>
-    env.DB === undefined ? null : new D1Directory(env.DB);
+  const { models = {}, gate = allowAll } = options;
   const limits = completeLimits(options.limits);
+
+  const code = new DeployedCode(options.libraries);
+  const registry = ({ DB }: DramatisEnv, tenant: string) =>
+    DB === undefined
+      ? new Registry(code)
+      : new Registry(code, {
+          deployed: new D1Definitions(DB, CODE_TENANT),
+          authored: new D1Definitions(DB, tenant),
+        });
+
+  const directory = withDatabase<Directory>((database) => new D1Directory(database));
+  const deadLetters = withDatabase<DeadLetterDirectory>((database) => new D1DeadLetters(database));
+  const attachments = ({ BUCKET }: DramatisEnv) =>
+    BUCKET === undefined ? null : new AttachmentStore(new R2ObjectStore(BUCKET));
+
   const trusted = (env: DramatisEnv) => hostsOf(options, env);
-  const { interceptors = [], metrics, ...guardOptions } = options.models?.resilience ?? {};
+  const { interceptors = [], metrics, ...guardOptions } = models.resilience ?? {};
   const guards = new HostGuards(systemClock, guardOptions);
-  const guarded = (gateway: ModelGateway) => guardGateway(gateway, { guards, interceptors, ids: systemIds });
-  const deadLetters = (env: DramatisEnv): DeadLetterDirectory | null =>
-    env.DB === undefined ? null : new D1DeadLetters(env.DB);
-  const attachments = (env: DramatisEnv): AttachmentStore | null =>
-    env.BUCKET === undefined ? null : new AttachmentStore(new R2ObjectStore(env.BUCKET));
+  const gateway = (env: DramatisEnv) =>
+    guardGateway(models.gateway?.(env) ?? builtInGateway(env, models.languageModels, trusted), {
+      guards,
+      interceptors,
+      ids: systemIds,
+    });
+
   const http = createHttpApp<DramatisEnv>({
     authorize: options.authorize ?? defaultAuthorize,
-    actors: durableActors,
-    directory: (env) => directory(env) ?? unavailable(),
-    deadLetters: (env) => deadLetters(env) ?? unavailable(),
-    attachments: (env) => attachments(env) ?? noBucket(),
-    libraries: (env) => ({
-      catalogue: new Catalogue({ code, published, store: definitions(env) }),
-      authoring: (tenant) => ({
+    requestPorts: (env) => ({
+      actors: durableActors(env),
+      directory: () => required(directory(env), "Lists need the D1 binding `DB`"),
+      deadLetters: () => required(deadLetters(env), "Lists need the D1 binding `DB`"),
+      attachments: () => required(attachments(env), "Attachments need the R2 binding `BUCKET`"),
+      libraries: (tenant) => ({
         registry: registry(env, tenant),
-        code,
+        tools: code,
         mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
       }),
     }),
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
       trusted(env);
-      await checkExecutor(env);
-      await seed(env, options.agents ?? []);
+      await checkExecutor(env.Executor);
+      await createAgents(durableActors(env), options.agents ?? []);
     },
     limits,
     rateLimiter: (env) => env.RATE_LIMITER,
     ...defined({ cors: options.cors }),
   });
+
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
-      gateway: (env) => guarded(options.models?.gateway?.(env) ?? builtInGateway(env, options, trusted)),
+      gateway,
       executor: (env) => serviceExecutor(env.Executor),
       actors: durableActors,
       directory,
       deadLetters,
       attachments,
       adapters: adapterFor,
-      gate: options.gate ?? allowAll,
-      ...defined({ metrics }),
+      gate,
       clientToolTimeoutMs: limits.clientToolMs,
-      ...(limits.turns === false ? {} : { turnLimit: limits.turns }),
+      ...defined({ metrics, turnLimit: limits.turns === false ? undefined : limits.turns }),
     }),
     Agent: createAgentClass<DramatisEnv & Cloudflare.Env>({
-      resolve: (env, tenant, persona) => {
-        const fallback = options.models?.default ?? defaultModelProfile(env, env.AI !== undefined);
+      resolve(env, tenant, persona) {
+        const fallback = models.default ?? defaultModelProfile(env, env.AI !== undefined);
         return resolveChain(registry(env, tenant), persona, fallback, (profile) => atBaseUrl(profile, env));
       },
       directory,
@@ -179,23 +182,29 @@ export function dramatis(options: DramatisOptions) {
   };
 }
 
-/** Where which keys may go. Throws `INVALID_INPUT` for a host that is none, and for a name that is none of a key. */
-function hostsOf({ libraries, models = {} }: DramatisOptions, env: DramatisEnv): TrustedHost[] {
-  const { default: fallback, allowedHosts, allowedSecrets } = models;
-  const profiles = libraries.flatMap(({ modelProfiles }) =>
-    modelProfiles.map(({ definition }) => definition),
-  );
-  return trustedHosts({
-    env,
-    profiles: fallback === undefined ? profiles : [...profiles, fallback],
-    ...defined({ allowedHosts, allowedSecrets }),
-  });
+/** Returns a port on D1; `null` without the binding. */
+function withDatabase<Port>(create: (database: D1Database) => Port) {
+  return ({ DB }: DramatisEnv): Port | null => (DB === undefined ? null : create(DB));
 }
 
-/** Made anew for each call: a host that is none then fails the call, with what to change, and not the actor. */
+/** Returns the port. Throws `UNAVAILABLE` without it. */
+function required<Port>(port: Port | null, need: string): Port {
+  if (port !== null) return port;
+  throw new DramatisError("UNAVAILABLE", `${need}; add it to the Worker's configuration.`);
+}
+
+/** Returns the hosts that may receive keys. Throws `INVALID_INPUT` for an invalid host or name of a key. */
+function hostsOf({ libraries, models = {} }: DramatisOptions, env: DramatisEnv): TrustedHost[] {
+  const { default: fallback, allowedHosts, allowedSecrets } = models;
+  const inCode = libraries.flatMap(({ modelProfiles }) => modelProfiles.map(({ definition }) => definition));
+  const profiles = fallback === undefined ? inCode : [...inCode, fallback];
+  return trustedHosts({ env, profiles, ...defined({ allowedHosts, allowedSecrets }) });
+}
+
+/** Checks the trusted hosts at each call, so an invalid host fails the call with its reason, and not the actor. */
 function builtInGateway(
   env: DramatisEnv,
-  { models: { languageModels } = {} }: DramatisOptions,
+  languageModels: NonNullable<DramatisOptions["models"]>["languageModels"],
   trusted: (env: DramatisEnv) => readonly TrustedHost[],
 ): ModelGateway {
   const ports = {
@@ -203,65 +212,10 @@ function builtInGateway(
     fetch: (input: string, init: RequestInit) => fetch(input, init),
     clock: systemClock,
     ...defined({ ai: env.AI }),
-    ...(languageModels === undefined
-      ? {}
-      : { languageModel: (modelId: string) => languageModels(modelId, env) }),
+    ...(languageModels && { languageModel: (modelId: string) => languageModels(modelId, env) }),
   };
   return {
     stream: (request, signal) =>
       createModelGateway({ ...ports, trustedHosts: trusted(env) }).stream(request, signal),
   };
-}
-
-/** Throws `UNAVAILABLE`, naming what to configure, unless tools can be run: an empty batch must come back. */
-async function checkExecutor({ Executor }: Partial<DramatisEnv>): Promise<void> {
-  const refuse = (what: string, cause?: unknown) => {
-    const message = `Tools cannot run: ${what}`;
-    return new DramatisError("UNAVAILABLE", message, cause === undefined ? {} : { cause });
-  };
-  if (Executor === undefined) {
-    throw refuse(
-      "add the service binding `Executor`, whose `service` is this Worker's own name and `entrypoint` is `Executor`.",
-    );
-  }
-  const probe = new AbortController();
-  try {
-    const reports = await Executor.run([], probe.signal);
-    await reports.cancel();
-  } catch (cause) {
-    throw refuse(
-      "the service binding `Executor` does not answer. Its `service` must be this Worker's own name, its `entrypoint` `Executor`, and the compatibility flag `enable_abortsignal_rpc` must be set.",
-      cause,
-    );
-  } finally {
-    probe.abort();
-  }
-}
-
-/** Creates the agents of `options.agents` that are not there. */
-async function seed(env: DramatisEnv, agents: (CreateAgent & { tenant?: string })[]): Promise<void> {
-  for (const { tenant = "local", ...agent } of agents) {
-    const principal: Principal = { subject: "system", tenant, roles: ["admin"] };
-    const actor = await durableActors(env).agent(tenant, agent.id);
-    const created: Result<unknown> = await actor.create(principal, agent);
-    if (created.ok || created.error.code === "CONFLICT") continue;
-    throw new DramatisError(
-      "UNAVAILABLE",
-      `The agent "${agent.id}" could not be created: ${created.error.message}`,
-    );
-  }
-}
-
-function noBucket(): never {
-  throw new DramatisError(
-    "UNAVAILABLE",
-    "Attachments need the R2 binding `BUCKET`; add it to the Worker's configuration.",
-  );
-}
-
-function unavailable(): never {
-  throw new DramatisError(
-    "UNAVAILABLE",
-    "Lists need the D1 binding `DB`; add it to the Worker's configuration.",
-  );
 }

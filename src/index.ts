@@ -1,6 +1,6 @@
 /** The package `dramatis`: the runtime of an application, the library builders, and the session primitives. */
 
-export { type ModelFormatAdapter, workersAIAdapter } from "./adapters/formats/workers-ai/workers-ai.ts";
+export { type ModelFormatAdapter, workersAIAdapter } from "./adapters/formats/workers-ai/adapter.ts";
 export {
   type Delivery,
   NotNow,
@@ -39,11 +39,13 @@ export {
 } from "./memory/session/compaction.ts";
 export { dehydrateEvent, hydrateEvent } from "./memory/session/event-rows.ts";
 export { eventToMessage, messageToEvent } from "./memory/session/events.ts";
-export { extractiveSummariser } from "./memory/session/extractive-summary.ts";
-export { type ModelSummariserOptions, modelSummariser } from "./memory/session/model-summariser.ts";
+export {
+  extractiveSummariser,
+  type ModelSummariserOptions,
+  modelSummariser,
+} from "./memory/session/summarisers.ts";
 export { type CountedTool, estimateTokens, type TokenCounter } from "./memory/session/tokens.ts";
 export {
-  type ContextBuilderOptions,
   EventAction,
   type LoadEventsOptions,
   type SessionEvent,
@@ -53,6 +55,7 @@ export {
 export {
   type BuildContextOptions,
   buildWorkingContext,
+  type ContextBuilderOptions,
   WorkingContext,
 } from "./memory/session/working-context.ts";
 export type { ModelGateway } from "./model/gateway.ts";

@@ -1,21 +1,22 @@
-/** From what was written and chosen to what is sent: files are uploaded to the conversation first. */
+/** Converts a draft to content. Files are uploaded to the conversation first. */
 import type { Content, MediaPart } from "../../src/client/index.ts";
+import { defined } from "../../src/shared/defined.ts";
 import { client } from "./client.ts";
 
-/** A message as its writer left it. */
+/** An unsent message. */
 export interface Draft {
   text: string;
   files: readonly File[];
 }
 
-/** Throws where an upload is refused; then nothing should be sent. */
+/** Uploads the files of a draft and returns its content. Rejects if an upload fails; then send nothing. */
 export async function contentOf(conversationId: string, { text, files }: Draft): Promise<Content> {
   if (files.length === 0) return text;
   const media = await Promise.all(
     files.map(async (file): Promise<MediaPart> => {
       const { url, mediaType, name } = await client.attachments.upload(conversationId, file);
       const type = mediaType.startsWith("image/") ? "image" : "file";
-      return { type, url, mediaType, ...(name === undefined ? {} : { name }) };
+      return { type, url, mediaType, ...defined({ name }) };
     }),
   );
   return text === "" ? media : [{ type: "text", text }, ...media];

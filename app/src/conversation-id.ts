@@ -1,4 +1,4 @@
-/** Which conversation the parts of a timeline belong to. */
+/** Id of the conversation that a timeline shows. */
 import { createContext } from "react";
 
 export const ConversationId = createContext("");

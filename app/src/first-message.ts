@@ -1,15 +1,15 @@
-/** Hands the message that begins a conversation from the page that creates it to the page that shows it, once. */
+/** Passes the first message of a conversation from the page that creates it to the page that sends it. */
 import type { Content } from "../../src/client/index.ts";
 
-const waiting = new Map<string, Content>();
+const messages = new Map<string, Content>();
 
-export function leaveFirstMessage(conversationId: string, content: Content): void {
-  waiting.set(conversationId, content);
+export function putFirstMessage(conversationId: string, content: Content): void {
+  messages.set(conversationId, content);
 }
 
-/** The message, if there is one; it is not given out a second time. */
+/** Returns the first message and forgets it, so that it is sent once. */
 export function takeFirstMessage(conversationId: string): Content | undefined {
-  const content = waiting.get(conversationId);
-  waiting.delete(conversationId);
+  const content = messages.get(conversationId);
+  messages.delete(conversationId);
   return content;
 }

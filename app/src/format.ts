@@ -1,24 +1,24 @@
-/** Texts for people from values for programs. Pure. */
-import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
+/** Display texts for values. Pure. */
+import type { AgentIdentity } from "../../src/client/index.ts";
 
-/** An agent's name: its persona's, or its id in words. */
+/** Returns the name of an agent: its persona's name, or its id in words. */
 export function agentName({ id, persona }: AgentIdentity): string {
   return ("identity" in persona ? persona.name : undefined) ?? wordsOf(id);
 }
 
-/** One line about an agent: its persona's description, or where the persona is from. */
+/** Returns one line about an agent: its persona's description, the first sentence of its prompt, or its library. */
 export function agentDescription({ persona }: AgentIdentity): string {
   if ("identity" in persona) return persona.description ?? firstSentence(persona.identity.systemPrompt);
   return `${persona.library}/${persona.id}`;
 }
 
-/** `travel-guide` as "Travel guide". */
+/** Converts an id such as `travel-guide` to "Travel guide". */
 export function wordsOf(id: string): string {
   const words = id.replaceAll(/[-_]+/g, " ").trim();
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** A conversation's title from its first message: one line, cut between words. */
+/** Returns a title for a conversation: the first message on one line, cut between words. */
 export function titleFrom(text: string, limit = 60): string {
   const line = text.trim().split(/\s+/).join(" ");
   if (line.length <= limit) return line;
@@ -27,7 +27,7 @@ export function titleFrom(text: string, limit = 60): string {
   return `${(space > limit / 2 ? cut.slice(0, space) : cut).trimEnd()}…`;
 }
 
-/** A value on one line, for a preview: a single argument stands for itself. */
+/** Returns a value on one line. An object with a single plain member becomes that member. */
 export function previewOf(value: unknown): string {
   if (typeof value !== "object" || value === null) return value === undefined ? "" : String(value);
   const values: unknown[] = Object.values(value);
@@ -36,12 +36,12 @@ export function previewOf(value: unknown): string {
   return values.length === 0 ? "" : JSON.stringify(value);
 }
 
-/** A value as indented JSON; a text as itself. */
+/** Returns a value as indented JSON, and a text unchanged. */
 export function prettyJson(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "");
 }
 
-/** What to say about anything that was thrown. */
+/** Returns the message of a thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -5,7 +5,7 @@ import { App } from "./components/app.tsx";
 import "./styles.css";
 
 const root = document.getElementById("root");
-if (root === null) throw new Error("index.html must have an element with the id root.");
+if (root === null) throw new Error('index.html has no element with the id "root".');
 
 createRoot(root).render(
   <StrictMode>

@@ -1,4 +1,4 @@
-/** Which page an address names: `/c/:id` is a conversation, everything else the beginning of one. Pure. */
+/** Routes of the console: `/c/:id` shows a conversation, every other path starts a new one. Pure. */
 export type Route = { page: "new" } | { page: "conversation"; id: string };
 
 export function routeOf(path: string): Route {

@@ -1,13 +1,13 @@
 /**
- * The case `decode`: how fast a provider's stream is read, and how long a piece of it is on its way through us, beside
- * the provider's official SDK.
+ * The case `decode`: compares the gateway's decoding of a provider's stream with the provider's official SDK, by
+ * throughput and by latency per event.
  */
 import { join } from "node:path";
 import { rolldown } from "rolldown";
 import { BENCH_DIR } from "../harness/paths.ts";
 import { type ResultRow, summarise } from "../harness/results.ts";
 
-/** Bundles the code, since Node does not run all of it as it stands, and measures. */
+/** Bundles the code, because Node cannot run all of it directly, and measures. */
 export async function runDecode(directory: string): Promise<ResultRow[]> {
   const file = join(directory, "decode.mjs");
   const build = await rolldown({ input: join(BENCH_DIR, "decode/rounds.ts"), platform: "node" });
@@ -20,7 +20,7 @@ export async function runDecode(directory: string): Promise<ResultRow[]> {
   ]);
 }
 
-/** Finds where we are slower than an official SDK. */
+/** Finds the measures in which the gateway is slower than an official SDK. */
 export function decodeVerdict(rows: readonly ResultRow[]): string[] {
   return rows
     .filter(({ system }) => system !== "dramatis")

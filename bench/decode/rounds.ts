@@ -1,17 +1,17 @@
-/** The measuring: in every round each system reads each stream once, in rotating order. */
+/** The measurement. In every round each system reads each stream once, in rotating order. */
 import { type ReplyStream, replyStream } from "./streams.ts";
 import { READINGS, type Reading } from "./systems.ts";
 
 const WARM_UP_ROUNDS = 5;
 const ROUNDS = 31;
-/** Bytes that come at once, as from a network. */
+/** Size of a network-like chunk, in bytes. */
 const CHUNK_BYTES = 16 * 1024;
 
-/** What was measured of one system with one provider's stream: one figure a round. */
+/** Measures of one system with one provider's stream, one sample per round. */
 export interface Measured extends Pick<Reading, "provider" | "system"> {
-  /** MB/s of a body that comes in large pieces. */
+  /** Throughput of a body in large chunks, in MB/s. */
   rate: number[];
-  /** Milliseconds for 1 000 events, of a body that comes event by event. */
+  /** Time for 1 000 events of a body with one event per chunk, in milliseconds. */
   latency: number[];
 }
 
@@ -56,7 +56,7 @@ async function megabytesPerSecond({ read }: Reading, { body }: ReplyStream): Pro
   return body.length / 1_000 / (performance.now() - before);
 }
 
-/** Each event comes when the one before has been read to the end. */
+/** Each event arrives after the previous one has been read. */
 async function latencyOfEvents({ read }: Reading, { events }: ReplyStream): Promise<number> {
   let next = 0;
   const source = new ReadableStream<Uint8Array>(
@@ -80,7 +80,7 @@ async function lastOf(stream: AsyncIterable<unknown>): Promise<unknown> {
   return last;
 }
 
-/** A reader that gives up early would be the fastest. */
+/** A reader that stops early would be the fastest. */
 function expectReply(last: unknown): void {
   const isWhole = /"finish"|message_stop|response\.completed|"usage":|"finishReason"/.test(
     JSON.stringify(last),

@@ -1,14 +1,14 @@
-/** Streamed replies as the providers write them: a long text, then one tool call with long arguments. */
+/** Streamed replies in the providers' formats: a long text, then one tool call with long arguments. */
 import type { ProviderId } from "../../src/model/profile.ts";
 
-/** Pieces of text, and as many of arguments. */
+/** Number of text deltas, and of argument deltas. */
 const PIECES = 2_000;
 const WORDS = ["the ", "river ", "bends ", "größer ", "東京 ", '\\"quoted\\" ', "in ", "spring, "];
 
 export interface ReplyStream {
   provider: ProviderId;
   body: Uint8Array;
-  /** The body cut behind each event. */
+  /** The body, split after each event. */
   events: Uint8Array[];
 }
 

@@ -1,4 +1,7 @@
-/** Who reads the streams: our gateway, and each provider's official SDK. Both get their bytes from a `fetch` of ours. */
+/**
+ * The readers of the streams: our gateway and the official SDK of each provider. Both get their bytes from a scripted
+ * `fetch`.
+ */
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
 import OpenAI from "openai";
@@ -7,7 +10,7 @@ import type { ProviderId } from "../../src/model/profile.ts";
 import type { ModelDelta } from "../../src/model/reply.ts";
 import { systemClock } from "../../src/ports/system.ts";
 
-/** Sends the request; what it answers yields what it makes of the answer's body. */
+/** Sends the request and yields the values that the reader makes of the response body. */
 export type Reader = (body: ReadableStream<Uint8Array>) => Promise<AsyncIterable<unknown>>;
 
 export interface Reading {
@@ -66,7 +69,7 @@ function openai(body: ReadableStream<Uint8Array>): OpenAI {
   return new OpenAI({ apiKey: "k", fetch: answering(body) });
 }
 
-/** This SDK takes no `fetch`: it gets the runtime's, for the time of its request. */
+/** This SDK accepts no `fetch`, so the global one is replaced during its request. */
 async function throughGoogle(body: ReadableStream<Uint8Array>): Promise<AsyncIterable<unknown>> {
   const { fetch } = globalThis;
   globalThis.fetch = answering(body);

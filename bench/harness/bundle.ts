@@ -12,7 +12,7 @@ const configSchema = z.object({
   services: z.array(z.object({ binding: z.string(), entrypoint: z.string() })).default([]),
 });
 
-/** What workerd has to know of the Worker's configuration. */
+/** The part of the Worker's configuration that workerd needs. */
 export type WorkerConfig = z.infer<typeof configSchema>;
 
 export interface Bundle {
@@ -21,17 +21,17 @@ export interface Bundle {
   entry: string;
 }
 
-/** The mail module exists on the platform only; nothing measured here sends mail. */
+/** The mail module exists only on the platform. The benchmarks send no mail. */
 const EMAIL_IMPORT = /^import \{ EmailMessage(?: as (\w+))? \} from "cloudflare:email";$/gm;
 
-/** Builds the Worker that a wrangler configuration in plain JSON describes. */
+/** Builds the Worker of a wrangler configuration in plain JSON. */
 export async function buildBundle(directory: string, wranglerConfig: string): Promise<Bundle> {
   const args = [WRANGLER_SCRIPT, "deploy", "--dry-run", "--outdir", directory, "--config", wranglerConfig];
   await runCommand(process.execPath, args, { cwd: BENCH_DIR, env: { WRANGLER_SEND_METRICS: "false" } });
   const modules = (await readdir(directory)).filter((file) => !/\.(map|md)$/.test(file));
   const [main, ...others] = modules;
   if (main === undefined || others.length > 0) {
-    throw new Error(`Expected one module in the bundle, found: ${modules.join(", ")}.`);
+    throw new Error(`Expected one module in the bundle, found ${modules.join(", ")}.`);
   }
   const entry = join(directory, main);
   const code = await readFile(entry, "utf8");

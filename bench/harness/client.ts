@@ -1,4 +1,4 @@
-/** A lean HTTP client on one kept-alive connection, so that the client costs as little as possible of what is timed. */
+/** A minimal HTTP client on one kept-alive connection, to add as little as possible to the measured times. */
 import { Agent, request } from "node:http";
 
 export class Client {
@@ -10,7 +10,7 @@ export class Client {
     this.#port = port;
   }
 
-  /** Posts a text and resolves with the answer's; any status but 200 is an error. */
+  /** Posts a text and resolves with the response text. Any status but 200 is an error. */
   post(path: string, body: string): Promise<string> {
     const headers = { "content-type": "text/plain", "content-length": Buffer.byteLength(body) };
     const options = {
@@ -29,7 +29,7 @@ export class Client {
         response.once("end", () => {
           const text = Buffer.concat(chunks).toString();
           if (response.statusCode === 200) resolve(text);
-          else reject(new Error(`POST ${path} answered ${response.statusCode}: ${text}`));
+          else reject(new Error(`POST ${path} returned ${response.statusCode}: ${text}`));
         });
       });
       outgoing.once("error", reject);

@@ -1,4 +1,4 @@
-/** Runs one command to its end; what it printed is shown only if it fails. */
+/** Runs a command to its end. Its output is shown only if it fails. */
 import { spawn } from "node:child_process";
 
 export async function runCommand(
@@ -17,5 +17,5 @@ export async function runCommand(
   });
   if (code === 0) return;
   const command = [file, ...args].join(" ");
-  throw new Error(`${command} ended with ${code}:\n${Buffer.concat(output).toString()}`);
+  throw new Error(`${command} exited with ${code}:\n${Buffer.concat(output).toString()}`);
 }

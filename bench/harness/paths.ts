@@ -1,4 +1,4 @@
-/** Where things are. */
+/** Paths of the benchmarks. */
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,10 +12,11 @@ const wranglerManifest = require.resolve("wrangler/package.json");
 
 export const WRANGLER_SCRIPT = join(dirname(wranglerManifest), "bin", "wrangler.js");
 
-/** The runtime that wrangler itself would start: a script that runs the binary of this platform. */
+/** Returns the script that runs workerd's binary for this platform, the same one that wrangler uses. */
 export function workerdBinary(): string {
   const workerd: unknown = createRequire(wranglerManifest)("workerd");
   const path = typeof workerd === "object" && workerd !== null && "default" in workerd && workerd.default;
-  if (typeof path !== "string") throw new Error("No workerd found for this platform: run `npm ci` again.");
+  if (typeof path !== "string")
+    throw new Error("workerd is not installed for this platform. Run `npm ci` again.");
   return path;
 }

@@ -1,4 +1,4 @@
-/** `results.json`: one row per case, system and metric. A run replaces the rows of its case and leaves the others. */
+/** `results.json`: one row per case, system and metric. A run replaces the rows of its case and keeps the others. */
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { z } from "zod";
@@ -12,13 +12,13 @@ const rowSchema = z.strictObject({
   median: z.number(),
   min: z.number(),
   max: z.number(),
-  /** How many samples the median is of. */
+  /** Number of samples. */
   runs: z.number(),
 });
 
 export type ResultRow = z.infer<typeof rowSchema>;
 
-/** A row of the samples of one metric, rounded to what can be told apart. */
+/** Summarizes the samples of one metric in a row, rounded to meaningful digits. */
 export function summarise(
   of: Pick<ResultRow, "case" | "system" | "metric" | "unit">,
   samples: number[],
@@ -39,7 +39,7 @@ export async function replaceResults(name: string, rows: ResultRow[]): Promise<v
   await writeFile(RESULTS_FILE, `${JSON.stringify([...others, ...rows], null, 2)}\n`);
 }
 
-/** Medians as a table: a line per metric, a column per system, with the range in brackets. */
+/** Formats medians as a table: one line per metric, one column per system, with the range in brackets. */
 export function formatTable(rows: ResultRow[]): string {
   const systems = [...new Set(rows.map((row) => row.system))];
   const metrics = [...new Set(rows.map((row) => row.metric))];

@@ -1,7 +1,7 @@
 /**
- * Serves a bundle on plain workerd, on 127.0.0.1, with its databases in a directory of its own.
+ * Serves a bundle on plain workerd, on 127.0.0.1, with its own database directory.
  *
- * SERVE-1  The process is killed by its id whenever the runner ends, however it ends.
+ * SERVE-1  The process is killed by its id whenever the runner exits, for any reason.
  */
 import { spawn } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -16,20 +16,20 @@ const DATA = "data";
 
 export interface Server {
   port: number;
-  /** `kill -9`, at once; resolves when the process is gone. The databases stay as they are. */
+  /** Kills the process with SIGKILL. Resolves when it has exited. The databases remain. */
   stop(): Promise<void>;
 }
 
 export interface ServeOptions {
-  /** A free one when absent. */
+  /** A free port by default. */
   port?: number;
-  /** Variables of the Worker. A Worker that is given some may also reach servers of this machine. */
+  /** Variables of the Worker. With variables, the Worker may also reach servers on this machine. */
   variables?: Readonly<Record<string, string>>;
-  /** A file descriptor that gets what workerd and the Worker print; the runner's own output when absent. */
+  /** File descriptor for the output of workerd and the Worker; the runner's output by default. */
   output?: number;
 }
 
-/** Serves what `directory` holds, or begins anew where it holds nothing. */
+/** Serves the bundle with the databases in `directory`, which are created if missing. */
 export async function serve(bundle: Bundle, directory: string, options: ServeOptions = {}): Promise<Server> {
   const { output = "inherit" } = options;
   const configFile = join(directory, "config.capnp");
@@ -38,7 +38,7 @@ export async function serve(bundle: Bundle, directory: string, options: ServeOpt
   const args = ["serve", "--experimental", configFile, `--control-fd=${CONTROL_FD}`];
   const child = spawn(workerdBinary(), args, { stdio: ["ignore", output, output, "pipe"] });
   const kill = () => child.kill("SIGKILL");
-  // Before other listeners, which may remove the directory.
+  // Runs before other listeners, which may remove the directory.
   process.prependOnceListener("exit", kill);
   const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
   const stop = async () => {
@@ -49,7 +49,7 @@ export async function serve(bundle: Bundle, directory: string, options: ServeOpt
   try {
     const control = child.stdio[CONTROL_FD] as Readable; // SAFETY: spawned with a pipe at this descriptor.
     const gone = ended.then((): number => {
-      throw new Error("workerd ended before it was ready; its output stands above.");
+      throw new Error("workerd exited before it was ready. See its output above.");
     });
     return { port: await Promise.race([listeningPort(control), gone]), stop };
   } catch (error) {
@@ -58,7 +58,7 @@ export async function serve(bundle: Bundle, directory: string, options: ServeOpt
   }
 }
 
-/** workerd reports on its control descriptor, one JSON object a line, which port it got. */
+/** Reads the port from workerd's control descriptor, which carries one JSON object per line. */
 async function listeningPort(control: Readable): Promise<number> {
   const timeout = AbortSignal.timeout(READY_MS);
   let text = "";
@@ -68,10 +68,10 @@ async function listeningPort(control: Readable): Promise<number> {
     const match = /"port":\s*(\d+)/.exec(text);
     if (match !== null) return Number(match[1]);
   }
-  throw new Error("workerd reported no port.");
+  throw new Error("workerd did not report its port.");
 }
 
-/** What a Worker reaches by `fetch`: by default the public network only. */
+/** The network that a Worker's `fetch` reaches; only the public one by default. */
 const LOOPBACK = `
     (name = "internet", network = (allow = ["local"])),`;
 

@@ -1,6 +1,6 @@
 /**
- * The case `kills`: a storm of kills over many conversations, then as many within one turn as it may have. What happened
- * is checked first; a run that broke a promise reports no numbers.
+ * The case `kills`: a storm of kills over many conversations, then the maximum number of kills within one turn. The
+ * history is checked first. A run that violates a rule reports no numbers.
  */
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +19,10 @@ import { storm } from "./storm.ts";
 const PATIENCE_MS = 300_000;
 const ONE_TURN_PATIENCE_MS = 180_000;
 
-/** Options: `--kills`, `--conversations`, `--seed`, and `--history FILE`, which gets what was recorded, a JSON text a scenario. */
+/**
+ * Options: `--kills`, `--conversations`, `--seed`, and `--history FILE` for the recorded history, one JSON text per
+ * scenario.
+ */
 export async function runKills(directory: string, args: readonly string[]): Promise<ResultRow[]> {
   const { values } = parseArgs({
     args: [...args],
@@ -32,9 +35,9 @@ export async function runKills(directory: string, args: readonly string[]): Prom
   });
   const [kills, conversations, seed] = [values.kills, values.conversations, values.seed].map(Number);
   if (!kills || !conversations || seed === undefined || Number.isNaN(seed)) {
-    throw new Error("Give --kills, --conversations and --seed as numbers.");
+    throw new Error("--kills, --conversations and --seed must be numbers.");
   }
-  console.log(`${kills} kills under ${conversations} conversations, seed ${seed}:`);
+  console.log(`${kills} kills during ${conversations} conversations, seed ${seed}:`);
   const bundle = await buildKillsBundle(directory);
   const keep = (history: History) => {
     if (values.history !== undefined) appendFileSync(values.history, `${JSON.stringify(history)}\n`);
@@ -45,7 +48,7 @@ export async function runKills(directory: string, args: readonly string[]): Prom
     (site) => storm(site, { kills, conversations, seed, patienceMs: PATIENCE_MS }, tick),
     keep,
   );
-  console.log(`\n${MAX_RECOVERIES} kills within one turn, and one more:`);
+  console.log(`\n${MAX_RECOVERIES} kills within one turn, then one more:`);
   const within = await onSite(
     bundle,
     join(directory, "one-turn"),
@@ -67,7 +70,7 @@ export function buildKillsBundle(directory: string): Promise<Bundle> {
   return buildBundle(join(directory, "bundle"), join(BENCH_DIR, "kills", "wrangler.jsonc"));
 }
 
-/** Runs a scenario on a server of its own, and stops it however that ends; `keep` gets the history in any case. */
+/** Runs a scenario on its own server and stops the server in any case. `keep` receives the history in any case. */
 export async function onSite(
   bundle: Bundle,
   directory: string,
@@ -79,19 +82,16 @@ export async function onSite(
     await scenario(site);
     return site.history;
   } catch (error) {
-    throw new Error(
-      `The scenario did not end. What the server printed last:\n${site.output().slice(-5_000)}`,
-      {
-        cause: error,
-      },
-    );
+    throw new Error(`The scenario did not end. Last output of the server:\n${site.output().slice(-5_000)}`, {
+      cause: error,
+    });
   } finally {
     keep(site.history);
     await site.close();
   }
 }
 
-/** Kinds of interruption that a storm did not have: then it proves less than it says. */
+/** Returns the kinds of interruption that a storm did not cause. Without them it proves less than it claims. */
 export function missing(history: History): string[] {
   const kinds = new Set(interruptionsOf(history).map((one) => one.in));
   return (["stream", "tool", "between"] as const)
@@ -99,7 +99,7 @@ export function missing(history: History): string[] {
     .map((kind) => `No kill interrupted a turn: ${kind}.`);
 }
 
-/** The survivor completes; the victim, killed once more, fails. */
+/** The surviving turn completes. The other one, killed once more, fails. */
 export function outcomeAmiss({ finals }: History): string[] {
   const endOf = ({ key }: { key: string }) => {
     const frames = finals.find((final) =>
@@ -128,7 +128,7 @@ function oneTurnRows(history: History): ResultRow[] {
 }
 
 function refuse(faults: readonly string[]): void {
-  if (faults.length > 0) throw new Error(`The run broke a promise:\n${faults.slice(0, 50).join("\n")}`);
+  if (faults.length > 0) throw new Error(`The run violated a rule:\n${faults.slice(0, 50).join("\n")}`);
 }
 
 function tick(done: number): void {

@@ -1,15 +1,15 @@
-/** Waits until a conversation has nothing left to do, and reads all that it holds. */
+/** The final state of a conversation, read once all of its turns have ended. */
 
 import { framesIn } from "../../src/client/event-stream.ts";
 import { createClient, type Frame, type MessageView } from "../../src/client/index.ts";
 import type { JournalEntryView } from "../../src/protocol/views.ts";
 import type { FinalState } from "./history.ts";
 
-/** Entries of the journal that are no frames. */
+/** Journal entries without a frame. */
 const SILENT = ["conversation.started", "turn.resumed"];
 const PAGE = 200;
 
-/** Call when nobody sends any more. */
+/** Waits for the end of all turns and reads the state. Call it after the last message. */
 export async function readFinalState(
   baseUrl: string,
   conversation: string,

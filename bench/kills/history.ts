@@ -1,56 +1,58 @@
-/** What is recorded of a run, by everyone who took part; plain data, so that it can be checked later. Times are `Date.now()`. */
+/** The history of a run, recorded by all participants as plain data. Times are `Date.now()`. */
 
 import type { Frame, MessageView } from "../../src/client/index.ts";
 import type { JournalEntryView } from "../../src/protocol/views.ts";
 import type { Script } from "./script.ts";
 
-/** How a user talks: the real client over a WebSocket, a stream of each turn, or a POST and nothing more. */
+/**
+ * How a user connects: `socket` by the client's WebSocket, `stream` by a stream of each turn, `post` by a POST alone.
+ */
 export type Manner = "socket" | "stream" | "post";
 
 export interface SentMessage {
   conversation: string;
   script: Script;
   manner: Manner;
-  /** When it was sent for the first time. */
+  /** Time of the first sending. */
   at: number;
 }
 
-/** Somebody was told that a message is recorded; one message may be acknowledged several times. */
+/** An acknowledgement that a message is recorded. A message may have several. */
 export interface Acknowledgement {
   key: string;
   turnId: string;
   at: number;
 }
 
-/** What one connection received. */
+/** The frames of one connection. */
 export interface ConnectionLog {
   conversation: string;
-  /** Who had it: the connections of one client continue each other. */
+  /** Name of the client. The connections of one client continue each other. */
   client: string;
-  /** All frames after a number (`null`: from a snapshot on), or those of the turn that a message started. */
+  /** All frames after a number (`null`: from a snapshot), or those of the turn of a message. */
   scope: { of: "conversation"; from: number | null } | { of: "turn"; key: string };
   frames: { at: number; frame: Frame }[];
 }
 
-/** A text in progress, as the real client showed it. */
+/** A partial text that the client displayed. */
 export interface ShownText {
   turnId: string;
   text: string;
 }
 
 export interface Kill {
-  /** When the signal was sent. */
+  /** Time of the signal. */
   at: number;
-  /** When the next process accepted connections. */
+  /** Time at which the next process accepted connections. */
   readyAt: number;
 }
 
 /** A request that reached the hit server. */
 export type Hit = {
-  /** The key of the message it belongs to. */
+  /** Key of the message. */
   key: string;
   at: number;
-  /** When it was answered in full, or its connection broke. */
+  /** Time of the complete response, or of the broken connection. */
   endedAt: number;
   answered: boolean;
 } & (
@@ -58,13 +60,13 @@ export type Hit = {
   | { kind: "tool"; effect: Script["rounds"][number][number]; call: string; operationId: string }
 );
 
-/** A conversation after everything has ended. */
+/** The state of a conversation after all turns have ended. */
 export interface FinalState {
   conversation: string;
-  /** When the reading began, which calls the actor. */
+  /** Start of the read, which wakes the actor. */
   readAt: number;
   journal: JournalEntryView[];
-  /** All durable frames, as `GET …/events?from=0` gives them. */
+  /** All durable frames, from `GET …/events?from=0`. */
   frames: Frame[];
   transcript: MessageView[];
 }

@@ -1,6 +1,6 @@
 /**
- * The outside, on loopback: a model that speaks the Chat Completions protocol with slow streams, and the place where tools
- * act. It counts every request by message and operation, and tells listeners what happens, so that a kill can be aimed.
+ * The outside world on loopback: a model that speaks Chat Completions with slow streams, and the endpoint of the tools.
+ * It counts requests by message and operation and emits events, so that kills can be aimed.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -9,7 +9,7 @@ import { z } from "zod";
 import type { Hit } from "./history.ts";
 import { callName, piecesOf, type Script, scriptOf, TOOL_EFFECTS } from "./script.ts";
 
-/** `piece`: a delta of a model's reply was sent. `ended`: answered in full, or cut off. */
+/** `piece`: a delta of a model's reply was sent. `ended`: the response was completed or cut off. */
 export type HitEvent = { type: "began" | "piece" | "ended"; hit: Hit };
 
 const chatSchema = z.object({
@@ -21,13 +21,13 @@ export class HitServer {
   readonly #listeners = new Set<(event: HitEvent) => void>();
   readonly #server = createServer((request, response) => {
     this.#handle(request, response).catch((error: unknown) => {
-      // A caller that was killed in between is what this is for; everything else is a mistake in a script.
+      // A killed caller is expected. Any other error is a mistake in a script.
       if (!response.destroyed) console.error(error);
       response.destroy();
     });
   });
 
-  /** Writes down every request in `hits`. */
+  /** Records every request in `hits`. */
   constructor(hits: Hit[]) {
     this.#hits = hits;
   }
@@ -43,13 +43,13 @@ export class HitServer {
     return `http://127.0.0.1:${address.port}`;
   }
 
-  /** Calls the listener at each event; returns how to stop. */
+  /** Calls the listener at each event. Returns a function that unsubscribes it. */
   listen(listener: (event: HitEvent) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Resolves at the first event, from now on, that fulfils the condition; in the very moment it happens. */
+  /** Resolves at the next event that fulfils the condition, synchronously with it. */
   next(condition: (event: HitEvent) => boolean, signal: AbortSignal): Promise<HitEvent> {
     return new Promise((resolve, reject) => {
       const give = () => {
@@ -67,7 +67,7 @@ export class HitServer {
     });
   }
 
-  /** Resolves once the answer to a message has been sent in full. */
+  /** Resolves once the whole answer to a message has been sent. */
   async answered({ key, rounds }: Script, signal: AbortSignal): Promise<void> {
     const isLast = (hit: Hit) =>
       hit.kind === "model" && hit.key === key && hit.call === rounds.length && hit.answered;
@@ -141,7 +141,7 @@ export class HitServer {
 
   #answer(hit: Hit, response: ServerResponse, rest: string): void {
     response.end(rest);
-    // Not when the last byte has gone: who has read enough may hang up before that.
+    // Recorded before the last byte: a caller may hang up once it has read enough.
     this.#end(hit, true);
   }
 

@@ -1,17 +1,16 @@
-/** What a history says about cost: which kills interrupted what, how long it took to go on, and what was done twice. Pure. */
+/** Costs in a history: the interruptions, the recovery times and the repeated work. Pure. */
 import { type ResultRow, summarise } from "../harness/results.ts";
 import { type ConversationRecord, recordsOf, type TurnRecord } from "./check/records.ts";
 import type { History, Kill, SentMessage } from "./history.ts";
 
-/** One turn that a kill found at work. A turn that sleeps since an earlier kill is not interrupted again. */
+/** An interruption of one active turn by a kill. A turn that sleeps since an earlier kill is not interrupted again. */
 export interface Interruption {
   key: string;
-  /** In a model's reply, in a tool, or between two of them. */
+  /** The interrupted phase: a model's reply, a tool, or the time between two of them. */
   in: "stream" | "tool" | "between";
-  /** Milliseconds from the moment the next process accepted connections to the first sign of the turn; other kills may
-   * have come in between. */
+  /** Milliseconds from the restart to the first sign of the turn. Other kills may happen in between. */
   resumedAfterMs: number;
-  /** What brought the turn back: a client that was there, or the actor's own alarm. */
+  /** The cause of the recovery: a connected client, or the actor's alarm. */
   by: "client" | "alarm";
 }
 
@@ -42,7 +41,7 @@ function interruptionsOfTurn(
   });
 }
 
-/** When frames of a turn arrived that are not older than the process that sent them. */
+/** Arrival times of frames that the current process created. */
 function framesAt({ turnId }: TurnRecord, { connections, kills }: History): number[] {
   return connections.flatMap(({ frames }) =>
     frames.flatMap(({ at, frame }) => {
@@ -53,7 +52,7 @@ function framesAt({ turnId }: TurnRecord, { connections, kills }: History): numb
   );
 }
 
-/** Nobody called the conversation from the kill on until the turn went on. */
+/** `true` if nobody called the conversation between the kill and the recovery of the turn. */
 function isLeftAlone(
   { manner }: SentMessage,
   { messages }: ConversationRecord,
@@ -68,7 +67,7 @@ function isLeftAlone(
   });
 }
 
-/** A storm in rows of `results.json`. */
+/** Returns the rows of `results.json` for a storm. */
 export function rowsOf(history: History): ResultRow[] {
   const interruptions = interruptionsOf(history);
   const turns = recordsOf(history).flatMap((conversation) => conversation.turns);
@@ -100,7 +99,7 @@ function hasFailed({ frames }: TurnRecord): boolean {
   return frames.some(({ type }) => type === "turn.failed");
 }
 
-/** Hits made for each that would have done without a kill. */
+/** Number of hits per hit that a run without kills needs. */
 function amplification(turns: readonly TurnRecord[], kind: "model" | "tool"): number {
   const hits = turns.flatMap((turn) => turn.hits.filter((hit) => hit.kind === kind));
   const distinct = new Set(

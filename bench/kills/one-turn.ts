@@ -1,6 +1,6 @@
 /**
- * Many restarts within one turn. Two turns are killed together, each time after both have gone on: one ends after as many
- * crashes as a turn may have, the other is killed once more and must fail.
+ * Many restarts within one turn. Two turns are killed together, each time after both have progressed. One ends after
+ * the maximum number of crashes; the other is killed once more and must fail.
  */
 import { createClient } from "../../src/client/index.ts";
 import { readFinalState } from "./final-state.ts";
@@ -9,7 +9,7 @@ import { AGENT, type Script } from "./script.ts";
 import type { Site } from "./site.ts";
 import { newUser } from "./users.ts";
 
-/** A long turn, so that each kill finds it in another place. */
+/** A long turn, so that each kill hits another place. */
 export const SURVIVOR: Script = {
   key: "survivor",
   rounds: [["once"], ["idempotent", "once"], ["pure"], ["once"], ["idempotent"], ["once", "pure"]].flatMap(
@@ -20,13 +20,13 @@ export const SURVIVOR: Script = {
   toolMs: 250,
 };
 
-/** A turn whose text never gets to its end in time. */
+/** A turn whose text is too long to complete in time. */
 export const VICTIM: Script = { key: "victim", rounds: [], pieces: 3_000, pieceMs: 20, toolMs: 0 };
 
 export interface OneTurnOptions {
-  /** How many crashes the surviving turn has; the other one has one more. */
+  /** Number of crashes of the surviving turn. The other turn has one more. */
   kills: number;
-  /** All of it may take this long, in milliseconds. */
+  /** Time limit of the whole scenario, in milliseconds. */
   patienceMs: number;
 }
 
@@ -54,7 +54,7 @@ export async function oneTurn(
     return { answered, leave };
   }
 
-  /** Resolves at the next delta or the next tool of the surviving turn, once the other one speaks again. */
+  /** Resolves at the next delta or tool of the surviving turn, once the other turn streams again. */
   async function bothWentOn(aim: HitEvent["type"], kind: "model" | "tool"): Promise<void> {
     let isVictimThere = false;
     await hits.next(({ type, hit }) => {

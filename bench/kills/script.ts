@@ -1,6 +1,6 @@
 /**
- * What a message makes the model do. The message's own text is the script, so the model server knows what to say, and the
- * checker what must have been said, without either telling the other.
+ * The script of a message. It is the text of the message, so the model server can execute it and the checker can
+ * predict the result independently.
  */
 import { z } from "zod";
 
@@ -9,15 +9,15 @@ export const AGENT = "actor";
 export const TOOL_EFFECTS = ["pure", "idempotent", "once"] as const;
 
 const scriptSchema = z.strictObject({
-  /** The message's idempotency key. */
+  /** Idempotency key of the message. */
   key: z.string(),
-  /** The effects of the tools that each reply but the last calls. */
+  /** Effects of the tools that each reply but the last calls. */
   rounds: z.array(z.array(z.enum(TOOL_EFFECTS))),
-  /** Deltas of the last reply. */
+  /** Number of deltas of the last reply. */
   pieces: z.int(),
   /** Milliseconds between two deltas. */
   pieceMs: z.int(),
-  /** Milliseconds that a tool takes. */
+  /** Duration of a tool, in milliseconds. */
   toolMs: z.int(),
 });
 
@@ -29,12 +29,15 @@ export function contentOf(script: Script): string {
   return JSON.stringify(script);
 }
 
-/** Throws for a text that is no script. */
+/** Parses a script. Throws for any other text. */
 export function scriptOf(content: unknown): Script {
   return scriptSchema.parse(JSON.parse(String(content)));
 }
 
-/** The deltas of a turn's model call, from 0: beside the tool calls of a round, or of the answer. No two are alike. */
+/**
+ * Returns the deltas of a model call, counted from 0: the text beside the tool calls of a round, or the answer. All are
+ * distinct.
+ */
 export function piecesOf({ key, rounds, pieces }: Script, call: number): string[] {
   const length = call < rounds.length ? INTERIM_PIECES : pieces;
   return Array.from({ length }, (_, index) => `${index === 0 ? "" : " "}${key}/${call}.${index}`);
@@ -44,19 +47,19 @@ export function textOf(script: Script, call: number): string {
   return piecesOf(script, call).join("");
 }
 
-/** Names a tool call of a script: where the hit server is asked to act. */
+/** Returns the name of a tool call, which is part of the URL at the hit server. */
 export function callName({ key }: Script, round: number, index: number): string {
   return `${key}/${round}/${index}`;
 }
 
-/** Every tool call that a script makes. */
+/** Returns all tool calls of a script. */
 export function toolCallsOf(script: Script): { name: string; effect: Script["rounds"][number][number] }[] {
   return script.rounds.flatMap((effects, round) =>
     effects.map((effect, index) => ({ name: callName(script, round, index), effect })),
   );
 }
 
-/** A script of up to three rounds of tools and a text of 5 to 30 deltas. */
+/** Creates a random script of up to three rounds of tools and a text of 5 to 30 deltas. */
 export function randomScript(random: () => number, key: string): Script {
   const within = (from: number, to: number) => from + Math.floor(random() * (to - from + 1));
   const effect = () => TOOL_EFFECTS[within(0, TOOL_EFFECTS.length - 1)] ?? "once";

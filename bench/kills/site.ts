@@ -1,4 +1,4 @@
-/** The server that is killed: workerd over one directory and one port, however often it is started, and the hit server. */
+/** The server under test: workerd on one directory and one port over all restarts, and the hit server. */
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { type History, newHistory } from "./history.ts";
 import { HitServer } from "./hit-server.ts";
 
 export class Site {
-  /** What happens here; kills and hits are written down by the site itself. */
+  /** The history. The site records kills and hits. */
   readonly history: History = newHistory();
   readonly hits = new HitServer(this.history.hits);
   readonly #bundle: Bundle;
@@ -23,7 +23,7 @@ export class Site {
     this.#log = openSync(this.#logFile, "a");
   }
 
-  /** Serves the bundle from a directory of its own. */
+  /** Serves the bundle from its own directory. */
   static async open(bundle: Bundle, directory: string): Promise<Site> {
     await mkdir(directory, { recursive: true });
     const site = new Site(bundle, directory);
@@ -36,7 +36,10 @@ export class Site {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** `kill -9`, now; then the next process on the same port and disk. Resolves when it accepts connections. */
+  /**
+   * Kills the process with SIGKILL and starts the next one on the same port and directory. Resolves when it accepts
+   * connections.
+   */
   async kill(): Promise<void> {
     const at = Date.now();
     await this.#server?.stop();
@@ -50,7 +53,7 @@ export class Site {
     closeSync(this.#log);
   }
 
-  /** What workerd and the Worker have printed. */
+  /** Returns the output of workerd and the Worker. */
   output(): string {
     return readFileSync(this.#logFile, "utf8");
   }

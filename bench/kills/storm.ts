@@ -1,6 +1,6 @@
 /**
- * Many conversations at work while the server is killed again and again: at random moments, and aimed at the middle of a
- * stream, of a tool, and at the moment between two of them.
+ * A storm: many active conversations while the server is killed repeatedly, at random moments and at aimed ones, namely
+ * within a stream, within a tool, and between the two.
  */
 import { createClient } from "../../src/client/index.ts";
 import { mulberry32 } from "../../src/ports/node/seeded-ids.ts";
@@ -14,15 +14,15 @@ import { newUser, type Surroundings } from "./users.ts";
 export interface StormOptions {
   kills: number;
   conversations: number;
-  /** Makes the choices; when what happens is up to the machine. */
+  /** Seed of all choices. The timing depends on the machine. */
   seed: number;
-  /** The whole storm may take this long, in milliseconds. */
+  /** Time limit of the storm, in milliseconds. */
   patienceMs: number;
 }
 
 const MANNERS: readonly Manner[] = ["socket", "post", "socket", "stream", "socket", "post"];
 
-/** The next moment of each kind: in a stream, in a tool, between a reply and what follows from it; then any. */
+/** Aims of the kills, in turn: within a stream, within a tool, after a reply, and any moment. */
 const AIMS: readonly ((event: HitEvent) => boolean)[] = [
   ({ type }) => type === "piece",
   ({ type, hit }) => type === "began" && hit.kind === "tool",
@@ -31,9 +31,11 @@ const AIMS: readonly ((event: HitEvent) => boolean)[] = [
   () => true,
 ];
 
-/** What a conversation does, in events at the hit server, from one restart to the next kill: on a slow machine this takes longer. */
+/**
+ * Range of progress between a restart and the next kill, in hit-server events. A slow machine needs more time for it.
+ */
 const PROGRESS = { from: 4, to: 60 };
-/** Milliseconds after the last kill in which every turn must have ended, with nobody calling. */
+/** Time after the last kill within which every turn must end without a caller, in milliseconds. */
 const CALM_MS = 40_000;
 const AT_ONCE = 3;
 

@@ -1,6 +1,6 @@
 /**
- * Users of one conversation each, who say one thing after another, now and then several at once, and write down what they
- * are told. Each comes in through the published client.
+ * Simulated users. Each has one conversation, sends one or several messages at a time and records the frames it
+ * receives. All use the published client.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import {
@@ -15,25 +15,25 @@ import type { ConnectionLog, History, Manner } from "./history.ts";
 import type { HitServer } from "./hit-server.ts";
 import { contentOf, type Script } from "./script.ts";
 
-/** How long a user waits before asking a server again that did not answer, in milliseconds. */
+/** Delay before a user repeats a request without a response, in milliseconds. */
 const RETRY_MS = 100;
 
-/** What a user needs of the world. */
+/** The surroundings of a user. */
 export interface Surroundings {
   baseUrl: string;
   conversation: string;
   history: History;
   hits: HitServer;
-  /** Ends all waiting. */
+  /** Aborts all waiting. */
   signal: AbortSignal;
-  /** Aborts when every turn must have ended. */
+  /** Aborts at the time by which every turn must have ended. */
   calm: AbortSignal;
 }
 
 export interface User {
-  /** Says all of these at once; resolves when they have been answered, as far as this user can know. */
+  /** Sends all of these at once. Resolves when they are answered, as far as this user can detect it. */
   say(scripts: readonly Script[]): Promise<void>;
-  /** Resolves when everything up to this journal entry has been seen, and leaves. */
+  /** Waits until all frames up to this journal entry have arrived, and disconnects. */
   leave(seq: number): Promise<void>;
 }
 
@@ -50,7 +50,7 @@ export function newUser(manner: Manner, surroundings: Surroundings): User {
   }
 }
 
-/** Over a WebSocket that reconnects and resumes by itself. */
+/** Uses a WebSocket that reconnects and resumes. */
 class SocketUser implements User {
   readonly #around: Surroundings;
   readonly #connection;
@@ -117,7 +117,7 @@ class SocketUser implements User {
   }
 }
 
-/** By a stream of each turn, asked for again under the same key when it breaks off. */
+/** Uses a stream of each turn, and repeats the request with the same key after an interruption. */
 class StreamUser implements User {
   readonly #around: Surroundings;
   readonly #client: DramatisClient;
@@ -149,7 +149,7 @@ class StreamUser implements User {
   }
 }
 
-/** Sends until it is acknowledged, and then asks no more: what becomes of the turn is seen at the model server. */
+/** Sends each message until it is acknowledged, without reading its turn. The model server shows the rest. */
 class PostUser implements User {
   readonly #around: Surroundings;
   readonly #client: DramatisClient;
@@ -159,7 +159,7 @@ class PostUser implements User {
     this.#client = createClient({ baseUrl: around.baseUrl });
   }
 
-  /** Of several at once the last is sent a single time: if nobody answers, the user does without. */
+  /** Sends messages. The last of several is sent only once, even without a response. */
   async say(scripts: readonly Script[]): Promise<void> {
     const { hits, signal, calm } = this.#around;
     const patience = AbortSignal.any([signal, calm]);
@@ -170,7 +170,7 @@ class PostUser implements User {
         const recorded = isCasual
           ? await this.#post(script).then(() => true, isUnreachable)
           : await untilAnswered(() => this.#post(script), signal).then(() => true);
-        // A turn that failed is never answered; that is found out later.
+        // A failed turn is never answered. The check finds it later.
         if (recorded) await hits.answered(script, patience).catch(() => signal.throwIfAborted());
       }),
     );
@@ -187,7 +187,7 @@ class PostUser implements User {
   }
 }
 
-/** Answers that a message was not recorded as far as its sender knows; throws what is no loss of the connection. */
+/** Returns `false` for a lost connection. Throws any other error. */
 function isUnreachable(error: unknown): false {
   if (error instanceof DramatisClientError && error.retriable) return false;
   throw error;

@@ -1,4 +1,4 @@
-/** The application that is killed: one agent, and a tool of each effect, whose runs are requests to the hit server. */
+/** The application under test: one agent, and one tool per effect, whose execution is a request to the hit server. */
 import { z } from "zod";
 import { dramatis } from "../../src/dramatis.ts";
 import { defineLibrary, definePersona, defineTool, type ToolContext } from "../../src/library/define.ts";

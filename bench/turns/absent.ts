@@ -1,4 +1,4 @@
-/** Stands in for an optional shell that one of the systems imports for scripts of skills; no turn here runs one. */
+/** A stub for an optional shell that one of the systems imports. No turn here uses it. */
 export class Bash {
   constructor() {
     throw new Error("The benchmark bundles no shell.");

@@ -1,8 +1,8 @@
 /**
- * Drives the systems over HTTP: prepares actors, times batches of turns from outside, counts storage.
+ * Drives the systems over HTTP: prepares actors, measures batches of turns from outside, and counts storage operations.
  *
- * BENCH-1  Every answer is checked: the model was given the history, and the tools ran. A turn that cuts a corner
- *          fails the run.
+ * BENCH-1  Every answer is checked: the model received the history, and the tools ran. An incomplete turn fails the
+ *          run.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Client } from "../harness/client.ts";
@@ -10,7 +10,7 @@ import { type Counts, METERED_PREFIX, type SystemName } from "./protocol.ts";
 import { GIVEN, type Shape } from "./shapes.ts";
 import { evidence, TOOL_ROUNDS, TOOLS_TEXT } from "./workload.ts";
 
-/** An actor is at rest when its counts have not changed for this long. */
+/** Time without changes in the counts after which an actor is idle. */
 const REST_MS = 400;
 
 export class Bench {
@@ -22,12 +22,12 @@ export class Bench {
     this.#client = client;
   }
 
-  /** Call once, before the first batch of a system. */
+  /** Prepares a system. Call it once, before the first batch. */
   async prepare(system: SystemName): Promise<void> {
     await this.#client.post(`/${system}/all/prepare`, "");
   }
 
-  /** Milliseconds per timed turn of one batch. */
+  /** Returns the milliseconds per turn of one batch. */
   async batch(system: SystemName, shape: Shape): Promise<number> {
     const actors = Array.from({ length: shape.actors }, () => this.#newActor(""));
     for (const actor of actors) await this.#prepare(system, actor, shape);
@@ -40,7 +40,7 @@ export class Bench {
     return (performance.now() - begin) / (shape.actors * shape.turns);
   }
 
-  /** Statements and rows per turn, counted on an actor of its own until it has come to rest. */
+  /** Counts statements and rows per turn on a separate actor, until it is idle. */
   async counts(system: SystemName, shape: Shape): Promise<Counts> {
     const actor = this.#newActor(METERED_PREFIX);
     await this.#prepare(system, actor, shape);
@@ -63,7 +63,7 @@ export class Bench {
     for (let turn = 0; turn < shape.untimed; turn += 1) await this.#turn(system, actor, shape, turn);
   }
 
-  /** One turn; its answer shows that the model saw the history and that the tools ran. */
+  /** Runs one turn and checks in its answer that the model received the history and that the tools ran. */
   async #turn(system: SystemName, actor: string, shape: Shape, done: number): Promise<void> {
     const first = done === 0 && shape.seeded === 0 ? "?first" : "";
     const seen = evidence(await this.#client.post(`/${system}/${actor}/turn${first}`, shape.text));

@@ -1,6 +1,6 @@
 /**
- * The case `turns`: what one turn costs in each system, from a new actor to a long conversation. In every round
- * each system runs one batch of each shape, in rotating order, so whatever else the machine does hits all alike.
+ * The case `turns`: the cost of one turn in each system, from a new actor to a long conversation. In every round each
+ * system runs one batch of each shape, in rotating order, so that other load on the machine affects all alike.
  */
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -17,10 +17,10 @@ import { SHAPES, type Shape } from "./shapes.ts";
 const CASE = "turns";
 const WARM_UP_ROUNDS = 2;
 const ROUNDS = 11;
-/** Lets the work that a system leaves behind its last answer end before the next system is timed. */
+/** Waits for the background work of a system before the next one is measured. */
 const SETTLE_MS = 30;
 
-/** Builds the Worker that holds every system, serves it, and runs the case. */
+/** Builds and serves the Worker with all systems, and runs the case. */
 export async function serveTurns(directory: string): Promise<ResultRow[]> {
   await ensureInstalled();
   const server = await serve(await buildBundle(directory, join(BENCH_DIR, "wrangler.jsonc")), directory);

@@ -1,19 +1,19 @@
 /**
- * Counts what an actor asks of its storage, without changing what it does. Only actors whose name says so are
- * metered, so that timed actors pay nothing for it.
+ * Counts the storage operations of an actor without changing them. Only actors with a marked name are metered, so that
+ * timed actors have no overhead.
  */
 import { type Counts, METERED_PREFIX } from "./protocol.ts";
 
 interface Meter {
   statements: number;
   rows: number;
-  /** Cursors whose rows may still be pending when the statement returns. */
+  /** Cursors that may still have pending rows. */
   returning: SqlStorageCursor<Record<string, SqlStorageValue>>[];
 }
 
 const meters = new WeakMap<DurableObjectStorage, Meter>();
 
-/** Puts a meter on the storage of an actor named `metered-…`; give its state to `super` through this. */
+/** Adds a meter to the storage of an actor named `metered-…`. Pass the returned state to `super`. */
 export function metered<Props>(ctx: DurableObjectState<Props>): DurableObjectState<Props> {
   if (!ctx.id.name?.includes(METERED_PREFIX)) return ctx;
   const { storage } = ctx;
@@ -35,7 +35,7 @@ export function metered<Props>(ctx: DurableObjectState<Props>): DurableObjectSta
   return ctx;
 }
 
-/** What the actor did since it was constructed; zero without a meter. */
+/** Returns the counts since construction; zero without a meter. */
 export function countsOf(ctx: DurableObjectState): Counts {
   const meter = meters.get(ctx.storage);
   if (meter === undefined) return { statements: 0, rows: 0 };
@@ -51,7 +51,7 @@ function meterSql(sql: SqlStorage, meter: Meter): void {
   ) => {
     const statements = split(text);
     const last = statements.pop() ?? text;
-    // A call with several statements reports the rows of its last one only, so each is run by itself.
+    // A call with several statements reports the rows of its last one only, so each statement runs separately.
     for (const statement of statements) {
       meter.statements += 1;
       meter.rows += exec(statement).rowsWritten;
@@ -65,7 +65,7 @@ function meterSql(sql: SqlStorage, meter: Meter): void {
   Object.defineProperty(sql, "exec", { value: meteredExec });
 }
 
-/** The statements of one call. Text that could hold a semicolon inside a statement is left whole. */
+/** Splits a call into statements. Text in which a semicolon may be part of a statement stays whole. */
 function split(text: string): string[] {
   if (/\bbegin\b|'/i.test(text)) return [text];
   return text.split(";").filter((statement) => statement.trim() !== "");

@@ -1,4 +1,4 @@
-/** The scripted model as an AI SDK language model: streams its reply at once, in the parts a provider would send. */
+/** The scripted model as an AI SDK language model. It streams its reply at once, in the parts of a provider. */
 import type { LanguageModel } from "ai";
 import { replyTo, TOOL_NAME } from "./workload.ts";
 
@@ -51,7 +51,7 @@ function partsFor(prompt: CallOptions["prompt"]): StreamPart[] {
   return parts;
 }
 
-/** Walks back to the newest user message only, so the model's own time does not grow with the history. */
+/** Searches back to the newest user message only, so that the model's own time does not depend on the history. */
 function read(prompt: CallOptions["prompt"]) {
   let toolResults = 0;
   const messages = prompt.length - (prompt[0]?.role === "system" ? 1 : 0);

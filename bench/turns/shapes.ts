@@ -1,16 +1,16 @@
-/** The kinds of turns that are timed, and what each system must have given its model in them. */
+/** The shapes of measured turns, and the history that each system must send to its model. */
 import { SYSTEMS, type SystemName } from "./protocol.ts";
 import { PLAIN_TEXT, TOOLS_TEXT } from "./workload.ts";
 
-/** One kind of turn: how an actor is prepared, and what is timed. */
+/** A shape of turns: the preparation of an actor, and the measured part. */
 export interface Shape {
   metric: string;
   text: string;
-  /** Messages seeded before; the untimed turn brings them to the number in the metric's name. */
+  /** Seeded messages. The untimed turn adds up to the number in the metric's name. */
   seeded: number;
-  /** Untimed turns before the timed ones. */
+  /** Untimed turns before the measured ones. */
   untimed: number;
-  /** Actors of a batch, and timed turns of each: their product divides the time. */
+  /** Actors per batch, and measured turns per actor. Their product divides the time. */
   actors: number;
   turns: number;
   systems: readonly SystemName[];
@@ -27,9 +27,9 @@ export const SHAPES: readonly Shape[] = [
   { ...plain, metric: "messages-10000", seeded: 9_998, turns: 5, systems: ["dramatis"] },
 ];
 
-/** How many of its messages a system gives the model: all, the newest only, or a window of the newest. */
+/** Part of the messages that a system sends to the model: all, the newest, or a window. */
 export const GIVEN: Readonly<Record<SystemName, number>> = {
-  // The window of 20 turns that a persona has by default, and the new message.
+  // A persona's default window of 20 turns, and the new message.
   dramatis: 41,
   "durable-object": 1,
   agent: 1,

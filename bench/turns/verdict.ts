@@ -1,17 +1,17 @@
-/** Says how Dramatis stands: who is ahead of it where, and its times relative to what the budgets compare them with. */
+/** The verdict: metrics in which another system is ahead of Dramatis, and ratios against the budgets. */
 import type { ResultRow } from "../harness/results.ts";
 import type { SystemName } from "./protocol.ts";
 
 const PEERS: readonly SystemName[] = ["ai-chat-agent", "think"];
 
-/** The budgets on times: a metric of Dramatis, at most so many times another time. */
+/** Time budgets: a metric of Dramatis and its maximum ratio to another time. */
 const BUDGETS: readonly { metric: string; times: number; of: { system: string; metric: string } }[] = [
   { metric: "fresh", times: 1.3, of: { system: "agent", metric: "fresh" } },
   { metric: "open", times: 2, of: { system: "agent", metric: "open" } },
   { metric: "three-tool-rounds", times: 3, of: { system: "dramatis", metric: "open" } },
 ];
 
-/** One line per finding; none before Dramatis was measured. */
+/** Returns one line per finding; none before Dramatis is measured. */
 export function verdict(rows: readonly ResultRow[]): string[] {
   const time = (system: string, metric: string) =>
     rows.find((row) => row.unit === "ms" && row.system === system && row.metric === metric)?.median;

@@ -1,4 +1,4 @@
-/** The Worker under measurement: one entrance for all systems, `POST /:system/:actor/:operation`. */
+/** The measured Worker: one entry point for all systems, `POST /:system/:actor/:operation`. */
 import type { DramatisEnv } from "../../src/dramatis.ts";
 import { SYSTEMS, type System, type SystemName } from "./protocol.ts";
 import { agent, type PlainAgent } from "./systems/agent.ts";

@@ -1,15 +1,14 @@
 /**
- * What every system is asked to do, and the model that all of them call: the same texts, the same tool, the same
- * replies without any wait. Nothing here belongs to one system.
+ * The workload of every system and the model that all of them call: the same texts, tool and replies, without delays.
  */
 import { z } from "zod";
 
-/** About 200 characters, so that a plain turn stores two messages of about that size. */
+/** Length of a text, about 200 characters, so that a plain turn stores two messages of that size. */
 export const PLAIN_TEXT =
   "Please remind me which of the harbour lights are lit before dusk, which ones wait for the keeper, and what " +
   "the log of last week says about the lamp on the northern pier that went out in the middle of a storm.";
 
-/** Asks the scripted model for `TOOL_ROUNDS` tool calls, one after another, before it answers. */
+/** A prompt for `TOOL_ROUNDS` consecutive tool calls before the answer. */
 export const TOOLS_TEXT = `Look up: ${PLAIN_TEXT.slice(9)}`;
 
 export const TOOL_ROUNDS = 3;
@@ -20,22 +19,22 @@ export const TOOL_DESCRIPTION = "Looks up one entry of the harbour log.";
 
 export const toolInput = z.object({ entry: z.number().describe("Number of the entry") });
 
-/** The tool of every system: answers at once and touches nothing. */
+/** The tool of every system. It returns at once and has no effect. */
 export async function lookup({ entry }: z.infer<typeof toolInput>): Promise<{ entry: number; text: string }> {
   return { entry, text: `Entry ${entry}: the lamp was lit at dusk and burned until the morning watch.` };
 }
 
-/** What the scripted model looks at. */
+/** The input of the scripted model. */
 export interface Prompt {
   /** Text of the newest user message. */
   text: string;
-  /** How many messages the model was given, system messages aside. */
+  /** Number of messages that the model received, without system messages. */
   messages: number;
-  /** How many tool results follow the newest user message. */
+  /** Number of tool results after the newest user message. */
   toolResults: number;
 }
 
-/** A whole reply: one tool call, or a text in the pieces in which it is streamed. */
+/** A reply: one tool call, or a text in deltas. */
 export type Reply =
   | { kind: "tool"; id: string; input: z.infer<typeof toolInput> }
   | { kind: "text"; pieces: string[] };
@@ -50,7 +49,7 @@ const PIECES = [
   "relit within the hour ",
 ];
 
-/** The scripted model. Its answer tells what it was given, so that a run can be verified. */
+/** The scripted model. Its answer describes its input, so that a run can be verified. */
 export function replyTo({ text, messages, toolResults }: Prompt): Reply {
   if (text.startsWith("Look up:") && toolResults < TOOL_ROUNDS) {
     return { kind: "tool", id: `call-${messages}-${toolResults}`, input: { entry: toolResults + 1 } };
@@ -58,13 +57,13 @@ export function replyTo({ text, messages, toolResults }: Prompt): Reply {
   return { kind: "text", pieces: [...PIECES, `(${messages} messages, ${toolResults} results).`] };
 }
 
-/** Reads back what `replyTo` told in its answer; `null` if this is not such an answer. */
+/** Parses an answer of `replyTo`. Returns `null` for any other text. */
 export function evidence(answer: string): { messages: number; toolResults: number } | null {
   const match = /\((\d+) messages, (\d+) results\)\.$/.exec(answer);
   return match === null ? null : { messages: Number(match[1]), toolResults: Number(match[2]) };
 }
 
-/** A seeded message: users and answers take turns, the first is a user's. */
+/** Creates a seeded message. User messages and answers alternate, starting with a user message. */
 export function seededMessage(index: number): { id: string; role: "user" | "assistant"; text: string } {
   const role = index % 2 === 0 ? "user" : "assistant";
   const text = role === "user" ? PLAIN_TEXT : `${PIECES.join("")}(seeded).`;

@@ -16,7 +16,7 @@ export const calculator = defineTool({
   execute: ({ expression }) => ({ result: readable(evaluate(expression)) }),
 });
 
-/** A number where a number holds all digits worth showing; otherwise its digits as text. */
+/** Returns a number if it keeps all digits worth showing, otherwise a text. */
 function readable(value: Decimal): number | string {
   if (value.isInteger()) {
     return value.abs().lessThanOrEqualTo(Number.MAX_SAFE_INTEGER) ? value.toNumber() : value.toString();

@@ -51,7 +51,7 @@ interface Span {
   days?: number | undefined;
 }
 
-/** Years and months first; a day that the month does not have becomes its last. Then weeks and days. */
+/** Adds a span: years and months first, with the day limited to the length of the month, then weeks and days. */
 function later(date: Date, { years = 0, months = 0, weeks = 0, days = 0 }: Span): Date {
   const result = new Date(date);
   result.setUTCDate(1);

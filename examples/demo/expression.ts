@@ -1,13 +1,13 @@
 /**
- * Arithmetic expressions: numbers, `+ - * / % ^`, parentheses, a few functions and constants, to forty digits.
+ * Parser of arithmetic expressions: numbers, `+ - * / % ^`, parentheses, functions and constants, to forty digits.
  *
- * EXPR-1  Powers bind tightest and to the right, a sign binds looser than a power: `-2^2` is -4, `2^3^2` is 512.
- * EXPR-2  Whatever the text, there is a number or a `ToolError` that says what is wrong with it and where.
+ * EXPR-1  Powers bind tightest and to the right. A sign binds less tightly than a power: `-2^2` is -4, `2^3^2` is 512.
+ * EXPR-2  Every text gives a number, or a `ToolError` with the problem and its place.
  */
 import { Decimal } from "decimal.js";
 import { ToolError } from "../../src/library/tool-error.ts";
 
-/** Larger and smaller values are refused: the time and memory of a calculation stay small. */
+/** Maximum decimal exponent, which bounds the time and memory of a calculation. */
 const MAX_EXPONENT = 10_000;
 
 const DIGITS = 40;
@@ -35,7 +35,7 @@ const FUNCTIONS: Record<string, { arity: number; apply: (...values: Decimal[]) =
   max: { arity: Number.POSITIVE_INFINITY, apply: (...values) => Exact.max(...values) },
 };
 
-/** How tightly an operator holds its left side, and what it does. */
+/** Operators: how tightly each binds its left side, and its function. */
 const OPERATORS: Record<
   string,
   { power: number; right?: true; apply: (left: Decimal, right: Decimal) => Decimal }
@@ -52,7 +52,7 @@ const SIGN_POWER = 3;
 
 const SPELLINGS: Record<string, string> = { "×": "*", "·": "*", "÷": "/", "−": "-", "**": "^" };
 
-/** The value of `text`. */
+/** Evaluates an expression. */
 export function evaluate(text: string): Decimal {
   return new Parser(tokens(text)).whole();
 }
@@ -95,7 +95,7 @@ class Parser {
     throw new ToolError(message, { code: "INVALID_INPUT" });
   }
 
-  /** A value followed by every operator that binds at least as tightly as `power`. */
+  /** Parses a value and all operators after it that bind at least as tightly as `power`. */
   #expression(power: number): Decimal {
     this.#depth += 1;
     if (this.#depth > MAX_DEPTH) throw syntaxError("the expression is nested too deeply", this.#peek().at);
@@ -129,7 +129,7 @@ class Parser {
     const known = Object.hasOwn(FUNCTIONS, name.text) ? FUNCTIONS[name.text] : undefined;
     if (known === undefined) {
       const names = [...Object.keys(CONSTANTS), ...Object.keys(FUNCTIONS)].join(", ");
-      throw syntaxError(`"${name.text}" is unknown; there are ${names}`, name.at);
+      throw syntaxError(`"${name.text}" is unknown; use one of ${names}`, name.at);
     }
     this.#expect("(");
     const values = [this.#expression(0)];

@@ -1,4 +1,4 @@
-/** The library `demo`: an assistant whose tools work without a network. What `npm start` serves. */
+/** The library `demo`, which `npm start` serves: an assistant whose tools need no network. */
 import { defineLibrary, definePersona } from "../../src/library/define.ts";
 import { calculator } from "./calculator.ts";
 import { dates } from "./dates.ts";

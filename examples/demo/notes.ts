@@ -1,8 +1,8 @@
 /**
- * The tool `notes`: short texts kept in the conversation.
+ * The tool `notes`: short texts in the conversation's state.
  *
- * NOTES-1  A note's id is the operation that added it, so adding it again changes nothing; removing it again neither.
- *          Every action answers the notes as they then are.
+ * NOTES-1  The id of a note is the id of the operation that added it. Repeating an addition or a removal changes
+ *          nothing. Every action returns the resulting notes.
  */
 import { z } from "zod";
 import { defineTool, type ToolContext } from "../../src/library/define.ts";
@@ -15,12 +15,12 @@ const noteSchema = z.object({ text: z.string(), createdAt: z.number() });
 export const notes = defineTool({
   name: "notes",
   description:
-    "Keeps notes in this conversation. add: keeps `text`. list: shows all notes. remove: drops the note with `id`. " +
-    "Every action answers all notes as they then are, oldest first.",
+    "Stores notes in this conversation. add: stores `text`. list: changes nothing. remove: deletes the note with `id`. " +
+    "Every action returns all notes, oldest first.",
   input: z.object({
     action: z.enum(["add", "list", "remove"]),
-    text: z.string().trim().min(1).max(4_000).optional().describe("add only: what to note"),
-    id: z.string().min(1).max(100).optional().describe("remove only: the note's id, as list shows it"),
+    text: z.string().trim().min(1).max(4_000).optional().describe("add only: the text of the note"),
+    id: z.string().min(1).max(100).optional().describe("remove only: the id of the note, as in the list"),
   }),
   effect: "idempotent",
   async execute({ action, text, id }, { state, operationId, now }) {

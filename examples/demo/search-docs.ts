@@ -1,13 +1,13 @@
-/** The tool `search_docs`: full-text search over sections of documentation that are part of the deployment. */
+/** The tool `search_docs`: full-text search over documentation that is part of the deployment. */
 import MiniSearch from "minisearch";
 import { z } from "zod";
 import { defineTool, type Tool } from "../../src/library/define.ts";
 
-/** One section of a document, as `scripts/build-docs-index.ts` cuts it. */
+/** A section of a document, as `scripts/build-docs-index.ts` extracts it. */
 export interface DocsSection {
-  /** The file, relative to the repository. */
+  /** Path in the repository. */
   path: string;
-  /** The document's title. */
+  /** Title of the document. */
   title: string;
   heading: string;
   text: string;
@@ -15,7 +15,9 @@ export interface DocsSection {
 
 const EXCERPT_LENGTH = 600;
 
-/** The tool over these sections. Its index is built at the first search, not when the Worker starts. */
+/**
+ * Creates the tool over these sections. It builds its index at the first search, to keep the start of the Worker fast.
+ */
 export function defineDocsSearch(sections: readonly DocsSection[]): Tool {
   let built: MiniSearch | undefined;
   const index = () => {
@@ -25,10 +27,10 @@ export function defineDocsSearch(sections: readonly DocsSection[]): Tool {
   return defineTool({
     name: "search_docs",
     description:
-      "Searches the documentation of this project. Answers the best sections, each with its file and an excerpt.",
+      "Searches the documentation of this project. Returns the best sections, each with its file and an excerpt.",
     input: z.object({
       query: z.string().trim().min(1).max(500).describe("A few words to look for"),
-      limit: z.int().min(1).max(10).default(3).describe("How many sections"),
+      limit: z.int().min(1).max(10).default(3).describe("Maximum number of sections"),
     }),
     effect: "pure",
     execute({ query, limit }) {
@@ -51,7 +53,7 @@ function buildIndex(sections: readonly DocsSection[]): MiniSearch {
   return index;
 }
 
-/** The part of `text` around the first of `terms`, beginning and ending between words. */
+/** Returns the part of `text` around the first of `terms`, cut between words. */
 function excerpt(text: string, terms: readonly string[]): string {
   if (text.length <= EXCERPT_LENGTH) return text;
   const lower = text.toLowerCase();

@@ -1,11 +1,11 @@
-/** What the environment says of models: which answers where a persona names none, and where a provider is. */
+/** Chooses a model from the environment: for personas that name none, and its provider's base URL. */
 
 import type { ModelProfile, ProviderId } from "../model/profile.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { resolveProvider } from "./formats/lookup.ts";
 import { httpProvider } from "./gateway/http-providers.ts";
 
-/** The variables that decide; a blank one counts as absent. */
+/** Variables of the environment; a blank one counts as absent. */
 export interface ModelEnvironment {
   /** `provider/model`; the model may contain slashes. */
   DRAMATIS_MODEL?: string;
@@ -16,15 +16,15 @@ export interface ModelEnvironment {
   ANTHROPIC_BASE_URL?: string;
   GEMINI_API_KEY?: string;
   GEMINI_BASE_URL?: string;
-  /** Hosts that may get keys beside the providers' own, separated by commas. */
+  /** Hosts, besides the providers' own, that may get keys, separated by commas. */
   DRAMATIS_MODEL_HOSTS?: string;
-  /** Variables whose keys model profiles by API may name, separated by commas. */
+  /** Variables whose keys model profiles may name over the API, separated by commas. */
   DRAMATIS_MODEL_SECRETS?: string;
 }
 
 export const OFFLINE_PROFILE: ModelProfile = { provider: "offline", modelId: "offline-1" };
 
-/** The providers that a key or a base URL chooses, in this order, each with the model that then answers. */
+/** Providers in the order of choice, each with its default model. */
 const CHOICES = [
   ["openai", "gpt-4.1-mini"],
   ["anthropic", "claude-haiku-5-5"],
@@ -33,35 +33,35 @@ const CHOICES = [
 const WORKERS_AI_MODEL = "@cf/meta/llama-3.3-70b-instruct-fp8-fast";
 
 /**
- * `DRAMATIS_MODEL` if it is set; else OpenAI, Anthropic or Gemini, the first whose key or base URL is; else Workers AI if
- * it is bound; else the offline model. Throws `INVALID_INPUT` for a `DRAMATIS_MODEL` that cannot be used.
+ * Returns the profile of `DRAMATIS_MODEL` if it is set; else of the first of OpenAI, Anthropic and Gemini that has a key
+ * or a base URL; else of Workers AI if it is bound; else of the offline model. Throws `INVALID_INPUT` for a
+ * `DRAMATIS_MODEL` that cannot be used.
+ * @example defaultModelProfile({ DRAMATIS_MODEL: "openai/gpt-4.1-mini" }, false)
  */
 export function defaultModelProfile(env: ModelEnvironment, hasAiBinding: boolean): ModelProfile {
   const chosen = env.DRAMATIS_MODEL?.trim();
   if (chosen) return chosenProfile(chosen, env);
   const choice = CHOICES.find(([provider]) => isSetUp(provider, env));
-  if (choice !== undefined) return profileOf(choice[0], choice[1], env);
-  if (hasAiBinding) return { provider: "workers-ai", modelId: WORKERS_AI_MODEL };
-  return OFFLINE_PROFILE;
+  if (choice !== undefined) return atBaseUrl({ provider: choice[0], modelId: choice[1] }, env);
+  return hasAiBinding ? { provider: "workers-ai", modelId: WORKERS_AI_MODEL } : OFFLINE_PROFILE;
 }
 
-/** The profile; one without a base URL gets its provider's in the environment, where there is one. */
+/** Adds the provider's base URL from the environment to a profile that has none. */
 export function atBaseUrl(profile: ModelProfile, env: ModelEnvironment): ModelProfile {
   const baseUrl = read(env, httpProvider(profile.provider)?.baseUrlName).replace(/\/+$/, "");
   return profile.baseUrl !== undefined || baseUrl === "" ? profile : { ...profile, baseUrl };
 }
 
 function chosenProfile(chosen: string, env: ModelEnvironment): ModelProfile {
-  const slash = chosen.indexOf("/");
-  const name = chosen.slice(0, slash);
-  const modelId = chosen.slice(slash + 1);
-  if (slash < 1 || modelId === "") {
+  const [, name, modelId] = /^([^/]+)\/(.+)$/s.exec(chosen) ?? [];
+  if (name === undefined || modelId === undefined) {
+    const example = CHOICES[0].join("/");
     throw new DramatisError(
       "INVALID_INPUT",
-      `DRAMATIS_MODEL must be "provider/model", such as "${CHOICES[0].join("/")}"; it is "${chosen}".`,
+      `DRAMATIS_MODEL must be "provider/model", such as "${example}"; it is "${chosen}".`,
     );
   }
-  const profile = profileOf(resolveProvider(name), modelId, env);
+  const profile = atBaseUrl({ provider: resolveProvider(name), modelId }, env);
   if (name === "local" && profile.baseUrl === undefined) {
     throw new DramatisError(
       "INVALID_INPUT",
@@ -76,12 +76,7 @@ function isSetUp(provider: ProviderId, env: ModelEnvironment): boolean {
   return read(env, keyName) !== "" || read(env, baseUrlName) !== "";
 }
 
-function profileOf(provider: ProviderId, modelId: string, env: ModelEnvironment): ModelProfile {
-  return atBaseUrl({ provider, modelId }, env);
-}
-
 function read(env: object, name: string | undefined): string {
-  const values: ReadonlyMap<string, unknown> = new Map(Object.entries(env));
-  const value = name === undefined ? undefined : values.get(name);
+  const value: unknown = name === undefined ? undefined : Reflect.get(env, name);
   return typeof value === "string" ? value.trim() : "";
 }

@@ -1,8 +1,9 @@
-/** Public surface of `dramatis/adapters`: provider formats, the gateway, and what assembles a reply. */
+/** Public surface of `dramatis/adapters`: provider formats, the gateway, and the assembly of replies. */
 
 export type * from "../model/context.ts";
 export { costOf, type Prices } from "../model/cost.ts";
 export type * from "../model/error.ts";
+export { mayFallBack } from "../model/error.ts";
 export type * from "../model/format-adapter.ts";
 export type * from "../model/gateway.ts";
 export * from "../model/profile.ts";
@@ -10,37 +11,42 @@ export type * from "../model/reply.ts";
 export type { TokenUsage } from "../model/usage.ts";
 export type { CallContext } from "../shared/identifiers.ts";
 export { defaultModelProfile, type ModelEnvironment, OFFLINE_PROFILE } from "./default-profile.ts";
-export { aiSdkFormat } from "./formats/ai-sdk/ai-sdk.ts";
-export { anthropicFormat } from "./formats/anthropic/anthropic.ts";
-export { openaiFormat } from "./formats/chat/openai.ts";
-export { geminiFormat } from "./formats/gemini/gemini.ts";
+export { aiSdkFormat } from "./formats/ai-sdk/adapter.ts";
+export { anthropicFormat } from "./formats/anthropic/adapter.ts";
+export { geminiFormat } from "./formats/gemini/adapter.ts";
 export { adapterFor, resolveProvider } from "./formats/lookup.ts";
+export { offlineFormat } from "./formats/offline/adapter.ts";
 export { offlineModel } from "./formats/offline/model.ts";
-export { offlineFormat } from "./formats/offline/offline.ts";
-export { openaiResponsesFormat } from "./formats/openai-responses/openai-responses.ts";
+export { openaiFormat } from "./formats/openai/adapter.ts";
+export { openaiResponsesFormat } from "./formats/openai-responses/adapter.ts";
 export {
   type ModelFormatAdapter,
   type WorkersAIChatMessage,
   workersAIAdapter,
   workersAIFormat,
-} from "./formats/workers-ai/workers-ai.ts";
+} from "./formats/workers-ai/adapter.ts";
 export { createModelGateway, secretsOf } from "./gateway/gateway.ts";
 export type { AiBinding, GatewayPorts } from "./gateway/ports.ts";
 export { mayReceiveKey, type TrustedHost, type TrustOptions, trustedHosts } from "./gateway/trusted-hosts.ts";
 export { collectReply, ReplyAccumulator, type ReplyOutcome } from "./reply.ts";
 export type { BreakerSettings } from "./resilience/breaker.ts";
-export type { ClassifiedError, Classifier } from "./resilience/classify.ts";
-export { mayFallBack } from "./resilience/classify.ts";
 export { type GuardedGatewayOptions, guardGateway } from "./resilience/guarded-gateway.ts";
 export { type HostGuardOptions, HostGuards } from "./resilience/host-guards.ts";
 export type { CompletedAttempt, Interceptor } from "./resilience/interceptors.ts";
 export type { ConcurrencyLimit } from "./resilience/limiter.ts";
-export { type MetricsSink, type RequestMetrics, reportMetrics } from "./resilience/metrics.ts";
+export type { ClassifiedError, Classifier } from "./resilience/next-step.ts";
 export type { ResilienceProfile } from "./resilience/profile.ts";
-export { type RequestInfo, requestInfo } from "./resilience/request-info.ts";
-export { createResilientGateway, type ResilientGateway } from "./resilience/resilient-gateway.ts";
-export type {
-  ResilientDelta,
-  ResilientGatewayOptions,
-  ResilientRequest,
-} from "./resilience/resilient-request.ts";
+export {
+  createResilientGateway,
+  type ResilientDelta,
+  type ResilientGateway,
+  type ResilientGatewayOptions,
+  type ResilientRequest,
+} from "./resilience/resilient-gateway.ts";
+export {
+  type MetricsSink,
+  type RequestInfo,
+  type RequestMetrics,
+  reportMetrics,
+  requestInfo,
+} from "./resilience/telemetry.ts";

@@ -1,7 +1,7 @@
 /**
  * Assembles a reply from its deltas.
  *
- * REPLY-1  Equal deltas give an equal reply, however the text in them was cut into pieces.
+ * REPLY-1  Equal deltas give an equal reply, wherever their text was cut.
  * REPLY-2  Every tool call has an id, and no two calls of a reply share one.
  * REPLY-3  A reply without a `finish` delta is a failure, never a short reply.
  * REPLY-4  Texts are well-formed: a surrogate that lost its other half becomes U+FFFD.
@@ -11,10 +11,12 @@ import type { ModelError } from "../model/error.ts";
 import type { ProviderId } from "../model/profile.ts";
 import type { FinishReason, ModelDelta, ModelReply, RequestedToolCall } from "../model/reply.ts";
 import type { TokenUsage } from "../model/usage.ts";
+import { defined } from "../shared/defined.ts";
 import { isJsonObject, jsonDepth } from "../shared/json.ts";
-import { modelError } from "./errors/model-errors.ts";
+import { incompleteReply } from "./errors/model-errors.ts";
+import { parseJson } from "./formats/common/json.ts";
 
-/** A reply, or why there is none. */
+/** A reply, or the error that took its place. */
 export type ReplyOutcome = { ok: true; reply: ModelReply } | { ok: false; error: ModelError };
 
 interface CallParts {
@@ -23,6 +25,13 @@ interface CallParts {
   arguments: string[];
 }
 
+/**
+ * Collects the deltas of one reply.
+ * @example
+ * const reply = new ReplyAccumulator("openai");
+ * for await (const delta of deltas) reply.add(delta);
+ * const outcome = reply.outcome();
+ */
 export class ReplyAccumulator {
   readonly #provider: ProviderId;
   readonly #calls = new Map<number, CallParts>();
@@ -38,7 +47,7 @@ export class ReplyAccumulator {
     this.#provider = provider;
   }
 
-  /** The text so far; its length in UTF-16 units is the sum of the text deltas'. */
+  /** The text so far. Its length in UTF-16 units is the sum of the text deltas' lengths. */
   get partialText(): string {
     return this.#text.toWellFormed();
   }
@@ -76,13 +85,10 @@ export class ReplyAccumulator {
     }
   }
 
-  /** What the deltas amount to, once the stream has ended. */
+  /** Returns the reply, or its first error. Called once the stream has ended. */
   outcome(): ReplyOutcome {
     if (this.#error !== undefined) return { ok: false, error: this.#error };
-    if (this.#finish === undefined) {
-      const error = modelError(this.#provider, "transient", "The reply ended before it was complete.");
-      return { ok: false, error };
-    }
+    if (this.#finish === undefined) return { ok: false, error: incompleteReply(this.#provider) };
     return {
       ok: true,
       reply: {
@@ -90,9 +96,7 @@ export class ReplyAccumulator {
         ...(this.#reasoning === "" ? {} : { reasoning: this.#reasoning.toWellFormed() }),
         toolCalls: toToolCalls(this.#calls),
         finishReason: this.#finish,
-        ...(this.#usage === undefined ? {} : { usage: this.#usage }),
-        ...(this.#messageId === undefined ? {} : { providerMessageId: this.#messageId }),
-        ...(this.#native === undefined ? {} : { native: this.#native }),
+        ...defined({ usage: this.#usage, providerMessageId: this.#messageId, native: this.#native }),
       },
     };
   }
@@ -106,7 +110,7 @@ export class ReplyAccumulator {
   }
 }
 
-/** Consumes a stream of deltas to its end. */
+/** Assembles a reply from a stream of deltas, which it reads to the end. */
 export async function collectReply(
   provider: ProviderId,
   deltas: AsyncIterable<ModelDelta>,
@@ -120,28 +124,20 @@ function toToolCalls(calls: ReadonlyMap<number, CallParts>): RequestedToolCall[]
   const inOrder = [...calls].sort(([one], [other]) => one - other);
   const used = new Set<string>();
   return inOrder.map(([index, call]) => {
-    const id = unused((call.id ?? `call_${index}`).toWellFormed(), used);
+    const wanted = (call.id ?? `call_${index}`).toWellFormed();
+    let id = wanted;
+    for (let suffix = 2; used.has(id); suffix++) id = `${wanted}_${suffix}`;
     used.add(id);
     return { id, name: (call.name ?? "").toWellFormed(), ...parseArguments(call.arguments.join("")) };
   });
 }
 
-/** Levels of nesting that arguments may have: what is deeper cannot be written back as JSON everywhere. */
+/** Levels of nesting of arguments: deeper values cannot be written back as JSON everywhere. */
 const MAX_DEPTH = 64;
-
-function unused(id: string, used: ReadonlySet<string>): string {
-  let candidate = id;
-  for (let suffix = 2; used.has(candidate); suffix++) candidate = `${id}_${suffix}`;
-  return candidate;
-}
 
 function parseArguments(text: string): Pick<RequestedToolCall, "arguments" | "invalidArguments"> {
   if (text.trim() === "") return { arguments: {} };
-  try {
-    const value: unknown = JSON.parse(text);
-    if (isJsonObject(value) && jsonDepth(value, MAX_DEPTH) <= MAX_DEPTH) return { arguments: value };
-  } catch {
-    // Falls through: text that is no JSON is as invalid as JSON that is no object.
-  }
+  const value = parseJson(text);
+  if (isJsonObject(value) && jsonDepth(value, MAX_DEPTH) <= MAX_DEPTH) return { arguments: value };
   return { arguments: {}, invalidArguments: text.toWellFormed() };
 }

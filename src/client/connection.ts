@@ -1,44 +1,30 @@
-/** A live connection to one conversation for any JavaScript runtime with WebSockets; React code uses `useConversation`. */
+/** A live connection to one conversation, for any JavaScript runtime with WebSockets. React code uses `useConversation`. */
 import { PartySocket } from "partysocket";
-import type { ToolOutcome } from "../protocol/requests.ts";
-import type { Content } from "../shared/content.ts";
-import { Login, type Token } from "./admission.ts";
-import type { HistoryPage } from "./history.ts";
-import { parseHost, reconnection, resumingWebSocket, type WebSocketClass } from "./resume.ts";
-import { ConversationSession, type SendOptions } from "./session.ts";
+import { defined } from "../shared/defined.ts";
+import { BACKOFF, parseHost, ReconnectPolicy, resumingWebSocket, type WebSocketClass } from "./reconnect.ts";
+import type { Token } from "./requests.ts";
+import { type ConversationActions, ConversationSession } from "./session.ts";
 import type { LiveConversation } from "./state.ts";
 
 export interface ConnectOptions {
-  /** The conversation's id. */
+  /** Id of the conversation. */
   id: string;
-  /** `https://example.com`, or a bare host: `ws` on a local address, `wss` elsewhere. */
+  /** `https://example.com`, or a bare host: `ws` for a local address, `wss` for others. */
   host: string;
-  /** The runtime's own when absent. */
+  /** The runtime's `WebSocket` by default. */
   WebSocket?: WebSocketClass;
-  /** Bearer token; a function is asked at each attempt, and again when the server takes the last one no longer. */
+  /** A function is called for each attempt, and once more after the server rejects its token. */
   token?: Token;
-  /** How long an open connection may leave a message unrecorded, in milliseconds; 15 000 when absent. */
+  /** Time for an open connection to record a message, in milliseconds; 15 000 by default. Then it is replaced. */
   acknowledgeWithin?: number;
 }
 
-export interface ConversationConnection {
-  /** The state now; the same object until it changes. */
+export interface ConversationConnection extends ConversationActions {
+  /** Returns the current state: the same object until it changes. */
   getSnapshot(): LiveConversation;
-  /** Calls the listener after each change; returns how to stop. */
+  /** Calls the listener after each change. Returns a function that unsubscribes it. */
   subscribe(listener: () => void): () => void;
-  /** Sends a message as soon as it can, and again after a lost connection; returns its client id. */
-  send(content: Content, options?: SendOptions): string;
-  /** Sends a rejected message once more; returns its client id, or `null` if there is no such message. */
-  retry(clientId: string): string | null;
-  /** Forgets a message that was not recorded. */
-  discard(clientId: string): void;
-  /** Gives the result of a tool that this client runs, and again after a lost connection. */
-  submitToolResult(operationId: string, outcome: ToolOutcome): void;
-  /** Adds a page of older messages. */
-  addHistory(page: HistoryPage): void;
-  /** Connects anew at once, also after the connection was closed. */
-  reconnect(): void;
-  /** Closes the connection; what was not recorded stays in `pending`. */
+  /** Closes the connection. Messages that are not recorded stay in `pending`. */
   close(): void;
 }
 
@@ -52,35 +38,25 @@ export interface ConversationConnection {
  */
 export function connectConversation(options: ConnectOptions): ConversationConnection {
   const { id, host, acknowledgeWithin } = options;
-  const admission = new Login(options.token);
-  const session = new ConversationSession(acknowledgeWithin === undefined ? {} : { acknowledgeWithin });
+  const policy = new ReconnectPolicy(options.token);
+  const session = new ConversationSession(defined({ acknowledgeWithin }));
   const socket = new PartySocket({
     ...parseHost(host),
-    ...reconnection,
+    ...BACKOFF,
     basePath: `conversations/${encodeURIComponent(id)}`,
     WebSocket: resumingWebSocket(session.resumeFrom, options.WebSocket),
     maxEnqueuedMessages: 0,
-    protocols: admission.protocols,
-    shouldReconnectOnClose: admission.returnsAfter,
+    protocols: policy.protocols,
+    shouldReconnectOnClose: policy.shouldReconnect,
   });
-  const transport = {
-    send: (data: string) => void socket.send(data),
-    reconnect: () => socket.reconnect(),
-    close: () => socket.close(),
-  };
-  socket.addEventListener("open", () => session.opened(transport));
+  socket.addEventListener("open", () => session.opened(socket));
   socket.addEventListener("message", ({ data }) => {
-    if (session.received(data)) admission.entered();
+    if (session.received(data)) policy.accepted();
   });
   socket.addEventListener("close", ({ code }) => session.closed({ final: !socket.shouldReconnect, code }));
+  const { getSnapshot, subscribe, send, retry, discard, submitToolResult, addHistory } = session;
   return {
-    getSnapshot: session.getSnapshot,
-    subscribe: session.subscribe,
-    send: session.send,
-    retry: session.retry,
-    discard: session.discard,
-    submitToolResult: session.submitToolResult,
-    addHistory: session.addHistory,
+    ...{ getSnapshot, subscribe, send, retry, discard, submitToolResult, addHistory },
     reconnect: () => socket.reconnect(),
     close: () => socket.close(),
   };

@@ -1,21 +1,26 @@
-/** What a request of the client can fail with: the server's problem document, or the lack of an answer. */
+/** Errors of client requests: the server's problem document, or the lack of a usable response. */
+import { PROTOCOL_VERSION } from "../protocol/frames.ts";
 import type { InputIssue } from "../shared/errors.ts";
 
 /**
- * A request failed. `code` is one of the server's, or `NETWORK` (no answer came), `HTTP` (an answer that is no problem
- * document), `STREAM_INTERRUPTED` (a turn's stream ended before the turn did) or `UNSUPPORTED` (the stream is of
- * another version of the protocol).
+ * A failed request. `code` is one of the server's, or `NETWORK` (no response), `HTTP` (a response without a problem
+ * document), `STREAM_INTERRUPTED` (the stream ended before the turn did) or `UNSUPPORTED` (another protocol version).
+ *
+ * @example
+ * await client.conversations.get(id).catch((error) => {
+ *   if (!(error instanceof DramatisClientError) || error.code !== "NOT_FOUND") throw error;
+ * });
  */
 export class DramatisClientError extends Error {
   override readonly name = "DramatisClientError";
   readonly code: string;
-  /** The HTTP status; 0 without an answer. */
+  /** HTTP status; 0 without a response. */
   readonly status: number;
-  /** What happened and what to change. */
+  /** Description of the problem and its remedy. */
   readonly detail: string;
-  /** What was wrong with the input, place by place. */
+  /** Invalid parts of the input. */
   readonly errors: readonly InputIssue[];
-  /** Milliseconds that the server asks to wait before the same is sent again; `null` where it says nothing. */
+  /** Wait that the server requests before a retry, in milliseconds; `null` if it requests none. */
   readonly retryAfter: number | null;
 
   constructor(problem: {
@@ -34,17 +39,18 @@ export class DramatisClientError extends Error {
     this.retryAfter = problem.retryAfter ?? null;
   }
 
-  /** The same request may succeed later; with the same idempotency key it cannot act twice. */
+  /** Reports whether the same request may succeed later. With the same idempotency key it takes effect once. */
   get retriable(): boolean {
     return (this.status === 0 && this.code !== "UNSUPPORTED") || this.status === 429 || this.status >= 500;
   }
 }
 
-/** The error in an answer whose status is not a success. */
+export const OTHER_VERSION = `The server uses another protocol version than this client (${PROTOCOL_VERSION}). Update the client.`;
+
+/** Returns the error of a response whose status is not a success. */
 export async function errorFromResponse(response: Response): Promise<DramatisClientError> {
   const { status, statusText } = response;
-  const body = asObject(await response.json().catch(() => undefined));
-  const { code, detail, title, errors } = body;
+  const { code, detail, title, errors } = asObject(await response.json().catch(() => undefined));
   const retryAfter = retryAfterOf(response);
   if (typeof code !== "string") {
     const detail = `HTTP ${status} ${statusText}`.trim();
@@ -59,34 +65,33 @@ export async function errorFromResponse(response: Response): Promise<DramatisCli
   });
 }
 
-/** `Retry-After` as our servers write it: whole seconds. */
+/** Reads `Retry-After` in seconds, the form that a Dramatis server sends. */
 function retryAfterOf({ headers }: Response): number | null {
   const seconds = headers.get("retry-after") ?? "";
   return /^[0-9]{1,9}$/.test(seconds) ? Number(seconds) * 1000 : null;
 }
 
-/** The error of a request that got no answer. What the caller's own signal ended is the caller's error. */
+/** Returns the error of a request without a response. An abort by the caller's signal stays the caller's error. */
 export function noAnswer(cause: unknown, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted === true) return cause;
   const detail = "The server could not be reached. Check the address and the network, then try again.";
   return new DramatisClientError({ code: "NETWORK", status: 0, detail, cause });
 }
 
-/** The error of a successful answer that is not JSON. */
+/** Returns the error of a successful response that is not JSON. */
 export function notJson({ url, status }: Response, cause: unknown): DramatisClientError {
-  const detail = `The answer of ${url} is not JSON. Check that the address is that of a Dramatis server.`;
+  const detail = `The response of ${url} is not JSON. Check that the address is that of a Dramatis server.`;
   return new DramatisClientError({ code: "HTTP", status, detail, cause });
 }
 
-/** The error of a stream whose frames are of another version. */
+/** Returns the error of a stream in another protocol version. */
 export function otherVersion(): DramatisClientError {
-  const detail = "The server speaks another version of the protocol. Update the client.";
-  return new DramatisClientError({ code: "UNSUPPORTED", status: 0, detail });
+  return new DramatisClientError({ code: "UNSUPPORTED", status: 0, detail: OTHER_VERSION });
 }
 
-/** The error of a turn's stream that ended, or broke, before the turn did. */
+/** Returns the error of a stream that ended or broke before its turn ended. */
 export function streamInterrupted(cause?: unknown): DramatisClientError {
-  const detail = "The stream ended before the turn did. The turn goes on: read it by its id.";
+  const detail = "The stream ended before the turn did. The turn continues: read it by its id.";
   return new DramatisClientError({ code: "STREAM_INTERRUPTED", status: 0, detail, cause });
 }
 

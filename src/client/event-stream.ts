@@ -1,9 +1,9 @@
-/** A turn's frames from server-sent events. */
+/** Reader of frames from server-sent events. */
 import { createParser } from "eventsource-parser";
 import { type Frame, isOfOtherVersion, parseFrame } from "../protocol/frames.ts";
 import { DramatisClientError, otherVersion, streamInterrupted } from "./errors.ts";
 
-/** The frames of an answer, up to the end of its turn. Leaving early releases the connection. */
+/** Yields the frames of a response up to the end of its turn. Leaving the loop releases the connection. */
 export async function* framesOfTurn(response: Response, signal?: AbortSignal): AsyncGenerator<Frame, void> {
   for await (const frame of framesIn(response, signal)) {
     yield frame;
@@ -12,7 +12,7 @@ export async function* framesOfTurn(response: Response, signal?: AbortSignal): A
   throw streamInterrupted();
 }
 
-/** The frames of an answer, until it ends. Leaving early releases the connection. */
+/** Yields the frames of a response until it ends. Leaving the loop releases the connection. */
 export async function* framesIn(response: Response, signal?: AbortSignal): AsyncGenerator<Frame, void> {
   if (response.body === null) return;
   const reader = response.body.getReader();
@@ -33,8 +33,8 @@ export async function* framesIn(response: Response, signal?: AbortSignal): Async
       yield* ready.splice(0);
     }
   } catch (cause) {
-    if (cause instanceof DramatisClientError) throw cause;
-    throw signal?.aborted === true ? cause : streamInterrupted(cause);
+    if (cause instanceof DramatisClientError || signal?.aborted === true) throw cause;
+    throw streamInterrupted(cause);
   } finally {
     await reader.cancel().catch(() => undefined);
   }

@@ -1,16 +1,23 @@
-/** Older pages of a conversation, read over HTTP and put before what the live connection brought. */
+/** Older pages of a transcript, read over HTTP and placed before the live part. */
 import type { MessageView, MoveView, TurnView } from "../protocol/views.ts";
+import { defined } from "../shared/defined.ts";
 import type { LiveConversation, OperationState, TurnItem, TurnState } from "./state.ts";
-import { newTurn } from "./turns.ts";
+import { itemsInOrder, newTurn, transcriptItem } from "./turns.ts";
 
 export interface HistoryPage {
   /** Oldest first. */
   messages: readonly MessageView[];
-  /** The turns of these messages, as far as they could be read. */
+  /** Turns of these messages. A missing turn is shown without its tool calls. */
   turns: readonly TurnView[];
 }
 
-/** The state with a page of older messages; what is not older than the loaded transcript is left out. */
+/**
+ * Adds a page of older messages. Messages that are not older than the loaded transcript are skipped.
+ *
+ * @example
+ * const { messages } = await client.messages.list(id, { order: "desc", limit: 100 });
+ * conversation.addHistory({ messages: messages.toReversed(), turns: [] });
+ */
 export function addHistory(state: LiveConversation, page: HistoryPage): LiveConversation {
   const added = olderThanLoaded(state.messages, page.messages);
   if (added.length === 0) return state;
@@ -27,7 +34,7 @@ export function addHistory(state: LiveConversation, page: HistoryPage): LiveConv
   };
 }
 
-/** Pages are read from the newest on, so one may overlap what is loaded, or hold what arrives live in a moment. */
+/** Pages are read from the newest on, so a page may overlap the loaded part, or hold messages newer than it. */
 function olderThanLoaded(
   loaded: readonly MessageView[],
   page: readonly MessageView[],
@@ -49,44 +56,31 @@ function turnFromHistory(id: string, added: readonly MessageView[], view?: TurnV
     agentId: view?.agentId ?? messages.findLast(({ agentId }) => agentId !== undefined)?.agentId ?? "",
     status: view?.status ?? "completed",
     completedAt: view === undefined ? createdAt : view.completedAt,
-    items: [
-      ...messages.filter(({ role }) => role === "user").map(messageItem),
-      ...(view?.moves ?? []).flatMap((move) => itemsOfMove(move, id)),
-      ...messages.filter(({ role }) => role === "agent").map(messageItem),
-    ],
-    ...(view?.error === undefined ? {} : { error: view.error }),
-    ...(view?.issues === undefined ? {} : { issues: view.issues }),
-    ...(view?.output === undefined ? {} : { output: view.output }),
+    items: itemsInOrder(
+      messages,
+      (view?.moves ?? []).flatMap((move) => itemsOfMove(move, id)),
+    ),
+    ...defined({ error: view?.error, issues: view?.issues, output: view?.output }),
   });
 }
 
-/** The beginning of a turn of which only the end was loaded. */
+/** Completes the beginning of a turn whose end was loaded. */
 function withMessages(turn: TurnState, added: readonly MessageView[]): TurnState {
   const messages = added.filter(({ turnId }) => turnId === turn.id);
-  return messages.length === 0 ? turn : { ...turn, items: [...messages.map(messageItem), ...turn.items] };
+  return messages.length === 0 ? turn : { ...turn, items: [...messages.map(transcriptItem), ...turn.items] };
 }
 
-function messageItem(message: MessageView): TurnItem {
-  return { type: "message", id: message.id, message };
-}
-
-/** A move without a tool call is the answer itself and stands among the messages. */
+/** Returns the thought and the tool call of a move. A move without a tool call is an answer, which is a message. */
 function itemsOfMove({ id, reasoning, toolCall, toolResult }: MoveView, turnId: string): TurnItem[] {
   if (toolCall === undefined) return [];
   const { operationId, name, input } = toolCall;
+  const { result, error } = toolResult ?? {};
   const operation: OperationState = {
     id: operationId,
-    turnId,
-    name,
-    input,
+    ...{ turnId, name, input },
     state: toolResult === undefined ? "running" : toolResult.success ? "completed" : "failed",
-    ...(toolResult?.result === undefined ? {} : { result: toolResult.result }),
-    ...(toolResult?.error === undefined ? {} : { error: toolResult.error }),
+    ...defined({ result, error }),
   };
-  return [
-    ...(reasoning === undefined || reasoning === ""
-      ? []
-      : [{ type: "thought" as const, id, text: reasoning }]),
-    { type: "tool", id: operationId, operation },
-  ];
+  const tool: TurnItem = { type: "tool", id: operationId, operation };
+  return reasoning ? [{ type: "thought", id, text: reasoning }, tool] : [tool];
 }

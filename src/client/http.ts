@@ -1,4 +1,4 @@
-/** The HTTP API as typed functions, for browsers, Workers and Node. Failures are `DramatisClientError`. */
+/** The HTTP API as typed functions, for browsers, Workers and Node. A failed request throws `DramatisClientError`. */
 
 import type { ContextMessage } from "../model/messages.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
@@ -13,19 +13,20 @@ import type {
   MessageView,
   TurnView,
 } from "../protocol/views.ts";
+import { defined } from "../shared/defined.ts";
 import type { PageOptions } from "../shared/page.ts";
-import { currentToken, type Token } from "./admission.ts";
 import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
 import { framesOfTurn } from "./event-stream.ts";
+import { apiUrl, authorization, pathOf, type Token } from "./requests.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export interface ClientOptions {
-  /** Address of the server, without a path; the page's own when absent. */
+  /** Address of the server, without a path; the address of the page by default. */
   baseUrl?: string;
-  /** The runtime's own when absent. */
+  /** The runtime's `fetch` by default. */
   fetch?: Fetch;
-  /** Bearer token; a function is asked at each request. */
+  /** A function is called for each request. */
   token?: Token;
 }
 
@@ -38,20 +39,21 @@ export type PageRequest = PageOptions & RequestOptions;
 export interface ConversationInput {
   agentId: string;
   title?: string;
+  /** The agent's first project by default. */
   projectId?: string;
-  /** What was said elsewhere before: the model sees it, the transcript does not show it. */
+  /** Earlier messages from elsewhere. They are sent to the model, and are not part of the transcript. */
   history?: ContextMessage[];
 }
 
 export interface UploadOptions extends RequestOptions {
-  /** What the file is called; a `File` has its own name. */
+  /** Name of the file; the name of a `File` by default. */
   name?: string;
 }
 
 export interface DramatisClient {
   agents: {
     list(options?: PageRequest): Promise<{ agents: AgentIdentity[]; nextCursor?: string }>;
-    /** What the model calls of an agent's conversations used. */
+    /** Returns the usage of all model calls in the agent's conversations. */
     usage(id: string, options?: RequestOptions): Promise<AgentUsage>;
   };
   conversations: {
@@ -60,7 +62,7 @@ export interface DramatisClient {
     get(id: string, options?: RequestOptions): Promise<ConversationView>;
   };
   turns: {
-    /** Starts a turn and returns at once; its answer comes over a live connection. */
+    /** Starts a turn and returns at once. A live connection receives the answer. */
     start(
       conversationId: string,
       input: StartTurn,
@@ -69,7 +71,13 @@ export interface DramatisClient {
     get(conversationId: string, turnId: string, options?: RequestOptions): Promise<TurnView>;
   };
   attachments: {
-    /** Uploads an image or a file: a `Blob` whose `type` says what it is. Its `url` names it in content. */
+    /**
+     * Uploads an image or a file. The `type` of the `Blob` is its media type. Content refers to it by `url`.
+     *
+     * @example
+     * const { url } = await client.attachments.upload(id, file);
+     * await client.turns.start(id, { content: [{ type: "image", url }] });
+     */
     upload(conversationId: string, file: Blob, options?: UploadOptions): Promise<AttachmentView>;
   };
   messages: {
@@ -79,7 +87,7 @@ export interface DramatisClient {
     ): Promise<{ messages: MessageView[]; nextCursor?: string }>;
   };
   operations: {
-    /** Gives the result of a tool that the client runs. The same once more is answered the same. */
+    /** Submits the result of a tool that the client runs. The same result again gets the same response. */
     submit(
       conversationId: string,
       operationId: string,
@@ -88,14 +96,14 @@ export interface DramatisClient {
     ): Promise<SubmittedResult>;
   };
   /**
-   * Starts a turn and yields its frames up to `turn.completed` or `turn.failed`. Leaving the loop ends the stream,
-   * not the turn. Throws `STREAM_INTERRUPTED` if the stream breaks off before.
+   * Starts a turn and yields its frames up to `turn.completed` or `turn.failed`. Leaving the loop ends the stream, not
+   * the turn. Throws `STREAM_INTERRUPTED` if the stream ends before the turn does.
    */
   streamTurn(conversationId: string, input: StartTurn, options?: RequestOptions): AsyncGenerator<Frame, void>;
 }
 
 /**
- * A client of one server.
+ * Creates a client of one server.
  *
  * @example
  * const client = createClient({ baseUrl: "http://127.0.0.1:8787" });
@@ -103,16 +111,12 @@ export interface DramatisClient {
  * for await (const frame of client.streamTurn(id, { content: "Hello" })) console.log(frame.type);
  */
 export function createClient(options: ClientOptions = {}): DramatisClient {
-  const { baseUrl = "", token, fetch: send = (url: string, init: RequestInit) => fetch(url, init) } = options;
+  const { baseUrl, token, fetch: send = (url: string, init: RequestInit) => fetch(url, init) } = options;
 
-  async function request(path: string, init: RequestInit & { accept?: string }): Promise<Response> {
-    const { accept = "application/json", ...rest } = init;
-    const headers: Record<string, string> = { accept };
-    const bearer = await currentToken(token);
-    if (bearer !== undefined) headers.authorization = `Bearer ${bearer}`;
-    if (rest.body !== undefined) headers["content-type"] = contentType(rest.body);
-    const url = `${baseUrl.replace(/\/$/, "")}/api/${path}`;
-    const response = await send(url, { ...rest, headers }).catch((cause: unknown) => {
+  async function request(path: string, init: RequestInit, accept = "application/json"): Promise<Response> {
+    const type = init.body === undefined ? {} : { "content-type": contentType(init.body) };
+    const headers = { accept, ...(await authorization(token)), ...type };
+    const response = await send(apiUrl(baseUrl, path), { ...init, headers }).catch((cause: unknown) => {
       throw noAnswer(cause, init.signal ?? undefined);
     });
     if (!response.ok) throw await errorFromResponse(response);
@@ -124,54 +128,55 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
     const body: unknown = await response.json().catch((cause: unknown) => {
       throw init.signal?.aborted === true ? cause : notJson(response, cause);
     });
-    // SAFETY: the server's answers are typed by the same definitions as these signatures.
+    // SAFETY: the same definitions type the server's responses and these signatures.
     return body as Value;
   }
 
   const get = <Value>(path: string, { signal }: RequestOptions = {}) =>
-    json<Value>(path, withSignal({}, signal));
+    json<Value>(path, defined({ signal }));
+  const list = <Value>(path: string, { limit, cursor, order, signal }: PageRequest = {}) =>
+    get<Value>(path + query({ limit, cursor, order }), defined({ signal }));
   const post = <Value>(path: string, body: unknown, { signal }: RequestOptions = {}) =>
-    json<Value>(path, withSignal({ method: "POST", body: JSON.stringify(body) }, signal));
+    json<Value>(path, { method: "POST", body: JSON.stringify(body), ...defined({ signal }) });
 
   return {
     agents: {
-      list: (page = {}) => get(`agents${query(page)}`, page),
-      usage: (id, init) => get(`agents/${encodeURIComponent(id)}/usage`, init),
+      list: (page) => list("agents", page),
+      usage: (id, init) => get(pathOf("agents", id, "usage"), init),
     },
     conversations: {
-      list: (page = {}) => get(`conversations${query(page)}`, page),
+      list: (page) => list("conversations", page),
       create: (input, init) => post("conversations", input, init),
-      get: (id, init) => get(`conversations/${encodeURIComponent(id)}`, init),
+      get: (id, init) => get(pathOf("conversations", id), init),
     },
     turns: {
-      start: (id, input, init) => post(`conversations/${encodeURIComponent(id)}/turns`, input, init),
-      get: (id, turnId, init) =>
-        get(`conversations/${encodeURIComponent(id)}/turns/${encodeURIComponent(turnId)}`, init),
+      start: (id, input, init) => post(pathOf("conversations", id, "turns"), input, init),
+      get: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId), init),
     },
     attachments: {
-      upload: (id, file, { name = nameOf(file), signal } = {}) =>
-        json(
-          `conversations/${encodeURIComponent(id)}/attachments${name === undefined ? "" : `?${new URLSearchParams({ name })}`}`,
-          withSignal({ method: "POST", body: file }, signal),
-        ),
+      upload(id, file, { name = nameOf(file), signal } = {}) {
+        const path = pathOf("conversations", id, "attachments") + query({ name });
+        return json(path, { method: "POST", body: file, ...defined({ signal }) });
+      },
     },
     messages: {
-      list: (id, page = {}) => get(`conversations/${encodeURIComponent(id)}/messages${query(page)}`, page),
+      list: (id, page) => list(pathOf("conversations", id, "messages"), page),
     },
     operations: {
       submit: (id, operationId, outcome, init) =>
-        post(
-          `conversations/${encodeURIComponent(id)}/operations/${encodeURIComponent(operationId)}/result`,
-          outcome,
-          init,
-        ),
+        post(pathOf("conversations", id, "operations", operationId, "result"), outcome, init),
     },
     async *streamTurn(id, input, { signal } = {}) {
-      const init = { method: "POST", body: JSON.stringify(input), accept: "text/event-stream" };
-      const path = `conversations/${encodeURIComponent(id)}/turns`;
-      yield* framesOfTurn(await request(path, withSignal(init, signal)), signal);
+      const init = { method: "POST", body: JSON.stringify(input), ...defined({ signal }) };
+      const response = await request(pathOf("conversations", id, "turns"), init, "text/event-stream");
+      yield* framesOfTurn(response, signal);
     },
   };
+}
+
+function query(parameters: Record<string, string | number | undefined>): string {
+  const present = Object.entries(defined(parameters)).map(([name, value]) => [name, String(value)]);
+  return present.length === 0 ? "" : `?${new URLSearchParams(present)}`;
 }
 
 function contentType(body: RequestInit["body"]): string {
@@ -180,16 +185,4 @@ function contentType(body: RequestInit["body"]): string {
 
 function nameOf(file: Blob): string | undefined {
   return (file instanceof File && file.name) || undefined;
-}
-
-function withSignal<Init extends RequestInit>(init: Init, signal: AbortSignal | undefined): Init {
-  return signal === undefined ? init : { ...init, signal };
-}
-
-function query({ limit, cursor, order }: PageOptions): string {
-  const parameters = new URLSearchParams();
-  if (limit !== undefined) parameters.set("limit", String(limit));
-  if (cursor !== undefined) parameters.set("cursor", cursor);
-  if (order !== undefined) parameters.set("order", order);
-  return parameters.size === 0 ? "" : `?${parameters}`;
 }

@@ -1,5 +1,8 @@
-/** `dramatis/client`: everything a program needs to talk to conversations, without a framework. */
+/** Entry `dramatis/client`: conversations from any JavaScript program, without a framework. */
 export type { ToolSpec } from "../model/context.ts";
+export type { ContextMessage } from "../model/messages.ts";
+export type { AgentIdentity } from "../protocol/agent-api.ts";
+export type { StartTurn } from "../protocol/conversation-api.ts";
 export type { Frame, FrameType } from "../protocol/frames.ts";
 export type { ClientToolError, ToolChoice, ToolOutcome } from "../protocol/requests.ts";
 export type {
@@ -12,11 +15,11 @@ export type {
   Snapshot,
   TurnIssues,
   TurnSummary,
+  TurnView,
   UsageView,
   WireError,
 } from "../protocol/views.ts";
 export type { Content, MediaPart, TextPart } from "../shared/content.ts";
-export type { Token } from "./admission.ts";
 export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
 export { DramatisClientError } from "./errors.ts";
 export { addHistory, type HistoryPage } from "./history.ts";
@@ -30,14 +33,17 @@ export {
   type RequestOptions,
   type UploadOptions,
 } from "./http.ts";
-export { pendingCalls } from "./results.ts";
-export type { WebSocketClass } from "./resume.ts";
-export type { SendOptions } from "./session.ts";
+export { pendingCalls } from "./outbox.ts";
+export type { WebSocketClass } from "./reconnect.ts";
+export { applyFrame } from "./reducer.ts";
+export type { Token } from "./requests.ts";
+export type { ConversationActions, SendOptions } from "./session.ts";
 export {
   type ConnectionStatus,
   initialState,
   isAnswering,
   type LiveConversation,
+  type MessageOptions,
   type OperationState,
   type PendingMessage,
   type PendingResult,
@@ -48,4 +54,3 @@ export {
   textOf,
   visibleMessages,
 } from "./state.ts";
-export { applyFrame } from "./store.ts";

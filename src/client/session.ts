@@ -1,27 +1,32 @@
 /**
- * The live side of one conversation, without a socket of its own: it holds the state, sends messages until they are
- * recorded, and knows where a lost connection continues. Whoever owns the socket tells it what happens to it.
+ * The live side of one conversation: its state, its outbox and its place to resume. The owner of the socket reports what
+ * happens to the socket.
  *
- * SEND-1  A message keeps its client id and is sent again after each opening, in order, until it is recorded,
- *         rejected or discarded; the id makes the repetition harmless. So does a retry after a rejection: another copy
- *         of the message may have been recorded. Only an id that means another message is replaced. A result of
- *         a tool is sent again until its call is over or the result is refused.
- * SEND-2  A connection continues after the last durable frame that was applied.
- * SEND-3  A message that stays unrecorded on an open connection means the connection is dead: it is replaced.
+ * SEND-1  A message keeps its client id and is sent again after each opening, in order, until it is recorded, rejected or
+ *         discarded. The id makes a repetition harmless. A retry after a rejection keeps the id too, because another copy
+ *         may have been recorded; only an id that belongs to another message is replaced. A tool result is sent again
+ *         until its call is over or the result is rejected.
+ * SEND-2  A connection resumes after the last applied durable frame.
+ * SEND-3  An open connection that leaves a message unrecorded for too long is dead and is replaced.
  */
 
-import type { OutputSpec, ToolSpec } from "../model/context.ts";
 import { isOfOtherVersion, PROTOCOL_VERSION, parseFrame, UNAUTHORIZED_CLOSE } from "../protocol/frames.ts";
-import type { ClientFrame, ToolChoice, ToolOutcome, ToolSubmission } from "../protocol/requests.ts";
+import type { ClientFrame, ToolOutcome, ToolSubmission } from "../protocol/requests.ts";
 import type { Content } from "../shared/content.ts";
 import { defined } from "../shared/defined.ts";
+import { OTHER_VERSION } from "./errors.ts";
 import { addHistory, type HistoryPage } from "./history.ts";
-import { addPending, dropPending } from "./pending.ts";
-import { addResult } from "./results.ts";
-import { initialState, type LiveConversation, type PendingMessage, type PendingResult } from "./state.ts";
-import { applyFrame } from "./store.ts";
+import { addPending, addResult, dropPending } from "./outbox.ts";
+import { applyFrame } from "./reducer.ts";
+import {
+  initialState,
+  type LiveConversation,
+  type MessageOptions,
+  type PendingMessage,
+  type PendingResult,
+} from "./state.ts";
 
-/** What the session needs of a socket. */
+/** The port to a socket. */
 export interface FrameTransport {
   send(data: string): void;
   /** Replaces the connection by a new one. */
@@ -30,42 +35,50 @@ export interface FrameTransport {
   close(): void;
 }
 
-export interface SendOptions {
-  /** The client id; absent = a new one. Sending the same id again is sending the same message. */
+export interface SendOptions extends MessageOptions {
+  /** Client id of the message; a new one by default. The same id again is the same message. */
   id?: string;
-  replyToMessageId?: string;
-  /** The answer must be JSON of this schema; the turn then has its data as `output`. */
-  output?: OutputSpec;
-  /** Tools that this client runs: `pendingCalls` says when, and the turn waits for their results. */
-  tools?: ToolSpec[];
-  /** Of the model's first reply; `auto` when absent. */
-  toolChoice?: ToolChoice;
+}
+
+/** Actions on a live conversation. */
+export interface ConversationActions {
+  /** Sends a message once the connection is open, and again after a lost connection. Returns its client id. */
+  send(content: Content, options?: SendOptions): string;
+  /** Sends a rejected message again. Returns its client id, or `null` if there is no such message. */
+  retry(clientId: string): string | null;
+  /** Removes a message that is not recorded. It is not sent again. */
+  discard(clientId: string): void;
+  /** Sends the result of a tool that this client runs, and again after a lost connection. Ignored if the call is over. */
+  submitToolResult(operationId: string, outcome: ToolOutcome): void;
+  /** Adds a page of older messages. */
+  addHistory(page: HistoryPage): void;
+  /** Connects again at once, also after a final close. */
+  reconnect(): void;
 }
 
 export interface SessionOptions {
-  /** How long an open connection may leave a message unrecorded, in milliseconds; 15 000 when absent. */
+  /** Time for an open connection to record a message, in milliseconds; 15 000 by default. */
   acknowledgeWithin?: number;
-  /** The time; the runtime's own when absent. */
+  /** The runtime's clock by default. */
   clock?: SessionClock;
 }
 
-/** What the session needs of a clock. */
 interface SessionClock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Calls `task` once after so many milliseconds; returns what cancels it. */
+  /** Calls `task` once after a delay. Returns a function that cancels it. */
   timer(milliseconds: number, task: () => void): () => void;
 }
 
 const runtimeClock: SessionClock = {
   now: () => Date.now(),
-  timer(milliseconds, callback) {
-    const timer = setTimeout(callback, milliseconds);
+  timer(milliseconds, task) {
+    const timer = setTimeout(task, milliseconds);
     return () => clearTimeout(timer);
   },
 };
 
-export class ConversationSession {
+export class ConversationSession implements Omit<ConversationActions, "reconnect"> {
   readonly #acknowledgeWithin: number;
   readonly #clock: SessionClock;
   readonly #listeners = new Set<() => void>();
@@ -73,15 +86,15 @@ export class ConversationSession {
   #transport: FrameTransport | null = null;
   #stopWatching: (() => void) | null = null;
 
-  constructor(options: SessionOptions = {}) {
-    this.#acknowledgeWithin = options.acknowledgeWithin ?? 15_000;
-    this.#clock = options.clock ?? runtimeClock;
+  constructor({ acknowledgeWithin = 15_000, clock = runtimeClock }: SessionOptions = {}) {
+    this.#acknowledgeWithin = acknowledgeWithin;
+    this.#clock = clock;
   }
 
-  /** The state now; the same object until it changes. */
+  /** Returns the current state: the same object until it changes. */
   readonly getSnapshot = (): LiveConversation => this.#state;
 
-  /** Calls the listener after each change; returns how to stop. */
+  /** Calls the listener after each change. Returns a function that unsubscribes it. */
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
     return () => {
@@ -89,78 +102,72 @@ export class ConversationSession {
     };
   };
 
-  /** Where the next connection continues; `null` before the first snapshot. */
+  /** Returns the place where the next connection resumes; `null` before the first snapshot. */
   readonly resumeFrom = (): number | null => this.#state.seq;
 
-  /** Sends a message as soon as it can; returns its client id. */
   readonly send = (content: Content, { id, ...options }: SendOptions = {}): string => {
     const clientId = id ?? crypto.randomUUID();
     if (this.#state.messages.some((message) => message.clientId === clientId)) return clientId;
-    const message = {
-      clientId,
-      content,
-      createdAt: new Date(this.#clock.now()).toISOString(),
-      ...options,
-    };
+    const createdAt = new Date(this.#clock.now()).toISOString();
+    const message = { clientId, content, createdAt, ...options };
     this.#update(addPending(dropPending(this.#state, clientId), message));
     this.#transmit(message);
     this.#watchAcknowledgement();
     return clientId;
   };
 
-  /** Sends a rejected message once more; returns its client id (SEND-1). Unknown ids answer `null`. */
   readonly retry = (clientId: string): string | null => {
     const message = this.#state.pending.find((pending) => pending.clientId === clientId);
     if (message?.status !== "rejected") return null;
-    const again = this.send(message.content, {
-      ...(message.error?.code === "IDEMPOTENCY_CONFLICT" ? {} : { id: clientId }),
-      ...optionsOf(message),
-    });
-    if (again !== clientId) this.discard(clientId);
-    return again;
+    const isOtherMessage = message.error?.code === "IDEMPOTENCY_CONFLICT";
+    const id = isOtherMessage ? {} : { id: clientId };
+    const sentId = this.send(message.content, { ...id, ...optionsOf(message) });
+    if (sentId !== clientId) this.discard(clientId);
+    return sentId;
   };
 
-  /** Forgets a message that was not recorded; it is not sent again. */
   readonly discard = (clientId: string): void => this.#update(dropPending(this.#state, clientId));
 
-  /** Gives the result of a tool that this client runs, as soon as it can. One of a call that is over goes nowhere. */
   readonly submitToolResult = (operationId: string, outcome: ToolOutcome): void => {
     const result = { operationId, ...outcome };
     this.#update(addResult(this.#state, result));
-    if (!this.#unrecordedResults().some((sending) => sending.operationId === operationId)) return;
+    if (!this.#sendingResults().some((sending) => sending.operationId === operationId)) return;
     this.#transmitResult(result);
     this.#watchAcknowledgement();
   };
 
-  /** Adds a page of older messages. */
   readonly addHistory = (page: HistoryPage): void => this.#update(addHistory(this.#state, page));
 
-  /** The socket is open. */
+  /** Reports that the socket is open. */
   opened(transport: FrameTransport): void {
     this.#transport = transport;
     this.#update({ ...this.#state, connection: "open" });
-    for (const message of this.#unrecorded()) this.#transmit(message);
-    for (const result of this.#unrecordedResults()) this.#transmitResult(result);
+    for (const message of this.#sendingMessages()) this.#transmit(message);
+    for (const result of this.#sendingResults()) this.#transmitResult(result);
     this.#watchAcknowledgement();
   }
 
   /**
-   * The socket has received something; answers whether it was a frame. One of another version ends the connection with
-   * an error; what is no frame at all is left alone.
+   * Reports data from the socket, and returns whether it was a frame. A frame of another protocol version closes the
+   * connection with an error. Other data is ignored.
    */
   received(data: unknown): boolean {
     const frame = parseFrame(data);
     if (frame === null) {
-      if (isOfOtherVersion(data)) this.#giveUp();
+      if (isOfOtherVersion(data)) {
+        const error = { code: "UNSUPPORTED", message: OTHER_VERSION, retriable: false };
+        this.#update({ ...this.#state, error });
+        this.#transport?.close();
+      }
       return false;
     }
-    const before = this.#unacknowledged;
+    const before = this.#sendingCount;
     this.#update(applyFrame(this.#state, frame));
-    if (this.#unacknowledged !== before) this.#watchAcknowledgement();
+    if (this.#sendingCount !== before) this.#watchAcknowledgement();
     return true;
   }
 
-  /** The socket is closed, for good or until the next attempt. */
+  /** Reports that the socket is closed; `final` if no attempt follows. */
   closed({ final, code }: { final: boolean; code?: number }): void {
     this.#transport = null;
     this.#stopWatch();
@@ -169,22 +176,16 @@ export class ConversationSession {
     if (connection !== this.#state.connection) this.#update({ ...this.#state, connection });
   }
 
-  #giveUp(): void {
-    const message = `The server speaks another version of the protocol than this client (${PROTOCOL_VERSION}). Update the client.`;
-    this.#update({ ...this.#state, error: { code: "UNSUPPORTED", message, retriable: false } });
-    this.#transport?.close();
-  }
-
-  #unrecorded(): PendingMessage[] {
+  #sendingMessages(): PendingMessage[] {
     return this.#state.pending.filter(({ status }) => status === "sending");
   }
 
-  #unrecordedResults(): PendingResult[] {
+  #sendingResults(): PendingResult[] {
     return (this.#state.results ?? []).filter(({ status }) => status === "sending");
   }
 
-  get #unacknowledged(): number {
-    return this.#unrecorded().length + this.#unrecordedResults().length;
+  get #sendingCount(): number {
+    return this.#sendingMessages().length + this.#sendingResults().length;
   }
 
   #transmit(message: Omit<PendingMessage, "status">): void {
@@ -203,7 +204,7 @@ export class ConversationSession {
 
   #watchAcknowledgement(): void {
     this.#stopWatch();
-    if (this.#transport === null || this.#unacknowledged === 0) return;
+    if (this.#transport === null || this.#sendingCount === 0) return;
     this.#stopWatching = this.#clock.timer(this.#acknowledgeWithin, () => this.#transport?.reconnect());
   }
 
@@ -219,14 +220,6 @@ export class ConversationSession {
   }
 }
 
-/** What a message was sent with. */
-function optionsOf({
-  replyToMessageId,
-  output,
-  tools,
-  toolChoice,
-}: Omit<PendingMessage, "status">): SendOptions {
-  return {
-    ...defined({ replyToMessageId, output, tools, toolChoice }),
-  };
+function optionsOf({ replyToMessageId, output, tools, toolChoice }: MessageOptions): MessageOptions {
+  return defined({ replyToMessageId, output, tools, toolChoice });
 }

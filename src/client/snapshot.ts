@@ -1,9 +1,9 @@
-/** State from a snapshot: everything the server records is replaced, what only this client knows is kept. */
+/** The state after a snapshot: recorded facts are replaced, facts of this client alone are kept. */
 import type { MessageView, Snapshot } from "../protocol/views.ts";
 import type { LiveConversation, TurnItem, TurnState } from "./state.ts";
-import { newTurn } from "./turns.ts";
+import { itemsInOrder, newTurn, partialItem } from "./turns.ts";
 
-/** The state after a snapshot that stands for all journal entries up to `seq`. */
+/** Applies a snapshot that covers all journal entries up to `seq`. */
 export function fromSnapshot(
   state: LiveConversation,
   snapshot: Snapshot,
@@ -23,30 +23,20 @@ export function fromSnapshot(
   };
 }
 
-/** Older pages that were loaded stay if the snapshot continues them without a gap. */
+/** Returns the loaded older messages if the snapshot continues them without a gap. */
 function contiguousHistory(state: LiveConversation, { messages }: Snapshot): readonly MessageView[] {
-  const first = messages[0]?.id;
-  return state.messages.slice(
-    0,
-    Math.max(
-      0,
-      state.messages.findIndex(({ id }) => id === first),
-    ),
-  );
+  const first = state.messages.findIndex(({ id }) => id === messages[0]?.id);
+  return state.messages.slice(0, Math.max(0, first));
 }
 
 function olderTurns(
   state: LiveConversation,
-  snapshot: Snapshot,
+  { turns, messages }: Snapshot,
   history: readonly MessageView[],
 ): readonly TurnState[] {
   const kept = new Set(history.map(({ turnId }) => turnId));
-  const replaced = new Set(turnIdsOf(snapshot));
+  const replaced = new Set([...turns.map(({ id }) => id), ...messages.map(({ turnId }) => turnId)]);
   return state.turns.filter(({ id }) => kept.has(id) && !replaced.has(id));
-}
-
-function turnIdsOf({ turns, messages }: Snapshot): string[] {
-  return [...turns.map(({ id }) => id), ...messages.map(({ turnId }) => turnId)];
 }
 
 function snapshotTurns(snapshot: Snapshot, messages: readonly MessageView[]): TurnState[] {
@@ -65,26 +55,17 @@ function snapshotTurns(snapshot: Snapshot, messages: readonly MessageView[]): Tu
   return [...turns.values()];
 }
 
-/** Question, tools, answers, text in progress: the order in which they appear live. */
 function itemsOf(
-  snapshot: Snapshot,
-  allMessages: readonly MessageView[],
-  turn: { id: string; agentId: string; createdAt: string },
+  { operations, partials }: Snapshot,
+  messages: readonly MessageView[],
+  { id, agentId, createdAt }: Pick<TurnState, "id" | "agentId" | "createdAt">,
 ): TurnItem[] {
-  const messages = allMessages.filter(({ turnId }) => turnId === turn.id);
-  const operations = snapshot.operations.filter(({ turnId }) => turnId === turn.id);
-  const partials = snapshot.partials.filter(({ turnId }) => turnId === turn.id);
+  const isOwn = ({ turnId }: { turnId: string }) => turnId === id;
+  const tools = operations.filter(isOwn).map((operation): TurnItem => {
+    return { type: "tool", id: operation.id, operation };
+  });
   return [
-    ...messages.filter(({ role }) => role === "user").map(messageItem),
-    ...operations.map((operation): TurnItem => ({ type: "tool", id: operation.id, operation })),
-    ...messages.filter(({ role }) => role === "agent").map(messageItem),
-    ...partials.map(({ messageId, text }): TurnItem => {
-      const { agentId, createdAt: startedAt } = turn;
-      return { type: "partial", id: messageId, text, agentId, startedAt, restarted: false };
-    }),
+    ...itemsInOrder(messages.filter(isOwn), tools),
+    ...partials.filter(isOwn).map(({ messageId, text }) => partialItem(messageId, agentId, createdAt, text)),
   ];
-}
-
-function messageItem(message: MessageView): TurnItem {
-  return { type: "message", id: message.id, message };
 }

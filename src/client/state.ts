@@ -1,8 +1,8 @@
 /**
- * What a client knows of one conversation: a plain immutable value, and the views that user interfaces read from it.
+ * The state of one conversation in a client: an immutable value, and views of it for user interfaces.
  *
- * VIEW-1  What a frame did not touch keeps its identity, so a rendered item changes only when its object does.
- * VIEW-2  A turn's items stand in the order in which they first appeared; a finished message takes its partial's place.
+ * VIEW-1  Objects that a frame does not change keep their identity, so that a rendered item updates only when it changes.
+ * VIEW-2  The items of a turn keep the order in which they first appeared. A completed message replaces its partial in place.
  */
 
 import type { OutputSpec, ToolSpec } from "../model/context.ts";
@@ -11,24 +11,24 @@ import type {
   ConversationView,
   MessageView,
   OperationView,
-  TurnIssues,
+  TurnSummary,
   WireError,
 } from "../protocol/views.ts";
 import type { Content } from "../shared/content.ts";
 import { defined } from "../shared/defined.ts";
 
 /**
- * `reconnecting`: lost, and being restored. `closed`: it will not be restored by itself. `unauthorized`: neither will
- * this; the server takes the token no longer.
+ * `reconnecting`: lost, another attempt follows. `closed`: closed for good. `unauthorized`: closed for good, because
+ * the server rejected the token.
  */
 export type ConnectionStatus = "connecting" | "open" | "reconnecting" | "closed" | "unauthorized";
 
 export interface OperationState extends OperationView {
-  /** The newest progress report of a running tool. */
+  /** Latest progress report of a running tool. */
   progress?: unknown;
 }
 
-/** A failed attempt that is being repeated. */
+/** A failed attempt of a turn that is retried. */
 export interface RetryNotice {
   code: string;
   message: string;
@@ -36,68 +36,66 @@ export interface RetryNotice {
   time: string;
 }
 
-/** One thing that a turn brought forth. `thought` is text beside tool calls: never part of the transcript. */
+/** An item of a turn. A `thought` is text beside tool calls; it is not part of the transcript. */
 export type TurnItem =
   | { type: "message"; id: string; message: MessageView }
   | { type: "partial"; id: string; text: string; agentId: string; startedAt: string; restarted: boolean }
   | { type: "thought"; id: string; text: string }
   | { type: "tool"; id: string; operation: OperationState };
 
-export interface TurnState {
-  id: string;
-  status: "active" | "completed" | "failed";
-  agentId: string;
-  /** ISO 8601 UTC. */
-  createdAt: string;
-  completedAt: string | null;
+export interface TurnState extends TurnSummary {
   items: readonly TurnItem[];
-  /** Every attempt that failed and was repeated. */
+  /** All failed attempts that were retried. */
   retries: readonly RetryNotice[];
-  /** An attempt has failed and the next one shows no progress yet. */
+  /** `true` from a failed attempt until the next one makes progress. */
   retrying: boolean;
-  error?: WireError;
-  issues?: TurnIssues;
-  /** The data of its answer, where it asked for data. */
-  output?: unknown;
 }
 
-/** A message that this client has sent and the conversation has not yet recorded. */
-export interface PendingMessage {
+/** Options that are sent with a message. */
+export interface MessageOptions {
+  /** Id of the message that this one answers. */
+  replyToMessageId?: string;
+  /** Requires an answer in JSON of this schema. The turn then has the data as `output`. */
+  output?: OutputSpec;
+  /** Tools that this client runs. The turn waits for the results of the calls in `pendingCalls`. */
+  tools?: ToolSpec[];
+  /** Use of tools in the model's first reply; `auto` by default. */
+  toolChoice?: ToolChoice;
+}
+
+/** A message that this client has sent and the conversation has not recorded. */
+export interface PendingMessage extends MessageOptions {
   clientId: string;
   content: Content;
-  replyToMessageId?: string;
-  /** The answer must be JSON of this schema. */
-  output?: OutputSpec;
-  tools?: ToolSpec[];
-  toolChoice?: ToolChoice;
   /** ISO 8601 UTC. */
   createdAt: string;
-  /** `rejected`: the conversation refused it; `error` says why. */
+  /** `rejected`: the conversation rejected the message with `error`. */
   status: "sending" | "rejected";
   error?: WireError;
 }
 
-/** A result that this client has given and the conversation has not yet recorded. */
+/** A tool result that this client has sent and the conversation has not recorded. */
 export interface PendingResult extends ToolSubmission {
-  /** `rejected`: the conversation refused it; `refusal` says why. */
+  /** `rejected`: the conversation rejected the result with `refusal`. */
   status: "sending" | "rejected";
   refusal?: WireError;
 }
 
+/** The state of a conversation in a client. */
 export interface LiveConversation {
-  /** Number of the last durable frame that was applied; `null` before the first. */
+  /** Number of the last applied durable frame; `null` before the first one. */
   seq: number | null;
   connection: ConnectionStatus;
   /** `null` until the first snapshot. */
   conversation: ConversationView | null;
-  /** The transcript as far as it is loaded, oldest first. */
+  /** Loaded part of the transcript, oldest first. */
   messages: readonly MessageView[];
-  /** The turns of `messages` and every active one, oldest first. */
+  /** Turns of `messages` and all active turns, oldest first. */
   turns: readonly TurnState[];
   pending: readonly PendingMessage[];
-  /** Results that this client has given of tools that it runs; none when absent. */
+  /** Pending tool results; none if absent. */
   results?: readonly PendingResult[];
-  /** The last error that concerns neither a turn nor a message of this client. */
+  /** Last error that belongs to no turn and to no pending message or result. */
   error: WireError | null;
 }
 
@@ -111,9 +109,9 @@ export const initialState: LiveConversation = {
   error: null,
 };
 
-/** A message as a user interface shows it, whatever its state. */
+/** A message for display, in any state. */
 export interface TranscriptMessage {
-  /** Stays the same from sending to recorded, from streaming to complete. */
+  /** Stable from sending to recording, and from streaming to completion. */
   key: string;
   role: "user" | "agent";
   status: "sending" | "rejected" | "sent" | "streaming";
@@ -126,66 +124,43 @@ export interface TranscriptMessage {
   error?: WireError;
 }
 
-/** Recorded messages, then those being streamed, then those being sent. */
+/**
+ * Returns the recorded messages, then the streaming ones, then the pending ones.
+ *
+ * @example
+ * for (const { key, role, content } of visibleMessages(conversation.getSnapshot())) show(key, role, textOf(content));
+ */
 export function visibleMessages(state: LiveConversation): TranscriptMessage[] {
   return [
     ...state.messages.map(recordedMessage),
-    ...state.turns.flatMap(streamedMessages),
+    ...state.turns.flatMap(streamingMessages),
     ...state.pending.map(pendingMessage),
   ];
 }
 
-/** Some turn is still at work. */
+/** Reports whether a turn is active. */
 export function isAnswering(state: LiveConversation): boolean {
   return state.turns.some((turn) => turn.status === "active");
 }
 
-/** The text of a content; images and files have none. */
+/** Returns the text of content, without its images and files. */
 export function textOf(content: Content): string {
   if (typeof content === "string") return content;
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
 }
 
-function recordedMessage(message: MessageView): TranscriptMessage {
-  const { id, turnId, role, content, createdAt, agentId, clientId } = message;
-  return {
-    key: clientId ?? id,
-    role,
-    status: "sent",
-    content,
-    createdAt,
-    id,
-    turnId,
-    ...defined({ agentId }),
-  };
+function recordedMessage({ clientId, ...message }: MessageView): TranscriptMessage {
+  return { key: clientId ?? message.id, status: "sent", ...message };
 }
 
-function streamedMessages(turn: TurnState): TranscriptMessage[] {
-  return turn.items.flatMap((item) =>
-    item.type === "partial"
-      ? [
-          {
-            key: item.id,
-            role: "agent" as const,
-            status: "streaming" as const,
-            content: item.text,
-            createdAt: item.startedAt,
-            id: item.id,
-            turnId: turn.id,
-            agentId: item.agentId,
-          },
-        ]
-      : [],
-  );
+function streamingMessages({ id: turnId, items }: TurnState): TranscriptMessage[] {
+  return items.flatMap((item): TranscriptMessage[] => {
+    if (item.type !== "partial") return [];
+    const { id, text: content, agentId, startedAt: createdAt } = item;
+    return [{ key: id, role: "agent", status: "streaming", content, createdAt, id, turnId, agentId }];
+  });
 }
 
 function pendingMessage({ clientId, content, createdAt, status, error }: PendingMessage): TranscriptMessage {
-  return {
-    key: clientId,
-    role: "user",
-    status,
-    content,
-    createdAt,
-    ...defined({ error }),
-  };
+  return { key: clientId, role: "user", status, content, createdAt, ...defined({ error }) };
 }

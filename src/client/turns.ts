@@ -1,14 +1,29 @@
-/** Pure changes of one turn, and of the list of turns; everything else keeps its identity. */
+/** Pure changes of turns and their items. Unchanged objects keep their identity (VIEW-1). */
+import type { MessageView } from "../protocol/views.ts";
 import type { TurnItem, TurnState } from "./state.ts";
 
-/** What is known of a turn whose start was not seen. */
+/** The known facts of a turn that is new to the client. */
 export type TurnSeed = Pick<TurnState, "id" | "agentId" | "createdAt"> & Partial<TurnState>;
 
 export function newTurn(seed: TurnSeed): TurnState {
   return { status: "active", completedAt: null, items: [], retries: [], retrying: false, ...seed };
 }
 
-/** The turns with one of them changed; a turn that is not there yet is added from its seed. */
+export function transcriptItem(message: MessageView): TurnItem {
+  return { type: "message", id: message.id, message };
+}
+
+export function partialItem(id: string, agentId: string, startedAt: string, text = ""): TurnItem {
+  return { type: "partial", id, text, agentId, startedAt, restarted: false };
+}
+
+/** Returns the items of a loaded turn in their live order: question, work, answers. */
+export function itemsInOrder(messages: readonly MessageView[], work: readonly TurnItem[]): TurnItem[] {
+  const by = (role: string) => messages.filter((message) => message.role === role).map(transcriptItem);
+  return [...by("user"), ...work, ...by("agent")];
+}
+
+/** Changes the turn of the seed, and adds it first if it is missing. */
 export function changeTurn(
   turns: readonly TurnState[],
   seed: TurnSeed,
@@ -21,14 +36,14 @@ export function changeTurn(
   return after === before ? turns : turns.with(index, after);
 }
 
-/** The turn with an item put in the place of the one with its id, or at the end. */
+/** Replaces the item with the same id, or appends the item. */
 export function putItem(turn: TurnState, item: TurnItem): TurnState {
   const index = turn.items.findIndex(({ id }) => id === item.id);
   const items = index < 0 ? [...turn.items, item] : turn.items.with(index, item);
   return { ...turn, items };
 }
 
-/** The turn with the item of this id changed; unknown ids and unchanged items leave it as it is. */
+/** Changes the item with this id, if there is one. */
 export function changeItem(turn: TurnState, id: string, change: (item: TurnItem) => TurnItem): TurnState {
   const index = turn.items.findIndex((item) => item.id === id);
   const before = turn.items[index];
@@ -37,29 +52,25 @@ export function changeItem(turn: TurnState, id: string, change: (item: TurnItem)
   return after === before ? turn : { ...turn, items: turn.items.with(index, after) };
 }
 
-/** The turn without the item of this id. */
+/** Removes the item with this id. */
 export function dropItem(turn: TurnState, id: string): TurnState {
   return { ...turn, items: turn.items.filter((item) => item.id !== id) };
 }
 
-/** The turn at its end: a partial text that never became a message is gone, as it is after a reload. */
+/** Ends a turn. Partial texts without a completed message are removed, as after a reload. */
 export function endTurn(turn: TurnState, outcome: Partial<TurnState>): TurnState {
-  return {
-    ...turn,
-    ...outcome,
-    retrying: false,
-    items: turn.items.filter((item) => item.type !== "partial"),
-  };
+  const items = turn.items.filter((item) => item.type !== "partial");
+  return { ...turn, ...outcome, retrying: false, items };
 }
 
-/** The turn without its notice of a retry, once the next attempt shows progress. */
+/** Clears `retrying` when an attempt makes progress. */
 export function progressed(turn: TurnState): TurnState {
   return turn.retrying ? { ...turn, retrying: false } : turn;
 }
 
 /**
- * Text with a delta at an offset (UTF-16 units) put in. What is known already changes nothing; a delta beyond the
- * end is left out, as the text between is missing; one that disagrees replaces everything after its offset.
+ * Merges a delta at an offset (UTF-16 units) into a text. A known delta changes nothing. A delta beyond the end is dropped,
+ * because the text between is missing. A delta that differs replaces the text after its offset.
  */
 export function mergeDelta(text: string, offset: number, delta: string): string {
   if (offset > text.length) return text;

@@ -1,60 +1,82 @@
 /**
- * What a turn says to a client of a protocol without conversations: its text, and the calls of tools that the client runs.
- * Pure. Where the turn waits for such calls, an answer ends and another one follows, so a turn is a list of answers.
+ * The answers of a turn, for clients of protocols without conversations: texts, and calls of tools that the client runs.
+ * Pure. An answer ends where the turn waits for such calls, and the results begin the next. So a turn is a list of answers.
  *
- * ANSWER-1  The answers of a turn are the same live and replayed, and the same as `partOf` finds in the finished turn.
- * ANSWER-2  The agent's own tools are its own business: an answer says nothing of them.
+ * ANSWER-1  The answers of a turn are the same live, replayed, and as `answerOf` reads them from the finished turn.
+ * ANSWER-2  An answer omits the calls and results of the agent's own tools.
  */
 
 import type { Frame } from "../protocol/frames.ts";
-import type { MoveView, TurnView, WireError } from "../protocol/views.ts";
+import type { MoveView, TurnUsage, TurnView, WireError } from "../protocol/views.ts";
+import { defined } from "../shared/defined.ts";
 import { isJsonObject, type JsonObject } from "../shared/json.ts";
 import { type Piece, SentText } from "./sent-text.ts";
 
-/** A tool call that the client is to run. */
+/** A call of a tool that the client runs. */
 export interface ClientCall {
   operationId: string;
   name: string;
   input: unknown;
 }
 
+export interface AnswerOptions {
+  /** Position among the turn's answers, from 0. */
+  index: number;
+  /** Omits interim messages, and gives the last message only when it is complete: the answer must be one JSON value. */
+  finalOnly: boolean;
+}
+
+/** One answer of a turn, so far. */
+export interface TurnAnswer {
+  status: "in_progress" | "completed" | "failed";
+  messages: { content: string; isInterim: boolean }[];
+  calls: ClientCall[];
+  /** The `FinishReason` of the model's last reply. */
+  finishReason: string;
+  /** Tokens of the model calls of this answer; `null` if no provider counted. */
+  usage: AnswerUsage | null;
+  error?: WireError;
+}
+
+export type AnswerUsage = Required<Omit<TurnUsage, "cacheWriteTokens">>;
+
 export type AnswerEvent =
-  /** More of a message; never empty. */
+  /** More text of a message; never empty. */
   | { type: "text"; messageId: string; text: string }
-  /** A message is whole. Of one without text nothing is said. */
+  /** A message is complete. Messages without text have no event. */
   | { type: "message"; messageId: string; content: string; isInterim: boolean }
   | { type: "call"; call: ClientCall }
   /** The answer is complete: the turn has ended, or waits for the client's calls. */
   | { type: "end" }
   | { type: "failed"; error: WireError };
 
+/** Encodes a streamed answer for one protocol. */
+export interface AnswerEncoder<Payload> {
+  start(): readonly Payload[];
+  push(event: AnswerEvent): readonly Payload[];
+  /** The answer is complete, or its turn has failed. */
+  end(answer: TurnAnswer): readonly Payload[];
+  /** The stream ends before the answer is complete. */
+  fail(error: Pick<WireError, "code" | "message">): readonly Payload[];
+}
+
 export const REPLY_RESTARTED: WireError = {
   code: "REPLY_RESTARTED",
   message:
-    "The reply was made anew and reads differently from what was sent. Ask again with the same idempotency key, or read the finished answer.",
+    "The model was called again, and its new reply differs from the text already sent. Send the request again with the same idempotency key, or read the finished answer.",
   retriable: true,
 };
 
-export interface AnswerOptions {
-  /** Which of the turn's answers, from 0. */
-  part: number;
-  /** Says a message only when it is whole and the answer's last: what must be read as one value cannot come with notes. */
-  finalOnly: boolean;
-}
-
-/** Reads one answer of a turn from the turn's frames, from its first. */
+/** Reads one answer of a turn from the frames of the turn. Give it all frames, from the first. */
 export class AnswerReader {
-  readonly #options: AnswerOptions;
-  #part = 0;
+  #index = 0;
   #calls: ClientCall[] = [];
   #message: { id: string; text: SentText } | null = null;
   #isOver = false;
 
-  constructor(options: AnswerOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: AnswerOptions) {}
 
-  /** Whether nothing more comes. */
+  /** Reports whether the answer has ended. */
   get isOver(): boolean {
     return this.#isOver;
   }
@@ -62,9 +84,9 @@ export class AnswerReader {
   push(frame: Frame): AnswerEvent[] {
     if (this.#isOver) return [];
     const events = this.#events(frame);
-    const isPast = this.#part < this.#options.part;
+    const isPast = this.#index < this.options.index;
     if (events.some(({ type }) => type === "call")) {
-      this.#part += 1;
+      this.#index += 1;
       this.#calls = [];
     }
     const isTurnOver = frame.type === "turn.failed" || frame.type === "turn.completed";
@@ -77,26 +99,26 @@ export class AnswerReader {
     const { messageId = "", operationId = "" } = frame;
     switch (frame.type) {
       case "message.delta": {
-        if (this.#options.finalOnly) return [];
+        if (this.options.finalOnly) return [];
         const { offset, text } = frame.data;
-        return this.#say(messageId, this.#textOf(messageId).add(offset, text));
+        return this.#text(messageId, this.#textOf(messageId).add(offset, text));
       }
       case "message.reset":
         this.#textOf(messageId).reset();
         return [];
       case "message.completed": {
         const { content, interim = false } = frame.data;
-        if (this.#options.finalOnly && interim) return [];
-        const said = this.#say(messageId, this.#textOf(messageId).complete(content));
-        if (content === "" || said.some(({ type }) => type === "failed")) return said;
-        return [...said, { type: "message", messageId, content, isInterim: interim }];
+        if (this.options.finalOnly && interim) return [];
+        const rest = this.#text(messageId, this.#textOf(messageId).complete(content));
+        if (content === "" || rest.some(({ type }) => type === "failed")) return rest;
+        return [...rest, { type: "message", messageId, content, isInterim: interim }];
       }
       case "tool.requested": {
         const { name, input, client = false } = frame.data;
         if (client) this.#calls.push({ operationId, name, input });
         return [];
       }
-      // Where the client's results came before the agent's own, the turn goes on without having waited.
+      // The turn does not wait if the client's results arrive before those of the agent's own tools.
       case "message.started":
       case "turn.waiting": {
         const calls = this.#calls.map((call) => ({ type: "call" as const, call }));
@@ -116,89 +138,62 @@ export class AnswerReader {
     return this.#message.text;
   }
 
-  #say(messageId: string, piece: Piece): AnswerEvent[] {
+  #text(messageId: string, piece: Piece): AnswerEvent[] {
     if (piece === null) return [{ type: "failed", error: REPLY_RESTARTED }];
     return piece === "" ? [] : [{ type: "text", messageId, text: piece }];
   }
 }
 
-/** One answer of a turn, as far as it has got. */
-export interface AnswerPart {
-  status: "in_progress" | "completed" | "failed";
-  messages: { content: string; isInterim: boolean }[];
-  calls: ClientCall[];
-  /** Why the model ended its last reply, in the neutral words of `FinishReason`. */
-  finishReason: string;
-  /** Tokens of the model calls that this answer took; `null` if no provider counted. */
-  usage: PartUsage | null;
-  error?: WireError;
-}
+/** The moves of one reply of the model. */
+type Reply = readonly MoveView[];
 
-export interface PartUsage {
-  inputTokens: number;
-  cachedInputTokens: number;
-  outputTokens: number;
-  reasoningTokens: number;
-}
-
-/** One reply of the model: its moves. */
-type ReplyMoves = readonly MoveView[];
-
-/** The answer number `part` of a turn, from 0; `null` where the turn has not got so far. */
-export function partOf(turn: TurnView, { part, finalOnly }: AnswerOptions): AnswerPart | null {
-  const replies = partsOf(turn)[part];
+/** Reads an answer from its turn. Returns `null` for an answer that has not begun. */
+export function answerOf(turn: TurnView, { index, finalOnly }: AnswerOptions): TurnAnswer | null {
+  const replies = answersOf(turn)[index];
   if (replies === undefined) return null;
   const last = replies.at(-1) ?? [];
   const calls = clientCalls(last);
-  const messages = replies.flatMap((moves) => messageOf(moves));
   const isWaiting =
     calls.length > 0 && last.every(({ toolCall, toolResult }) => toolCall?.client || toolResult);
   const status = isWaiting ? "completed" : turn.status === "active" ? "in_progress" : turn.status;
   return {
     status,
-    messages: messages.filter(({ isInterim }) => !isInterim || !finalOnly),
+    messages: replies.flatMap(messageOf).filter(({ isInterim }) => !isInterim || !finalOnly),
     calls: status === "completed" ? calls : [],
     finishReason: String(rawOf(last).finishReason ?? "stop"),
     usage: usageOf(replies),
-    ...(status === "failed" && turn.error !== undefined ? { error: turn.error } : {}),
+    ...(status === "failed" ? defined({ error: turn.error }) : {}),
   };
 }
 
-/** Which answer of the turn follows on an operation's result; `null` for one that is not the client's. */
-export function partAfter(turn: TurnView, operationId: string): number | null {
-  const index = partsOf(turn).findIndex((replies) => callsOf(replies).includes(operationId));
-  return index === -1 ? null : index + 1;
-}
-
-/** The calls that must be answered together with this one. */
-export function callsBeside(turn: TurnView, operationId: string): string[] {
-  return (
-    partsOf(turn)
-      .map(callsOf)
-      .find((calls) => calls.includes(operationId)) ?? []
-  );
-}
-
-/** How many answers a turn has given or is giving. */
-export function partCount(turn: TurnView): number {
-  return partsOf(turn).length;
-}
-
-function callsOf(replies: readonly ReplyMoves[]): string[] {
-  return clientCalls(replies.at(-1) ?? []).map(({ operationId }) => operationId);
-}
-
-/** Replies of the model by the answer that they belong to; one that calls the client's tools is its answer's last. */
-function partsOf(turn: TurnView): ReplyMoves[][] {
-  const parts: ReplyMoves[][] = [[]];
-  for (const moves of repliesOf(turn.moves)) {
-    parts.at(-1)?.push(moves);
-    if (clientCalls(moves).length > 0) parts.push([]);
+/** Finds the answer with a client's call: its index, and all its calls. Returns `null` for other operations. */
+export function answerWithCall(
+  turn: TurnView,
+  operationId: string,
+): { index: number; operationIds: string[] } | null {
+  for (const [index, replies] of answersOf(turn).entries()) {
+    const operationIds = clientCalls(replies.at(-1) ?? []).map((call) => call.operationId);
+    if (operationIds.includes(operationId)) return { index, operationIds };
   }
-  return parts;
+  return null;
 }
 
-function repliesOf(moves: readonly MoveView[]): MoveView[][] {
+/** Counts the answers of a turn, including one in progress. */
+export function answerCount(turn: TurnView): number {
+  return answersOf(turn).length;
+}
+
+/** Groups the replies of the model by answer. A reply that calls the client's tools is the last of its answer. */
+function answersOf(turn: TurnView): Reply[][] {
+  const answers: Reply[][] = [[]];
+  for (const reply of repliesOf(turn.moves)) {
+    answers.at(-1)?.push(reply);
+    if (clientCalls(reply).length > 0) answers.push([]);
+  }
+  return answers;
+}
+
+function repliesOf(moves: readonly MoveView[]): Reply[] {
   const replies: MoveView[][] = [];
   for (const move of moves) {
     if (move.raw !== undefined || replies.length === 0) replies.push([]);
@@ -207,30 +202,29 @@ function repliesOf(moves: readonly MoveView[]): MoveView[][] {
   return replies;
 }
 
-function clientCalls(moves: ReplyMoves): ClientCall[] {
-  return moves.flatMap(({ toolCall }) => {
+function clientCalls(reply: Reply): ClientCall[] {
+  return reply.flatMap(({ toolCall }) => {
     if (toolCall?.client !== true) return [];
     const { operationId, name, input } = toolCall;
     return [{ operationId, name, input }];
   });
 }
 
-function messageOf(moves: ReplyMoves): AnswerPart["messages"] {
-  const [first] = moves;
-  const { text } = rawOf(moves);
-  if (first === undefined || typeof text !== "string" || text === "") return [];
-  return [{ content: text, isInterim: first.toolCall !== undefined }];
+function messageOf(reply: Reply): TurnAnswer["messages"] {
+  const { text } = rawOf(reply);
+  if (typeof text !== "string" || text === "") return [];
+  return [{ content: text, isInterim: reply[0]?.toolCall !== undefined }];
 }
 
-function rawOf(moves: ReplyMoves): JsonObject {
-  const raw = moves[0]?.raw;
+function rawOf(reply: Reply): JsonObject {
+  const raw = reply[0]?.raw;
   return isJsonObject(raw) ? raw : {};
 }
 
-function usageOf(replies: readonly ReplyMoves[]): PartUsage | null {
-  const counted = replies.map((moves) => rawOf(moves).usage).filter(isJsonObject);
+function usageOf(replies: readonly Reply[]): AnswerUsage | null {
+  const counted = replies.map((reply) => rawOf(reply).usage).filter(isJsonObject);
   if (counted.length === 0) return null;
-  const sum = (key: keyof PartUsage) =>
+  const sum = (key: keyof AnswerUsage) =>
     counted.reduce((total, usage) => total + (typeof usage[key] === "number" ? usage[key] : 0), 0);
   return {
     inputTokens: sum("inputTokens"),

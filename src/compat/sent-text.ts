@@ -1,14 +1,14 @@
 /**
- * The text of a message for protocols that cannot take back what they have sent. A model call that is made again
- * (`message.reset`) begins its text anew.
+ * The text of a message, for protocols that cannot withdraw text they have sent. When a model call is repeated
+ * (`message.reset`), the text begins again.
  *
- * PREFIX-1  What was sent of a message is a prefix of its text, or the reader has been told that it is not.
- * PREFIX-2  Text that begins anew is held back while it repeats what was sent, and goes on seamlessly if it begins with
- *           all of it.
- * PREFIX-3  Nothing is sent before the text shows something: a reply that stays blank is replaced as a whole.
+ * PREFIX-1  The sent text is a prefix of the message's text, or the reader gets an error.
+ * PREFIX-2  After a new beginning, text is held back while it repeats the sent text, and sent as soon as it goes on from
+ *           there.
+ * PREFIX-3  Nothing is sent while the text is blank, so a repeated call may replace a blank reply.
  */
 
-/** What may be sent now; `null` = the text no longer begins with what was sent, so there is no way on. */
+/** The text to send now; `null` = the message no longer begins with the sent text. */
 export type Piece = string | null;
 
 export class SentText {
@@ -16,8 +16,8 @@ export class SentText {
   #text = "";
 
   /**
-   * A piece of the text at `offset`, in UTF-16 units. One that was taken before changes nothing, and neither does one
-   * whose beginning is not known: the whole text comes in the end.
+   * Adds text at `offset`, in UTF-16 units. Text that was added before changes nothing. Text after a gap is ignored:
+   * the complete text follows.
    */
   add(offset: number, text: string): Piece {
     if (offset > this.#text.length) return "";
@@ -25,18 +25,18 @@ export class SentText {
     return this.#text.trim() === "" && this.#sent === "" ? "" : this.#send();
   }
 
-  /** The text begins anew. */
+  /** Begins the text again. */
   reset(): void {
     this.#text = "";
   }
 
-  /** Takes back what was sent, for a protocol that can: the text that is to be sent instead. */
+  /** Withdraws the sent text, for a protocol that can. Returns the text to send instead. */
   restart(): string {
     this.#sent = this.#text;
     return this.#text;
   }
 
-  /** The whole text, which stands from now on. */
+  /** Sets the complete text. */
   complete(text: string): Piece {
     this.#text = text;
     return text.length < this.#sent.length ? null : this.#send();

@@ -1,31 +1,40 @@
 /**
- * The versions of definitions, in D1.
+ * The definitions of one tenant in D1.
  *
- * DEFS-1  A definition's versions are numbered from 1 without a gap, whoever writes at once; a number never changes what it
- *         means.
+ * DEFS-1  The versions of a definition are numbered from 1 without a gap, even with concurrent writers. A number never
+ *         changes its meaning.
  * DEFS-2  Equal content has one version.
  * DEFS-3  Every statement names one tenant.
- * DEFS-4  A database that fails, or does not answer for ten seconds, is `UNAVAILABLE`, retriable.
+ * DEFS-4  If the database fails, or does not answer within ten seconds, methods throw `UNAVAILABLE`, retriable.
  */
 
+import { type DefinitionKind, type DefinitionTypes, kindName } from "../library/definition.ts";
 import type {
-  DefinitionKey,
   DefinitionStore,
-  NewVersion,
+  DefinitionVersion,
+  LibraryView,
   PublishedVersion,
-  StoredDefinition,
-  StoredLibrary,
-} from "../library/definition-store.ts";
-import { type DefinitionKind, type DefinitionTypes, KIND_NAMES } from "../library/kinds.ts";
-import type { CodeDefinition } from "../library/registry.ts";
+  UnversionedDefinition,
+} from "../library/definition-source.ts";
+import type { DefinitionKey, LibraryReference } from "../library/reference.ts";
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
-import { decodeCursor, encodeCursor, type ListKey, type Page, type PageOptions } from "../shared/page.ts";
+import {
+  encodeCursor,
+  type Listed,
+  type ListRange,
+  listRange,
+  type Page,
+  type PageOptions,
+} from "../shared/page.ts";
+import type { Principal } from "../shared/principal.ts";
 import {
   ADD_LIBRARY,
   ADD_VERSION,
+  contentList,
+  definitionLists,
   FIND_CONTENT,
   FIND_LATEST,
   FIND_LIBRARY,
@@ -39,11 +48,9 @@ import {
 } from "./definition-statements.ts";
 import { inTime } from "./in-time.ts";
 import { migrate } from "./migrate.ts";
-import { namesOf, pieces } from "./published-lists.ts";
-
-const DEFAULT_LIMIT = 50;
 
 type DefinitionRow = {
+  library: string;
   id: string;
   version: number;
   hash: string;
@@ -55,133 +62,117 @@ type ListedRow = DefinitionRow & { position_at: number; position_id: string; mor
 type LibraryRow = { id: string; owner: string; created_at: number };
 type PublishedRow = { position: number; version: number; created_at: number };
 type Value = string | number;
+type Query = [statement: string, values: Value[]];
 
-/** Cheap to make; the database is brought to its schema by the first use in an isolate. */
+/** Cheap to make. The first use in an isolate migrates the database. */
 export class D1Definitions implements DefinitionStore {
   readonly #database: D1Database;
+  readonly #tenant: string;
+  readonly #clock: Pick<Clock, "now" | "timer">;
 
-  readonly #clock: Pick<Clock, "timer">;
-
-  constructor(database: D1Database, clock: Pick<Clock, "timer"> = systemClock) {
+  constructor(database: D1Database, tenant: string, clock: Pick<Clock, "now" | "timer"> = systemClock) {
     this.#database = database;
+    this.#tenant = tenant;
     this.#clock = clock;
   }
 
-  get identity(): object {
-    return this.#database;
+  async library(id: string): Promise<LibraryView | null> {
+    const [row] = await this.#rows<LibraryRow>(FIND_LIBRARY, [id]);
+    return row === undefined ? null : toLibrary(row);
   }
 
-  async find<Kind extends DefinitionKind>(key: DefinitionKey<Kind>, version?: number) {
-    const values = valuesOf(key);
-    const [rows] = await this.#ask<DefinitionRow>([
-      version === undefined ? [FIND_LATEST, values] : [FIND_VERSION, [...values, version]],
-    ]);
-    const [row] = rows ?? [];
-    return row === undefined ? null : toDefinition<Kind>(row);
+  async libraries({ order, limit, after }: ListRange): Promise<Listed<LibraryView>[]> {
+    const values = [after.createdAt, after.id, limit + 1];
+    const rows = await this.#rows<LibraryRow>(LIST_LIBRARIES[order], values);
+    return rows.map((row) => ({ key: { createdAt: row.created_at, id: row.id }, item: toLibrary(row) }));
   }
 
-  async add<Kind extends DefinitionKind>(key: DefinitionKey<Kind>, version: NewVersion) {
-    const { hash, owner, now, overrides } = version;
-    const definition = JSON.stringify(version.definition);
-    const values = valuesOf(key);
-    const results = await this.#batch([
-      [ADD_LIBRARY, [key.tenant, key.library, owner, now]],
-      [ADD_VERSION, [...values, hash, owner, now, definition, overrides ? 1 : 0]],
-      [FIND_CONTENT, [...values, hash]],
-      [FIND_LIBRARY, [key.tenant, key.library]],
+  async find<Kind extends DefinitionKind>(kind: Kind, { library, id, version }: LibraryReference) {
+    const key = [library, kind, id];
+    const [row] =
+      version === undefined
+        ? await this.#rows<DefinitionRow>(FIND_LATEST, key)
+        : await this.#rows<DefinitionRow>(FIND_VERSION, [...key, version]);
+    return row === undefined ? null : toVersion<Kind>(row);
+  }
+
+  async list<Kind extends DefinitionKind>(kind: Kind, library: string, options: PageOptions = {}) {
+    const { order, limit, after } = listRange(options);
+    const values = [library, kind, after.createdAt, after.id, limit];
+    return toPage<Kind>(await this.#rows<ListedRow>(LIST_DEFINITIONS[order], values));
+  }
+
+  async versions<Kind extends DefinitionKind>(
+    kind: Kind,
+    { library, id }: DefinitionKey,
+    options: PageOptions = {},
+  ) {
+    const { order, limit, after } = listRange(options);
+    const values = [library, kind, id, after.createdAt, limit];
+    return toPage<Kind>(await this.#rows<ListedRow>(LIST_VERSIONS[order], values));
+  }
+
+  async add<Kind extends DefinitionKind>(added: UnversionedDefinition<Kind>, author: Principal) {
+    const { library, kind, id, hash, definition } = added;
+    const { subject, roles } = author;
+    const isAdmin = roles.includes("admin");
+    const key = [library, kind, id, hash];
+    const now = this.#clock.now();
+    const [, created, [row], [owned]] = await this.#batch<
+      [never[], { version: number }[], DefinitionRow[], LibraryRow[]]
+    >([
+      [ADD_LIBRARY, [library, subject, now]],
+      [ADD_VERSION, [...key, subject, now, JSON.stringify(definition), isAdmin ? 1 : 0]],
+      [FIND_CONTENT, key],
+      [FIND_LIBRARY, [library]],
     ]);
-    // SAFETY: these are the columns that the two statements name.
-    const [row] = (results[2]?.results ?? []) as DefinitionRow[];
-    const [library] = (results[3]?.results ?? []) as LibraryRow[];
-    if (!overrides && library?.owner !== owner) {
+    if (!isAdmin && owned?.owner !== subject) {
       throw new DramatisError(
         "FORBIDDEN",
-        `The library "${key.library}" was made by somebody else; only they and administrators may write to it.`,
+        `The library "${library}" belongs to another author. Only they and administrators may add to it.`,
       );
     }
     if (row === undefined) {
       throw new DramatisError(
         "CONFLICT",
-        `The ${KIND_NAMES[key.kind]} "${key.library}/${key.id}" has ${MAX_VERSIONS} versions, which is as many as it may have. Go on under another id.`,
+        `The ${kindName(kind)} "${library}/${id}" has ${MAX_VERSIONS} versions, which is the maximum. Continue under another id.`,
       );
     }
-    return { stored: toDefinition<Kind>(row), created: (results[1]?.results ?? []).length > 0 };
+    return { version: toVersion<Kind>(row), created: created.length > 0 };
   }
 
-  async list<Kind extends DefinitionKind>(
-    { tenant, library, kind }: Omit<DefinitionKey<Kind>, "id">,
-    options: PageOptions = {},
-  ): Promise<Page<StoredDefinition<Kind>>> {
-    const { order, limit, after } = range(options);
-    const values = [tenant, library, kind, after.createdAt, after.id, limit];
-    return this.#page<Kind>(LIST_DEFINITIONS[order], values);
+  async publish(definitions: readonly UnversionedDefinition[]): Promise<PublishedVersion[]> {
+    const find: Query = [FIND_PUBLISHED, [contentList(definitions)]];
+    let rows = await this.#rows<PublishedRow>(...find);
+    if (rows.length < definitions.length) {
+      const known = new Set(rows.map(({ position }) => position));
+      const missing = definitions.filter((_, index) => !known.has(index));
+      const now = this.#clock.now();
+      const adds = definitionLists(missing).map((list): Query => [PUBLISH, [list, now]]);
+      const results = await this.#batch<PublishedRow[][]>([...adds, find]);
+      rows = results.at(-1) ?? [];
+    }
+    return rows.map(({ version, created_at }) => ({ version, createdAt: toTime(created_at) }));
   }
 
-  async versions<Kind extends DefinitionKind>(
-    key: DefinitionKey<Kind>,
-    options: PageOptions = {},
-  ): Promise<Page<StoredDefinition<Kind>>> {
-    const { order, limit, after } = range(options);
-    return this.#page<Kind>(LIST_VERSIONS[order], [...valuesOf(key), after.createdAt, limit]);
+  async #rows<Row>(statement: string, values: Value[]): Promise<Row[]> {
+    const [rows] = await this.#batch<[Row[]]>([[statement, values]]);
+    return rows;
   }
 
-  async library(tenant: string, id: string): Promise<StoredLibrary | null> {
-    const [rows] = await this.#ask<LibraryRow>([[FIND_LIBRARY, [tenant, id]]]);
-    const [row] = rows ?? [];
-    return row === undefined ? null : toLibrary(row);
-  }
-
-  async libraries(
-    tenant: string,
-    { order, limit, after }: { order: "asc" | "desc"; limit: number; after: ListKey },
-  ): Promise<StoredLibrary[]> {
-    const [rows = []] = await this.#ask<LibraryRow>([
-      [LIST_LIBRARIES[order], [tenant, after.createdAt, after.id, limit]],
-    ]);
-    return rows.map(toLibrary);
-  }
-
-  async published(tenant: string, definitions: readonly CodeDefinition[]) {
-    const [rows = []] = await this.#ask<PublishedRow>([[FIND_PUBLISHED, [tenant, namesOf(definitions)]]]);
-    return inOrder(definitions, rows);
-  }
-
-  async publish(tenant: string, definitions: readonly CodeDefinition[], now: number) {
-    const results = await this.#ask<PublishedRow>([
-      ...pieces(definitions).map((piece): Query => [PUBLISH, [tenant, piece, now]]),
-      [FIND_PUBLISHED, [tenant, namesOf(definitions)]],
-    ]);
-    return inOrder(definitions, results.at(-1) ?? []);
-  }
-
-  async #page<Kind extends DefinitionKind>(
-    statement: string,
-    values: Value[],
-  ): Promise<Page<StoredDefinition<Kind>>> {
-    const [rows = []] = await this.#ask<ListedRow>([[statement, values]]);
-    const last = rows.at(-1);
-    const nextCursor =
-      last?.more === 1 ? encodeCursor({ createdAt: last.position_at, id: last.position_id }) : undefined;
-    return {
-      items: rows.map((row) => toDefinition<Kind>(row)),
-      ...defined({ nextCursor }),
-    };
-  }
-
-  async #ask<Row>(queries: Query[]): Promise<Row[][]> {
-    // SAFETY: the caller names the columns of the statements that it gives.
-    return (await this.#batch(queries)).map(({ results }) => results as Row[]);
-  }
-
-  /** All of them in one transaction. */
-  async #batch(queries: Query[]): Promise<D1Result[]> {
+  /** Runs the queries in one transaction, each with the tenant as its first value. */
+  async #batch<Results extends unknown[][]>(queries: Query[]): Promise<Results> {
     try {
-      return await inTime(this.#clock, async () => {
+      const results = await inTime(this.#clock, async () => {
         await migrate(this.#database);
         return this.#database.batch(
-          queries.map(([statement, values]) => this.#database.prepare(statement).bind(...values)),
+          queries.map(([statement, values]) =>
+            this.#database.prepare(statement).bind(this.#tenant, ...values),
+          ),
         );
       });
+      // SAFETY: the caller names the columns of its statements.
+      return results.map((result) => result.results) as Results;
     } catch (cause) {
       console.error("The registry cannot be reached:", cause);
       throw new DramatisError(
@@ -193,41 +184,32 @@ export class D1Definitions implements DefinitionStore {
   }
 }
 
-type Query = [statement: string, values: Value[]];
-
-function valuesOf({ tenant, library, kind, id }: DefinitionKey): Value[] {
-  return [tenant, library, kind, id];
+function toPage<Kind extends DefinitionKind>(rows: readonly ListedRow[]): Page<DefinitionVersion<Kind>> {
+  const last = rows.at(-1);
+  const nextCursor =
+    last?.more === 1 ? encodeCursor({ createdAt: last.position_at, id: last.position_id }) : undefined;
+  return { items: rows.map((row) => toVersion<Kind>(row)), ...defined({ nextCursor }) };
 }
 
-function range({ limit = DEFAULT_LIMIT, cursor, order = "asc" }: PageOptions) {
-  const start: ListKey = { createdAt: order === "asc" ? -1 : Number.MAX_SAFE_INTEGER, id: "" };
-  return { order, limit, after: cursor === undefined ? start : decodeCursor(cursor) };
-}
-
-function inOrder(
-  definitions: readonly CodeDefinition[],
-  rows: readonly PublishedRow[],
-): (PublishedVersion | undefined)[] {
-  const byPosition = new Map(rows.map((row) => [row.position, row]));
-  return definitions.map((_, index) => {
-    const row = byPosition.get(index);
-    return row === undefined ? undefined : { version: row.version, createdAt: row.created_at };
-  });
-}
-
-function toDefinition<Kind extends DefinitionKind>(row: DefinitionRow): StoredDefinition<Kind> {
-  const { id, version, hash, owner, created_at: createdAt } = row;
-  // SAFETY: only `add` and `publish` write this column, from a definition of the row's kind.
+function toVersion<Kind extends DefinitionKind>(row: DefinitionRow): DefinitionVersion<Kind> {
+  const { library, id, version, hash, owner, created_at } = row;
   return {
+    library,
     id,
     version,
     hash,
-    owner,
-    createdAt,
+    // SAFETY: only `add` and `publish` write this column, from a definition of the row's kind.
     definition: JSON.parse(row.definition) as DefinitionTypes[Kind],
+    // Deployments write an empty owner.
+    owner: owner === "" ? null : owner,
+    createdAt: toTime(created_at),
   };
 }
 
-function toLibrary({ id, owner, created_at: createdAt }: LibraryRow): StoredLibrary {
-  return { id, owner, createdAt };
+function toLibrary({ id, owner, created_at }: LibraryRow): LibraryView {
+  return { id, source: "api", owner, createdAt: toTime(created_at) };
+}
+
+function toTime(milliseconds: number): string {
+  return new Date(milliseconds).toISOString();
 }

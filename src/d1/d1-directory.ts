@@ -4,15 +4,7 @@ import { toDollars } from "../model/cost.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
 import type { AgentUsage, ConversationSummary, ConversationView } from "../protocol/views.ts";
-import {
-  DEFAULT_PAGE_SIZE,
-  decodeCursor,
-  encodeCursor,
-  type ListKey,
-  type Page,
-  type PageOptions,
-  pageOf,
-} from "../shared/page.ts";
+import { encodeCursor, listRange, type Page, type PageOptions, pageOf } from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
 import type { ConversationUsage, Directory } from "./directory.ts";
 import { D1Queries } from "./queries.ts";
@@ -95,7 +87,7 @@ export class D1Directory implements Directory {
   }
 
   async agents(tenant: string, options: PageOptions = {}): Promise<Page<AgentIdentity>> {
-    const { order, limit, after } = range(options);
+    const { order, limit, after } = listRange(options);
     const statement = LIST_AGENTS[order];
     const rows = await this.#queries.read<AgentRow>(statement, tenant, after.createdAt, after.id, limit);
     const last = rows.at(-1);
@@ -103,7 +95,7 @@ export class D1Directory implements Directory {
   }
 
   async conversations(principal: Principal, options: PageOptions = {}): Promise<Page<ConversationSummary>> {
-    const { order, limit, after } = range(options);
+    const { order, limit, after } = listRange(options);
     const { tenant, subject } = principal;
     const [statements, users] = mayReadAll(principal)
       ? [LIST_CONVERSATIONS, []]
@@ -112,15 +104,6 @@ export class D1Directory implements Directory {
     const rows = await this.#queries.read<ConversationRow>(statements[order], ...values);
     return pageOf(rows, limit, toConversation, cursorOf);
   }
-}
-
-function range({ limit = DEFAULT_PAGE_SIZE, cursor, order = "asc" }: PageOptions): {
-  order: "asc" | "desc";
-  limit: number;
-  after: ListKey;
-} {
-  const start: ListKey = { createdAt: order === "asc" ? -1 : Number.MAX_SAFE_INTEGER, id: "" };
-  return { order, limit, after: cursor === undefined ? start : decodeCursor(cursor) };
 }
 
 function cursorOf(row: { created_at: number; id: string }): string {

@@ -1,12 +1,14 @@
-/** The SQL of the registry. What is asked of one definition takes `?1` to `?4`: tenant, library, kind, id. */
+/**
+ * The SQL of the registry, and the JSON lists that it takes as values. `?1` is always the tenant. Statements for one
+ * definition take `?2` library, `?3` kind, `?4` id.
+ */
+import type { UnversionedDefinition } from "../library/definition-source.ts";
+import { bothOrders } from "../shared/page.ts";
+import { utf8Length } from "../shared/utf8.ts";
+import { MAX_PAGE_CHARACTERS } from "./statements.ts";
 
-type Order = "asc" | "desc";
-
-/** The most versions that one definition may have. */
+/** Maximum number of versions of a definition. */
 export const MAX_VERSIONS = 1_000;
-
-/** A page ends before its definitions exceed this many characters, but has one at least. */
-const MAX_PAGE_CHARACTERS = 4_000_000;
 
 const ONE = "tenant = ?1 AND library = ?2 AND kind = ?3 AND id = ?4";
 
@@ -16,14 +18,14 @@ export const FIND_LATEST = `SELECT * FROM definitions WHERE ${ONE} ORDER BY vers
 export const FIND_CONTENT = `SELECT * FROM definitions WHERE ${ONE} AND hash = ?5`;
 
 export const FIND_LIBRARY = "SELECT id, owner, created_at FROM libraries WHERE tenant = ?1 AND id = ?2";
-/** `?3` is who, `?4` when. */
+/** `?2` id, `?3` owner, `?4` time. */
 export const ADD_LIBRARY =
   "INSERT INTO libraries (tenant, id, owner, created_at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
 
 /**
- * The next version, unless the content has one, there are too many, or the library is somebody else's: one statement, so
- * writers at once get different numbers. A row comes back if it was made. `?5` hash, `?6` owner, `?7` time, `?8` definition, `?9` 1 if the owner may write
- * everywhere.
+ * Adds the next version, unless a version has this content, the maximum is reached, or another author owns the library. One
+ * statement, so that concurrent writers get different numbers. Returns a row if it added one. `?5` hash, `?6` author, `?7`
+ * time, `?8` definition, `?9` 1 for an administrator.
  */
 export const ADD_VERSION = `INSERT INTO definitions
   (tenant, library, kind, id, version, hash, owner, created_at, definition)
@@ -37,11 +39,12 @@ RETURNING version`;
 const MEMBERS = ["library", "kind", "id", "hash"];
 const SAME = MEMBERS.map((member) => `definitions.${member} = wanted.value ->> '${member}'`).join(" AND ");
 
-/** Of a JSON list (`?2`) those that the tenant `?1` has, by content. */
+/** Finds definitions of a JSON list (`?2`) by their content. `position` is the index in the list. */
 export const FIND_PUBLISHED = `SELECT wanted.key AS position, version, created_at
-FROM json_each(?2) AS wanted CROSS JOIN definitions ON definitions.tenant = ?1 AND ${SAME}`;
+FROM json_each(?2) AS wanted CROSS JOIN definitions ON definitions.tenant = ?1 AND ${SAME}
+ORDER BY position`;
 
-/** Adds those of a JSON list (`?2`) that the tenant `?1` does not have, each as the next version; `?3` is the time. */
+/** Adds the definitions of a JSON list (`?2`) whose content is new, each as the next version. `?3` is the time. */
 export const PUBLISH = `INSERT INTO definitions
   (tenant, library, kind, id, version, hash, owner, created_at, definition)
 SELECT ?1, value ->> 'library', value ->> 'kind', value ->> 'id',
@@ -53,8 +56,8 @@ SELECT ?1, value ->> 'library', value ->> 'kind', value ->> 'id',
 FROM json_each(?2) WHERE TRUE
 ON CONFLICT (tenant, library, kind, id, hash) DO NOTHING`;
 
-/** The latest of each of a kind: `?1` to `?3` name the kind, `?4` and `?5` the key it continues after, `?6` how many. */
-export const LIST_DEFINITIONS: Record<Order, string> = bothOrders((comparison, order) =>
+/** Lists the latest version of each definition of library `?2` and kind `?3`, after the key `?4` and `?5`; `?6` is the limit. */
+export const LIST_DEFINITIONS = bothOrders((comparison, order) =>
   bounded(
     `SELECT latest.*, first.created_at AS position_at, first.id AS position_id
 FROM definitions AS first
@@ -69,8 +72,8 @@ WHERE first.tenant = ?1 AND first.library = ?2 AND first.kind = ?3 AND first.ver
   ),
 );
 
-/** The versions of one: `?5` the version it continues after, `?6` how many. */
-export const LIST_VERSIONS: Record<Order, string> = bothOrders((comparison, order) =>
+/** Lists the versions of a definition after version `?5`; `?6` is the limit. */
+export const LIST_VERSIONS = bothOrders((comparison, order) =>
   bounded(
     `SELECT *, version AS position_at, id AS position_id FROM definitions
 WHERE ${ONE} AND version ${comparison} ?5`,
@@ -79,14 +82,14 @@ WHERE ${ONE} AND version ${comparison} ?5`,
   ),
 );
 
-/** `?1` tenant, `?2` and `?3` the key it continues after, `?4` how many. */
-export const LIST_LIBRARIES: Record<Order, string> = bothOrders(
+/** Lists libraries after the key `?2` and `?3`; `?4` is the limit. */
+export const LIST_LIBRARIES = bothOrders(
   (comparison, order) => `SELECT id, owner, created_at FROM libraries
 WHERE tenant = ?1 AND (created_at, id) ${comparison} (?2, ?3)
 ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
 );
 
-/** Rows by (`position_at`, `position_id`); `more` is 1 on those that another row follows. */
+/** Limits rows to a page, ordered by `position_at` and `position_id`. `more` is 1 if another row follows. */
 function bounded(rows: string, order: "ASC" | "DESC", limit: string): string {
   const by = `ORDER BY position_at ${order}, position_id ${order}`;
   return `SELECT * FROM (
@@ -101,6 +104,30 @@ WHERE place = 1 OR (place <= ${limit} AND characters <= ${MAX_PAGE_CHARACTERS})
 ORDER BY place`;
 }
 
-function bothOrders(list: (comparison: "<" | ">", order: "ASC" | "DESC") => string): Record<Order, string> {
-  return { asc: list(">", "ASC"), desc: list("<", "DESC") };
+/**
+ * Target size of a list, in bytes. A single definition can exceed it: as JSON within JSON it has up to twice
+ * `MAX_DEFINITION_BYTES`, which is less than the 2 000 000 bytes that D1 binds.
+ */
+const MAX_LIST_BYTES = 700_000;
+
+/** Returns the content of each definition, by its hash. */
+export function contentList(definitions: readonly UnversionedDefinition[]): string {
+  return JSON.stringify(definitions.map(({ library, kind, id, hash }) => ({ library, kind, id, hash })));
+}
+
+/** Returns the definitions in full, as several lists if one would be too long to bind. */
+export function definitionLists(definitions: readonly UnversionedDefinition[]): string[] {
+  const lists: string[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const { library, kind, id, hash, definition } of definitions) {
+    const item = JSON.stringify({ library, kind, id, hash, definition: JSON.stringify(definition) });
+    const length = utf8Length(item);
+    if (bytes + length > MAX_LIST_BYTES) {
+      lists.push([]);
+      bytes = 0;
+    }
+    lists.at(-1)?.push(item);
+    bytes += length;
+  }
+  return lists.map((items) => `[${items.join(",")}]`);
 }

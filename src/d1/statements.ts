@@ -2,7 +2,7 @@
 import { bothOrders } from "../shared/page.ts";
 
 /** Maximum size of a page, for personas can be large. A page has at least one row. */
-const MAX_PAGE_CHARACTERS = 4_000_000;
+export const MAX_PAGE_CHARACTERS = 4_000_000;
 
 export const PUT_AGENT = `INSERT INTO agents (tenant, created_at, id, persona, project_ids, updated_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6)

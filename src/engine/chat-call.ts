@@ -1,25 +1,37 @@
-/** One call of an adapter, whole or streamed, as chunks and the result; it ends when its signal aborts. */
+/**
+ * One call of a provider adapter, whole or streamed, as chunks and a result.
+ *
+ * ENGINE-7  A streamed reply has the messages with which the adapter completes its chunks. Without them, its message is the
+ *           joined text of the deltas, with the parts among them.
+ */
+import { defined } from "../shared/defined.ts";
+import { asPart, type MessagePart } from "./message-parts.ts";
 import type {
+  NewMessage,
   ProviderAdapter,
   ProviderCallOptions,
   ProviderChatRequest,
   ProviderChatResult,
   ProviderStreamChunk,
 } from "./provider-adapter.ts";
-import { StreamCollector } from "./stream-collector.ts";
 
-/** A piece of a turn's reply, as its provider gives it. */
+/** A chunk of a turn's reply, as the provider sends it. */
 export interface ChunkEvent {
   type: "chunk";
   chunk: ProviderStreamChunk;
 }
 
-/** Whether an adapter can stream. */
-export function streams(adapter: ProviderAdapter): boolean {
+type StreamingAdapter = ProviderAdapter & Required<Pick<ProviderAdapter, "streamChat">>;
+
+/** Reports whether an adapter can stream. */
+export function streams(adapter: ProviderAdapter): adapter is StreamingAdapter {
   return adapter.supportsStreaming && adapter.streamChat !== undefined;
 }
 
-/** Yields chunks and returns the result. Rejects with the signal's reason, even if the adapter does not listen to it. */
+/**
+ * Yields chunks if `streaming`, and returns the result. Rejects with the reason of the signal when it aborts, even if the
+ * adapter ignores the signal.
+ */
 export async function* chat(
   adapter: ProviderAdapter,
   request: ProviderChatRequest,
@@ -35,13 +47,12 @@ export async function* chat(
 }
 
 async function* streamed(
-  adapter: ProviderAdapter,
+  adapter: StreamingAdapter,
   request: ProviderChatRequest,
   options: ProviderCallOptions,
 ): AsyncGenerator<ChunkEvent, ProviderChatResult> {
   const collector = new StreamCollector();
-  const chunks = adapter.streamChat?.(request, options)[Symbol.asyncIterator]();
-  if (chunks === undefined) return collector.result();
+  const chunks = adapter.streamChat(request, options)[Symbol.asyncIterator]();
   let isOver = false;
   try {
     for (;;) {
@@ -52,31 +63,62 @@ async function* streamed(
       yield { type: "chunk", chunk: next.value };
     }
   } finally {
-    // Not awaited: an adapter that does not listen to the signal would hold up the end of the turn.
+    // Not awaited: an adapter that ignores the signal would delay the end of the turn.
     if (!isOver) chunks.return?.()?.catch(() => {});
   }
 }
 
-/** A whole reply as a stream of one chunk for each message. */
+/** Yields a whole reply as one chunk per message. */
 function* asChunks({ messages, usage, call }: ProviderChatResult): Generator<ChunkEvent> {
   for (const [index, message] of messages.entries()) {
-    const isLast = index === messages.length - 1;
-    const facts = {
-      ...(isLast && usage !== undefined ? { usage } : {}),
-      ...(isLast && call !== undefined ? { call } : {}),
-    };
-    yield {
-      type: "chunk",
-      chunk: { delta: message.content, isMessageComplete: true, message, ...facts },
-    };
+    const facts = index === messages.length - 1 ? defined({ usage, call }) : {};
+    const chunk = { delta: message.content, isMessageComplete: true, message, ...facts };
+    yield { type: "chunk", chunk };
+  }
+}
+
+/** Assembles the result of a streamed reply. */
+class StreamCollector {
+  readonly #messages: NewMessage[] = [];
+  #parts: MessagePart[] = [];
+  #facts: Pick<ProviderChatResult, "usage" | "call"> = {};
+
+  add({ delta, isReset, isMessageComplete, message, usage, call }: ProviderStreamChunk): void {
+    if (isReset) this.#parts = [];
+    const part = asPart(typeof delta === "string" ? { type: "text", text: delta } : delta);
+    if (part !== undefined) this.#addPart(part);
+    if (usage !== undefined) this.#facts.usage = usage;
+    if (call !== undefined) this.#facts.call = call;
+    if (message !== undefined || isMessageComplete) this.#complete(message);
+  }
+
+  /** Returns the result once the stream has ended. */
+  result(): ProviderChatResult {
+    if (this.#parts.length > 0) this.#complete();
+    return { messages: this.#messages, ...this.#facts };
+  }
+
+  #addPart(part: MessagePart): void {
+    const last = this.#parts.at(-1);
+    if (part.type === "text" && last?.type === "text") last.text += part.text;
+    else this.#parts.push({ ...part });
+  }
+
+  #complete(message?: NewMessage): void {
+    const [first, ...others] = this.#parts;
+    const text = first === undefined ? "" : first.type === "text" ? first.text : undefined;
+    const content = text !== undefined && others.length === 0 ? text : this.#parts;
+    this.#messages.push(message ?? { role: "assistant", content });
+    this.#parts = [];
   }
 }
 
 /**
- * The promise, or a rejection with the signal's reason if it aborts first. An adapter that listens to the signal gets the
- * time to say what became of its call.
+ * Resolves as the promise does, or rejects with the reason of the signal if it aborts first. The rejection waits for one
+ * macrotask, so that an adapter that listens to the signal can report the outcome of its call.
  */
 async function abortable<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  // An adapter in JavaScript may return a plain value.
   const answer = Promise.resolve(promise);
   let onAbort = () => {};
   const aborted = new Promise<never>((_, reject) => {
@@ -88,7 +130,7 @@ async function abortable<Value>(promise: Promise<Value>, signal: AbortSignal): P
     return await Promise.race([answer, aborted]);
   } finally {
     signal.removeEventListener("abort", onAbort);
-    // Whichever loses has nobody left to listen to it.
+    // The promise that lost the race may still reject.
     for (const loser of [answer, aborted]) loser.catch(() => {});
   }
 }

@@ -1,42 +1,43 @@
 /**
- * Where the engine keeps conversations. `test/support/conversation-store-contract.ts` says what every store must do.
+ * The storage port of the engine. `test/support/conversation-store-contract.ts` tests an implementation.
  *
- * STORE-1  What was written comes back equal, and is a copy: changing what was given or what was read changes nothing.
- * STORE-2  A write happens as a whole or not at all.
- * STORE-3  Messages come in the order of their `createdAt`, turns in that of their `startedAt`, ascending unless asked
- *          otherwise; what has the same time comes as it was written. A limit takes the first of the order asked for.
- * STORE-4  Ids are unique: of conversations in the store, of messages and turns in their conversation. One that is taken
- *          is refused with `CONFLICT`, one that must be there and is not with `NOT_FOUND`.
- * STORE-5  What JSON cannot say is refused with `INVALID_INPUT`; keys that are `undefined` are absent.
+ * STORE-1  A read returns a record equal to the one written. Records are copied: later changes to an argument or a result
+ *          do not reach the store.
+ * STORE-2  A write is atomic: all of it happens or none.
+ * STORE-3  Messages are ordered by `createdAt`, turns by `startedAt`, ascending by default. Equal times keep the order of
+ *          writing. A limit takes the first records of the requested order.
+ * STORE-4  Conversation ids are unique in the store; message and turn ids are unique in their conversation. A duplicate
+ *          is rejected with `CONFLICT`, a missing record with `NOT_FOUND`.
+ * STORE-5  Values that JSON cannot represent are rejected with `INVALID_INPUT`. Keys whose value is `undefined` are dropped.
  */
-import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./types.ts";
+import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./records.ts";
 
 export interface ListOptions {
-  /** How many at most; all when absent. */
+  /** Maximum number of records; unlimited by default. */
   limit?: number;
-  /** `asc` when absent. */
+  /** `asc` by default. */
   order?: "asc" | "desc";
 }
 
 export interface ConversationStore {
   createConversation(conversation: ConversationRecord): Promise<void>;
-  /** `null` if there is none. */
+  /** Returns `null` for an unknown conversation. */
   getConversation(id: string): Promise<ConversationRecord | null>;
   updateConversation(conversation: ConversationRecord): Promise<void>;
 
   appendMessages(conversationId: string, messages: readonly ConversationMessage[]): Promise<void>;
-  /** None if there is no such conversation. */
+  /** Returns an empty list for an unknown conversation. */
   getMessages(conversationId: string, options?: ListOptions): Promise<ConversationMessage[]>;
 
   createTurn(turn: ConversationTurn): Promise<void>;
   updateTurn(turn: ConversationTurn): Promise<void>;
   /**
-   * Appends the turn's output messages, updates the turn and sets the time of its conversation, in one write (STORE-2). The
-   * engine writes them one after the other where this is absent: a crash between leaves a turn `running`.
+   * Appends the turn's output messages, updates the turn and sets `updatedAt` of its conversation in one write (STORE-2).
+   * Without this method the engine makes three writes: a crash between them leaves the turn `running`.
    */
   completeTurn?(turn: ConversationTurn, updatedAt: string): Promise<void>;
-  /** `null` if there is none. */
+  /** Returns `null` for an unknown turn. */
   getTurn(conversationId: string, turnId: string): Promise<ConversationTurn | null>;
-  /** None if there is no such conversation. */
+  /** Returns an empty list for an unknown conversation. */
   listTurns(conversationId: string, options?: ListOptions): Promise<ConversationTurn[]>;
 }

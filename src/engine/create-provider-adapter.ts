@@ -1,19 +1,15 @@
-/**
- * The engine's adapter over a format adapter and a gateway: any provider that the runtime knows, with attempts, deadlines
- * and fallbacks around it.
- */
+/** A provider adapter of the engine over a format adapter and a gateway, with attempts, deadlines and fallbacks. */
 
 import { adapterFor } from "../adapters/formats/lookup.ts";
 import { ReplyAccumulator } from "../adapters/reply.ts";
-import { createResilientGateway, type ResilientGateway } from "../adapters/resilience/resilient-gateway.ts";
-import type {
-  ResilientDelta,
-  ResilientGatewayOptions,
-  ResilientRequest,
-} from "../adapters/resilience/resilient-request.ts";
-import type { RequestOutcome } from "../model/call-record.ts";
+import {
+  createResilientGateway,
+  type ResilientDelta,
+  type ResilientGateway,
+  type ResilientGatewayOptions,
+  type ResilientRequest,
+} from "../adapters/resilience/resilient-gateway.ts";
 import { costOf } from "../model/cost.ts";
-import type { ModelError } from "../model/error.ts";
 import type { FormatAdapter } from "../model/format-adapter.ts";
 import type { ModelGateway } from "../model/gateway.ts";
 import type { ModelProfile } from "../model/profile.ts";
@@ -32,28 +28,29 @@ import type {
   ProviderChatResult,
   ProviderStreamChunk,
 } from "./provider-adapter.ts";
-import { readRequest } from "./request-parameters.ts";
+import { type ReadRequest, readRequest } from "./request-parameters.ts";
 
 export interface ProviderAdapterOptions extends Partial<ResilientGatewayOptions> {
-  /** How the model is called. A request's model and parameters win over the profile's. */
+  /** Default profile. The model and the parameters of a request override it. */
   profile: ModelProfile;
-  /** Makes one attempt a call, as `createModelGateway` does. */
+  /** Makes one attempt per call; `createModelGateway` creates one. */
   gateway: ModelGateway;
-  /** Who answers when that model cannot, in order. A request's model and own parameters are not theirs. */
+  /** Profiles to call, in order, after the first one fails. The model and parameters of a request do not apply to them. */
   fallbacks?: readonly ModelProfile[];
-  /** Its name among the engine's providers; the profile's provider when absent. */
+  /** Name among the engine's providers; the profile's provider by default. */
   id?: string;
-  /** For the profile's provider; the built-in one when absent. */
+  /** Format adapter for the profile's provider; the built-in one by default. */
   format?: FormatAdapter;
-  /** Whose requests these are, for the gateway; `default` when absent. */
+  /** Tenant of the requests, for the gateway; `default` by default. */
   tenant?: string;
+  /** Project of the requests, for the gateway; `default` by default. */
   projectId?: string;
 }
 
 /**
- * An adapter for the engine. Of a request's `parameters`, `tools`, `toolChoice`, `output` and `cache` are as in
- * `ModelContext`; all others go to the provider as they are. Calls fail with `ProviderCallError`. A model is asked three
- * times at most where `resilience` does not say otherwise.
+ * Creates a provider adapter. Of a request's `parameters`, it reads `tools`, `toolChoice`, `output` and `cache` as in
+ * `ModelContext`, and sends all others unchanged. A call fails with `ProviderCallError`, after up to three attempts unless
+ * `resilience` sets another number.
  *
  * @example createProviderAdapter({ profile: { provider: "openai", modelId: "gpt-4.1-mini" }, gateway })
  */
@@ -98,31 +95,29 @@ async function* streamReply(
       const requestId = requestIdOf(delta);
       if (requestId !== undefined) facts = { ...facts, requestId };
     }
-    const piece = pieceOf(delta);
-    if (piece !== undefined) yield { ...piece, raw: delta };
+    const visible = visiblePart(delta);
+    if (visible !== undefined) yield { ...visible, raw: delta };
   }
   const ended = reply.outcome();
   if (!ended.ok) throw new ProviderCallError(ended.error, facts);
   const { usage, finishReason } = ended.reply;
-  const cost = usage === undefined ? undefined : costOf(usage, answeredBy);
-  const { provider: answered, modelId } = answeredBy;
-  const isFallback = answered !== provider || modelId !== request.model;
+  const { provider: answered, modelId: model } = answeredBy;
+  const isFallback = answered !== provider || model !== request.model;
   yield {
     isMessageComplete: true,
     message: messageOf(ended.reply, answeredBy),
     ...defined({ usage }),
     call: {
       ...facts,
-      ...defined({ cost }),
+      ...defined({ cost: costOf(usage, answeredBy) }),
       responseMetadata: {
         finishReason,
-        ...(isFallback ? { answeredBy: { provider: answered, model: modelId } } : {}),
+        ...(isFallback ? { answeredBy: { provider: answered, model } } : {}),
       },
     },
   };
 }
 
-/** What is asked of whom. A request that makes no sense fails without an attempt. */
 function resilientRequest(
   options: ProviderAdapterOptions,
   request: ProviderChatRequest,
@@ -130,17 +125,17 @@ function resilientRequest(
 ): ResilientRequest {
   const { agent, conversationId, turnId, parentCorrelationId, extensions, metadata } = call;
   const { profile, fallbacks = [], format, tenant = "default", projectId = "default" } = options;
-  const { context, parameters } = understood(options, request);
+  const { context, parameters } = readOrFail(options, request);
   const own = {
     ...(request.model === profile.modelId ? profile : withoutPrices(profile)),
     modelId: request.model,
     parameters: { ...profile.parameters, ...parameters },
   };
-  const formatOf = (asked: ModelProfile) =>
-    asked.provider === format?.provider ? format : adapterFor(asked.provider);
+  const formatOf = (called: ModelProfile) =>
+    called.provider === format?.provider ? format : adapterFor(called.provider);
   return {
     profiles: [own, ...fallbacks],
-    body: (asked) => formatOf(asked).buildRequest(asked, context),
+    body: (called) => formatOf(called).buildRequest(called, context),
     context: { tenant, projectId, agentId: agent, conversationId, turnId },
     trace: {
       requestClass: extensions["request.class"],
@@ -149,34 +144,34 @@ function resilientRequest(
   };
 }
 
-function understood({ profile, clock = systemClock }: ProviderAdapterOptions, request: ProviderChatRequest) {
+/** Reads a request. An invalid one fails as a call without an attempt. */
+function readOrFail(
+  { profile, clock = systemClock }: ProviderAdapterOptions,
+  request: ProviderChatRequest,
+): ReadRequest {
   try {
     return readRequest(request);
   } catch (error) {
     if (!(error instanceof DramatisError)) throw error;
     const { message, code } = error;
-    const failure: ModelError = {
-      ...{ category: "validation", message, retriable: false },
-      provider: profile.provider,
-    };
     const now = clock.now();
-    const outcome: RequestOutcome = {
-      ...{ ok: false, errorCategory: "validation", attempts: 0, startedAt: now, finishedAt: now },
-    };
-    throw new ProviderCallError(failure, { outcome }, code);
+    throw new ProviderCallError(
+      { category: "validation", message, retriable: false, provider: profile.provider },
+      { outcome: { ok: false, errorCategory: "validation", attempts: 0, startedAt: now, finishedAt: now } },
+      code,
+    );
   }
 }
 
-/** The prices of a profile are those of its own model. */
-function withoutPrices(profile: ModelProfile): ModelProfile {
-  const {
-    costPer1kInput: _i,
-    costPer1kOutput: _o,
-    costPer1kCachedInput: _c,
-    costPer1kCacheWrite: _w,
-    ...rest
-  } = profile;
-  return rest;
+/** Drops the prices of a profile, which are those of its own model. */
+function withoutPrices({
+  costPer1kInput: _input,
+  costPer1kOutput: _output,
+  costPer1kCachedInput: _cached,
+  costPer1kCacheWrite: _written,
+  ...profile
+}: ModelProfile): ModelProfile {
+  return profile;
 }
 
 function requestIdOf(delta: ResilientDelta): string | undefined {
@@ -184,8 +179,8 @@ function requestIdOf(delta: ResilientDelta): string | undefined {
   return delta.type === "error" ? delta.error.requestId : undefined;
 }
 
-/** What a reader of the stream is shown: text as it is, reasoning and calls as what they are, and that all was void. */
-function pieceOf(delta: ResilientDelta): Pick<ProviderStreamChunk, "delta" | "isReset"> | undefined {
+/** Returns the part of a delta that readers of the stream see: text as text, reasoning and tool calls as deltas. */
+function visiblePart(delta: ResilientDelta): Pick<ProviderStreamChunk, "delta" | "isReset"> | undefined {
   if (delta.type === "reset") return { isReset: true };
   if (delta.type === "text") return { delta: delta.text };
   return delta.type === "reasoning" || delta.type === "tool-call" ? { delta } : undefined;
@@ -199,10 +194,8 @@ function messageOf(reply: ModelReply, { provider, modelId }: ModelProfile): NewM
   const message = fromContextMessage({
     role: "assistant",
     content: text,
-    ...(toolCalls.length === 0
-      ? {}
-      : { toolCalls: toolCalls.map(({ id, name, arguments: given }) => ({ id, name, arguments: given })) }),
-    ...(native === undefined ? {} : { native: { provider, modelId, parts: native } }),
+    toolCalls: toolCalls.map(({ invalidArguments: _, ...call }) => call),
+    ...defined({ native: native && { provider, modelId, parts: native } }),
     metadata: {
       ...{ model: modelId, finishReason },
       ...defined({ reasoning }),

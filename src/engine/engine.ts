@@ -1,7 +1,4 @@
-/**
- * The conversation engine: conversations and turns over any store and any providers. It owns no transport and runs
- * wherever JavaScript does.
- */
+/** The conversation engine: conversations and turns over any store and any provider. It has no transport of its own. */
 
 import { toIso } from "../model/call-record.ts";
 import { systemClock, systemIds } from "../ports/system.ts";
@@ -11,61 +8,74 @@ import { createHistoryBuilder, type HistoryBuilder } from "./history.ts";
 import { type ConversationHooks, type OnHookError, runAfterHook } from "./hooks.ts";
 import { defaultPlanner, type TurnPlanner } from "./planner.ts";
 import type { NewMessage, ProviderAdapter } from "./provider-adapter.ts";
-import { runTurnEvents, type TurnEvent } from "./run-turn.ts";
-import { conversationNotFound, messageText } from "./stored-records.ts";
-import { notBefore } from "./turn-messages.ts";
-import type { EnginePorts, RunTurn } from "./turn-run.ts";
-import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./types.ts";
+import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./records.ts";
+import { conversationNotFound, messageRecord } from "./stored-records.ts";
+import {
+  type EnginePorts,
+  executeTurn,
+  messageTime,
+  type RunTurn,
+  type TurnEvent,
+} from "./turn-execution.ts";
 
 export interface ConversationEngineConfig {
-  /** The agent of conversations and turns that name none. */
+  /** Default agent of conversations. */
   defaultAgent: string;
   store: ConversationStore;
-  /** Adapters by the id that a plan names. */
+  /** Provider adapters by name, as plans refer to them. */
   providers: Readonly<Record<string, ProviderAdapter>>;
-  /** The model of each provider where a turn names none; the first provider that has one is the default. */
+  /** Default model of each provider. The first provider with a default model is the default provider. */
   defaultModels?: Readonly<Record<string, string>>;
-  /** All of the conversation when absent. */
+  /** Sends the whole conversation by default. */
   historyBuilder?: HistoryBuilder;
-  /** Follows the hints `provider`, `model` and `parameters` when absent. */
+  /** Follows the hints `provider`, `model` and `parameters` by default. */
   planner?: TurnPlanner;
   hooks?: ConversationHooks;
-  /** Told what a hook threw after something was stored; writes it to the console when absent. */
+  /** Receives errors of hooks that run after storage; writes them to the console by default. */
   onHookError?: OnHookError;
-  /** Time and ids; the system's when absent. */
+  /** The system's clock by default. */
   clock?: EnginePorts["clock"];
+  /** Random ids by default. */
   ids?: EnginePorts["ids"];
 }
 
 export interface NewConversation {
+  /** `defaultAgent` by default. */
   agent?: string;
-  /** Whom it is with: a person, a tenant. */
+  /** Id of the counterpart: a person, a tenant. */
   subjectId?: string;
   title?: string;
-  /** They belong to the new conversation, whatever they say of theirs. */
+  /** First messages. Their `conversationId` is replaced by the new one. */
   initialMessages?: readonly NewMessage[];
   metadata?: Record<string, unknown>;
 }
 
 export interface ConversationEngine {
   createConversation(options?: NewConversation): Promise<ConversationRecord>;
-  /** `null` if there is none. */
+  /** Returns `null` for an unknown conversation. */
   getConversation(id: string): Promise<ConversationRecord | null>;
   /** Throws `NOT_FOUND` for an unknown conversation. */
   appendMessages(conversationId: string, messages: readonly NewMessage[]): Promise<void>;
   /**
-   * Runs a turn to its end and answers it. Throws `NOT_FOUND` for an unknown conversation; whatever else fails is stored
-   * as a failed (or cancelled) turn first, and then thrown.
+   * Runs a turn and returns it. Throws `NOT_FOUND` for an unknown conversation. Any other failure is stored as a failed or
+   * cancelled turn, and then thrown.
    */
   runTurn(options: RunTurn): Promise<ConversationTurn>;
   /**
-   * The same, streamed: `{type: "chunk", chunk}` as the provider answers, `{type: "turn", turn}` at the end. Leaving the
-   * loop early cancels the turn.
+   * Runs a turn and streams it: chunks as the provider sends them, then the turn. Leaving the loop cancels the turn.
+   *
+   * @example
+   * for await (const event of engine.streamTurn({ conversationId })) {
+   *   if (event.type === "turn") console.log(event.turn.status);
+   *   else if (typeof event.chunk.delta === "string") process.stdout.write(event.chunk.delta);
+   * }
    */
   streamTurn(options: RunTurn): AsyncIterable<TurnEvent>;
 }
 
 /**
+ * Creates an engine.
+ *
  * @example
  * const engine = createConversationEngine({
  *   defaultAgent: "helper",
@@ -80,76 +90,64 @@ export function createConversationEngine(config: ConversationEngineConfig): Conv
   const ports: EnginePorts = {
     ...{ store, hooks, onHookError, clock, ids },
     providers: new Map(Object.entries(config.providers)),
-    defaultAgent: config.defaultAgent,
     historyBuilder: config.historyBuilder ?? createHistoryBuilder(),
-    planner: config.planner ?? plannerOf(config),
+    planner: config.planner ?? plannerFor(config),
   };
 
-  async function createConversation(options: NewConversation = {}): Promise<ConversationRecord> {
-    const now = toIso(clock.now());
-    const { agent = config.defaultAgent, initialMessages = [], ...rest } = options;
-    const conversation = { id: `conv_${ids.ulid()}`, agent, ...rest, createdAt: now, updatedAt: now };
-    const messages = initialMessages.map((message) => ({
-      ...completed(message, conversation.id, now),
-      conversationId: conversation.id,
-    }));
-    // Checked first, so that no conversation is made whose messages cannot be stored.
-    for (const message of messages) messageText(conversation.id, message);
-    await store.createConversation(conversation);
-    if (messages.length > 0) await store.appendMessages(conversation.id, messages);
-    await runAfterHook("onConversationCreated", onHookError, () =>
-      hooks.onConversationCreated?.(structuredClone(conversation)),
-    );
-    return conversation;
-  }
-
-  async function appendMessages(conversationId: string, messages: readonly NewMessage[]): Promise<void> {
-    const now = clock.now();
-    const [newest] = await store.getMessages(conversationId, { limit: 1, order: "desc" });
-    const createdAt = notBefore(now, newest);
-    const complete = messages.map((message) => completed(message, conversationId, createdAt));
-    await store.appendMessages(conversationId, complete);
-    const conversation = await store.getConversation(conversationId);
-    if (conversation === null) throw conversationNotFound(conversationId);
-    await store.updateConversation({ ...conversation, updatedAt: toIso(now) });
-  }
-
-  const completed = (
-    message: NewMessage,
-    conversationId: string,
-    createdAt: string,
-  ): ConversationMessage => ({
+  const complete = (message: NewMessage, conversationId: string, createdAt: string): ConversationMessage => ({
     ...{ id: `msg_${ids.ulid()}`, conversationId, createdAt },
     ...message,
   });
 
-  async function runTurn(options: RunTurn): Promise<ConversationTurn> {
-    const events = runTurnEvents(ports, options, { streaming: false });
-    for (let next = await events.next(); ; next = await events.next()) {
-      if (next.done) return next.value;
-    }
-  }
-
-  async function* streamTurn(options: RunTurn): AsyncGenerator<TurnEvent> {
-    const turn = yield* runTurnEvents(ports, options, { streaming: true });
-    yield { type: "turn", turn };
-  }
-
   return {
-    createConversation,
+    async createConversation({ agent = config.defaultAgent, initialMessages = [], ...options } = {}) {
+      const now = toIso(clock.now());
+      const id = `conv_${ids.ulid()}`;
+      const conversation = { id, agent, ...options, createdAt: now, updatedAt: now };
+      const messages = initialMessages.map((message) => ({
+        ...complete(message, id, now),
+        conversationId: id,
+      }));
+      // Check first: an invalid message must not leave an empty conversation.
+      for (const message of messages) messageRecord(id, message);
+      await store.createConversation(conversation);
+      if (messages.length > 0) await store.appendMessages(id, messages);
+      await runAfterHook("onConversationCreated", onHookError, () =>
+        hooks.onConversationCreated?.(structuredClone(conversation)),
+      );
+      return conversation;
+    },
+
     getConversation: (id) => store.getConversation(id),
-    appendMessages,
-    runTurn,
-    streamTurn,
+
+    async appendMessages(conversationId, messages) {
+      const now = clock.now();
+      const [newest] = await store.getMessages(conversationId, { limit: 1, order: "desc" });
+      const createdAt = messageTime(now, newest);
+      const completed = messages.map((message) => complete(message, conversationId, createdAt));
+      await store.appendMessages(conversationId, completed);
+      const conversation = await store.getConversation(conversationId);
+      if (conversation === null) throw conversationNotFound(conversationId);
+      await store.updateConversation({ ...conversation, updatedAt: toIso(now) });
+    },
+
+    async runTurn(options) {
+      const events = executeTurn(ports, options, { streaming: false });
+      for (let next = await events.next(); ; next = await events.next()) {
+        if (next.done) return next.value;
+      }
+    },
+
+    async *streamTurn(options) {
+      const turn = yield* executeTurn(ports, options, { streaming: true });
+      yield { type: "turn", turn };
+    },
   };
 }
 
-function plannerOf({ providers, defaultModels = {} }: ConversationEngineConfig): TurnPlanner {
+function plannerFor({ providers, defaultModels = {} }: ConversationEngineConfig): TurnPlanner {
   const models = new Map(Object.entries(defaultModels));
   return defaultPlanner(
-    Object.keys(providers).map((provider) => {
-      const model = models.get(provider);
-      return { provider, ...defined({ model }) };
-    }),
+    Object.keys(providers).map((provider) => ({ provider, ...defined({ model: models.get(provider) }) })),
   );
 }

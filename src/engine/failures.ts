@@ -1,7 +1,7 @@
 /**
- * Why a turn failed, as data. Pure.
+ * The cause of a failed turn, as data. Pure.
  *
- * ENGINE-3  An error that is stored holds no secret that looks like one, and nothing but JSON.
+ * ENGINE-3  A stored error is JSON and contains nothing that looks like a secret.
  */
 
 import type { RequestOutcome } from "../model/call-record.ts";
@@ -12,14 +12,18 @@ import { DramatisError, type ErrorCode } from "../shared/errors.ts";
 import { redactSecrets } from "../shared/redact.ts";
 import { shorten } from "../shared/text.ts";
 import type { CallFacts } from "./provider-adapter.ts";
-import type { ConversationTurn } from "./types.ts";
+import type { ConversationTurn } from "./records.ts";
 
-/** A provider call that failed, with what is known of it. */
+/**
+ * A failed provider call. An adapter throws it to have the details recorded.
+ *
+ * @example
+ * throw new ProviderCallError({ category: "rate_limit", message: "Slow down.", retriable: true, provider: "acme" });
+ */
 export class ProviderCallError extends DramatisError {
   constructor(
-    /** The failure as the gateway told it. */
     readonly failure: ModelError,
-    /** For the call's record. */
+    /** Facts for the call record. */
     readonly call: CallFacts & { usage?: TokenUsage } = {},
     code: ErrorCode = "MODEL_FAILED",
   ) {
@@ -30,41 +34,31 @@ export class ProviderCallError extends DramatisError {
   }
 }
 
-/** What a turn that was cancelled is rejected with, where nothing else says why. */
-export function cancelledError(): Error {
-  return new DOMException("The turn was cancelled.", "AbortError");
-}
-
 const MAX_MESSAGE = 500;
 
-/** The error that a failed turn keeps. */
+/** Returns the error to store in a failed turn. */
 export function turnError(
   error: unknown,
   { provider, isCancelled }: { provider?: string; isCancelled: boolean },
 ): NonNullable<ConversationTurn["error"]> {
-  const code = codeOf(error, isCancelled);
   const message = messageOf(error);
+  const failed = error instanceof DramatisError ? error.code : undefined;
   return {
     message,
-    ...defined({ code, provider }),
+    ...defined({ code: isCancelled ? "CANCELLED" : failed, provider }),
     ...(error instanceof ProviderCallError ? { raw: { ...error.failure, message } } : {}),
   };
 }
 
-/** The outcome of a call whose adapter gave none: one attempt, and what can be told of its end. */
-export function failedOutcome(
+/** Returns the outcome of a call whose adapter reported none: one attempt, and the category of the error. */
+export function defaultOutcome(
   times: Pick<RequestOutcome, "startedAt" | "finishedAt">,
-  failed?: { error: unknown; isCancelled: boolean },
+  failure?: { error: unknown; isCancelled: boolean },
 ): RequestOutcome {
-  if (failed === undefined) return { ok: true, errorCategory: "none", attempts: 1, ...times };
-  const { error, isCancelled } = failed;
+  if (failure === undefined) return { ok: true, errorCategory: "none", attempts: 1, ...times };
+  const { error, isCancelled } = failure;
   const category = error instanceof ProviderCallError ? error.failure.category : "unknown";
   return { ok: false, errorCategory: isCancelled ? "canceled" : category, attempts: 1, ...times };
-}
-
-function codeOf(error: unknown, isCancelled: boolean): ErrorCode | "CANCELLED" | undefined {
-  if (isCancelled) return "CANCELLED";
-  return error instanceof DramatisError ? error.code : undefined;
 }
 
 function messageOf(error: unknown): string {

@@ -1,15 +1,23 @@
-/** What an application may do around conversations and turns. */
-import type { ConversationRecord, ConversationTurn } from "./types.ts";
+/** Application callbacks around conversations and turns. */
+import type { ConversationRecord, ConversationTurn } from "./records.ts";
 
-/** Each is awaited. The records are copies: of what a hook changes, only `beforeTurn`'s `turn.metadata` is kept. */
+/**
+ * The engine awaits each hook. Hooks get copies: of their changes, only `turn.metadata` in `beforeTurn` is kept.
+ *
+ * @example
+ * const hooks: ConversationHooks = {
+ *   beforeTurn: (turn) => { turn.metadata = { ...turn.metadata, cohort: "b" }; },
+ *   afterTurnError: (turn, error) => report(turn.id, error),
+ * };
+ */
 export interface ConversationHooks {
-  /** After a conversation was stored. */
+  /** Runs after a conversation is stored. */
   onConversationCreated?(conversation: ConversationRecord): void | Promise<void>;
-  /** Before the provider is called. What it throws fails the turn. */
+  /** Runs before the provider is called. An error fails the turn. */
   beforeTurn?(turn: ConversationTurn, context: HookContext): void | Promise<void>;
-  /** After a turn that succeeded was stored. */
+  /** Runs after a succeeded turn is stored. */
   afterTurnSuccess?(turn: ConversationTurn, context: HookContext): void | Promise<void>;
-  /** After a turn that failed, or was cancelled, was stored. */
+  /** Runs after a failed or cancelled turn is stored. */
   afterTurnError?(turn: ConversationTurn, error: unknown, context: HookContext): void | Promise<void>;
 }
 
@@ -17,10 +25,10 @@ export interface HookContext {
   conversation: ConversationRecord;
 }
 
-/** Told what a hook threw after something was stored, which changes nothing any more. */
+/** Receives the error of a hook that runs after storage. Such an error changes nothing else. */
 export type OnHookError = (error: unknown, hook: keyof ConversationHooks) => void;
 
-/** Runs a hook whose failure must not change what was stored, nor must a failure to tell of it. Never throws. */
+/** Runs a hook that follows a write. Never throws: neither an error of the hook nor one of `onHookError` undoes the write. */
 export async function runAfterHook(
   hook: keyof ConversationHooks,
   onHookError: OnHookError,

@@ -1,123 +1,63 @@
-/** Conversations in memory, for tests and short-lived processes. Nothing survives the process. */
-import type { ConversationStore, ListOptions } from "./conversation-store.ts";
-import {
-  completeListOptions,
-  conversationNotFound,
-  conversationText,
-  fromText,
-  messageText,
-  taken,
-  turnNotFound,
-  turnText,
-} from "./stored-records.ts";
-import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./types.ts";
+import type { ListOptions } from "./conversation-store.ts";
+import { type RecordKind, RecordStore } from "./record-store.ts";
+import type { StoredRecord } from "./stored-records.ts";
 
-/** A record as it is kept: its JSON text, so that no caller holds a part of the store. */
-interface Kept {
+interface StoredConversation {
   text: string;
-  /** Milliseconds since the epoch. */
-  at: number;
+  message: Map<string, StoredRecord>;
+  turn: Map<string, StoredRecord>;
 }
 
-interface KeptConversation {
-  text: string;
-  messages: Map<string, Kept>;
-  turns: Map<string, Kept>;
-}
+/**
+ * A store in memory, for tests and short-lived processes. Its conversations end with the process.
+ *
+ * @example const store = new InMemoryConversationStore();
+ */
+export class InMemoryConversationStore extends RecordStore {
+  readonly #conversations = new Map<string, StoredConversation>();
 
-export class InMemoryConversationStore implements ConversationStore {
-  readonly #conversations = new Map<string, KeptConversation>();
-
-  async createConversation(conversation: ConversationRecord): Promise<void> {
-    const text = conversationText(conversation);
-    if (this.#conversations.has(conversation.id)) throw taken("conversation", conversation.id);
-    this.#conversations.set(conversation.id, { text, messages: new Map(), turns: new Map() });
+  protected transaction(body: () => void): void {
+    body();
   }
 
-  async getConversation(id: string): Promise<ConversationRecord | null> {
-    const kept = this.#conversations.get(id);
-    return kept === undefined ? null : fromText(kept.text);
+  protected getConversationText(id: string): string | undefined {
+    return this.#conversations.get(id)?.text;
   }
 
-  async updateConversation(conversation: ConversationRecord): Promise<void> {
-    const text = conversationText(conversation);
-    this.#existing(conversation.id).text = text;
+  protected insertConversation(id: string, text: string): void {
+    this.#conversations.set(id, { text, message: new Map(), turn: new Map() });
   }
 
-  async appendMessages(conversationId: string, messages: readonly ConversationMessage[]): Promise<void> {
-    const { messages: kept } = this.#existing(conversationId);
-    for (const [id, message] of newMessages(kept, conversationId, messages)) kept.set(id, message);
+  protected replaceConversation(id: string, text: string): boolean {
+    const conversation = this.#conversations.get(id);
+    if (conversation !== undefined) conversation.text = text;
+    return conversation !== undefined;
   }
 
-  async getMessages(conversationId: string, options?: ListOptions): Promise<ConversationMessage[]> {
-    return listed(this.#conversations.get(conversationId)?.messages, options);
+  protected getText(kind: RecordKind, conversationId: string, id: string): string | undefined {
+    return this.#conversations.get(conversationId)?.[kind].get(id)?.text;
   }
 
-  async createTurn(turn: ConversationTurn): Promise<void> {
-    const kept = turnText(turn);
-    const { turns } = this.#existing(turn.conversationId);
-    if (turns.has(turn.id)) throw taken("turn", turn.id);
-    turns.set(turn.id, kept);
+  protected insert(kind: RecordKind, conversationId: string, records: StoredRecord[]): boolean {
+    const stored = this.#conversations.get(conversationId)?.[kind];
+    for (const record of records) stored?.set(record.id, record);
+    return stored !== undefined;
   }
 
-  async updateTurn(turn: ConversationTurn): Promise<void> {
-    const kept = turnText(turn);
-    const turns = this.#conversations.get(turn.conversationId)?.turns;
-    if (turns === undefined || !turns.has(turn.id)) throw turnNotFound(turn.conversationId, turn.id);
-    turns.set(turn.id, kept);
+  protected replaceTurn(conversationId: string, turn: StoredRecord): boolean {
+    const isStored = this.getText("turn", conversationId, turn.id) !== undefined;
+    return isStored && this.insert("turn", conversationId, [turn]);
   }
 
-  async completeTurn(turn: ConversationTurn, updatedAt: string): Promise<void> {
-    const { id, conversationId, outputMessages } = turn;
-    const keptTurn = turnText(turn);
-    const conversation = this.#existing(conversationId);
-    if (!conversation.turns.has(id)) throw turnNotFound(conversationId, id);
-    const added = newMessages(conversation.messages, conversationId, outputMessages);
-    const text = conversationText({ ...fromText<ConversationRecord>(conversation.text), updatedAt });
-    // Nothing fails from here on.
-    for (const [messageId, message] of added) conversation.messages.set(messageId, message);
-    conversation.turns.set(id, keptTurn);
-    conversation.text = text;
+  /** Sorting is stable and a `Map` keeps insertion order, so equal times keep the order of writing. */
+  protected listTexts(
+    kind: RecordKind,
+    conversationId: string,
+    { limit, order }: Required<ListOptions>,
+  ): string[] {
+    const stored = this.#conversations.get(conversationId)?.[kind].values() ?? [];
+    const ascending = [...stored].sort((one, other) => one.at - other.at);
+    const ordered = order === "asc" ? ascending : ascending.reverse();
+    return ordered.slice(0, limit).map(({ text }) => text);
   }
-
-  async getTurn(conversationId: string, turnId: string): Promise<ConversationTurn | null> {
-    const kept = this.#conversations.get(conversationId)?.turns.get(turnId);
-    return kept === undefined ? null : fromText(kept.text);
-  }
-
-  async listTurns(conversationId: string, options?: ListOptions): Promise<ConversationTurn[]> {
-    return listed(this.#conversations.get(conversationId)?.turns, options);
-  }
-
-  #existing(conversationId: string): KeptConversation {
-    const kept = this.#conversations.get(conversationId);
-    if (kept === undefined) throw conversationNotFound(conversationId);
-    return kept;
-  }
-}
-
-/** The messages as they are kept, by id. Throws for one that cannot be added. */
-function newMessages(
-  kept: ReadonlyMap<string, Kept>,
-  conversationId: string,
-  messages: readonly ConversationMessage[],
-): Map<string, Kept> {
-  const added = new Map<string, Kept>();
-  for (const message of messages) {
-    const one = messageText(conversationId, message);
-    if (kept.has(message.id) || added.has(message.id)) throw taken("message", message.id);
-    added.set(message.id, one);
-  }
-  return added;
-}
-
-/** By time; what has the same time stands as it was written, since sorting is stable and a `Map` keeps its order. */
-function listed<Stored extends ConversationMessage | ConversationTurn>(
-  kept: ReadonlyMap<string, Kept> | undefined,
-  options?: ListOptions,
-): Stored[] {
-  const { limit, order } = completeListOptions(options);
-  const ascending = [...(kept?.values() ?? [])].sort((one, other) => one.at - other.at);
-  const ordered = order === "asc" ? ascending : ascending.reverse();
-  return ordered.slice(0, limit).map(({ text }) => fromText(text));
 }

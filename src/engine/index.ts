@@ -1,16 +1,17 @@
-/** Public surface of `dramatis/engine`: conversations and turns over any store and any provider, without Workers. */
+/** Entry `dramatis/engine`: conversations and turns over any store and any provider, without Workers. */
 
 export type { HistoryLimits } from "../memory/session/history.ts";
-export type { ProviderCallRecord, RequestOutcome } from "../model/call-record.ts";
 export {
   type ClosedCall,
   closeCallRecord,
   type OpenCall,
   openCallRecord,
+  type ProviderCallRecord,
+  type RequestOutcome,
 } from "../model/call-record.ts";
 export type * from "../model/context.ts";
-export type { AgentContext } from "../model/correlation.ts";
 export {
+  type AgentContext,
   agentContextOf,
   type CallSite,
   extensionsOf,
@@ -69,7 +70,6 @@ export type {
   ProviderChatResult,
   ProviderStreamChunk,
 } from "./provider-adapter.ts";
-export type { TurnEvent } from "./run-turn.ts";
+export type * from "./records.ts";
 export { SqliteConversationStore } from "./sqlite-store.ts";
-export type { RunTurn } from "./turn-run.ts";
-export type * from "./types.ts";
+export type { RunTurn, TurnEvent } from "./turn-execution.ts";

@@ -1,18 +1,27 @@
-/** The parts that a message's content may be made of. */
+/** Parts of a message's content. */
 import { z } from "zod";
 import type { ContextPart, NativeReply } from "../model/messages.ts";
 import type { Facts } from "../shared/json.ts";
 
 export type MessageMedia = Extract<ContextPart, { type: "image" | "file" }>;
 
+/**
+ * A part of a message's content.
+ *
+ * @example
+ * const content: MessagePart[] = [
+ *   { type: "text", text: "What is this?" },
+ *   { type: "image", source: { url: "https://example.com/dot.png" } },
+ * ];
+ */
 export type MessagePart =
   | { type: "text"; text: string }
   | MessageMedia
-  /** A model's request to run a tool; `id` is unique within its message. */
+  /** A model's request to run a tool. `id` is unique within its message. */
   | { type: "tool-call"; id: string; name: string; arguments: Facts }
-  /** What became of the call with the same `id`: a text, or anything that JSON can say. */
+  /** The result of the call with this `id`: a text or any JSON. */
   | { type: "tool-result"; id: string; name: string; result?: unknown; isError?: boolean }
-  /** Facts for whoever reads the message; sent to no model. */
+  /** Facts for the application. They are not sent to a model. */
   | { type: "metadata"; data: Facts };
 
 const facts = z.record(
@@ -22,21 +31,17 @@ const facts = z.record(
 
 const mediaFacts = { mediaType: z.string().optional(), name: z.string().optional() };
 
-const media = z.object({
-  type: z.enum(["image", "file"]),
-  source: z.union([z.strictObject({ url: z.string() }), z.strictObject({ base64: z.string() })]),
-  ...mediaFacts,
-});
-
-/** Media as clients of conversations send them: the address beside the type. */
-const addressedMedia = z
-  .object({ type: z.enum(["image", "file"]), url: z.string(), ...mediaFacts })
-  .transform(({ url, ...rest }) => ({ ...rest, source: { url } }));
-
 const part = z.union([
   z.object({ type: z.literal("text"), text: z.string() }),
-  media,
-  addressedMedia,
+  z.object({
+    type: z.enum(["image", "file"]),
+    source: z.union([z.strictObject({ url: z.string() }), z.strictObject({ base64: z.string() })]),
+    ...mediaFacts,
+  }),
+  // The form that clients of conversations send.
+  z
+    .object({ type: z.enum(["image", "file"]), url: z.string(), ...mediaFacts })
+    .transform(({ url, ...rest }) => ({ ...rest, source: { url } })),
   z.object({ type: z.literal("tool-call"), id: z.string(), name: z.string(), arguments: facts }),
   z.object({
     type: z.literal("tool-result"),
@@ -58,25 +63,24 @@ const nativePart = z.union([
 
 const nativeReply = z.object({ provider: z.string(), modelId: z.string(), parts: z.array(nativePart) });
 
-/** Content as parts: a text is one; what is neither text nor parts is its JSON text, so that nothing is lost. */
+/** Returns content as parts. Content that is neither a text nor a list of parts becomes its JSON text. */
 export function partsOf(content: unknown): MessagePart[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
-  const parsed = parts.safeParse(content);
-  // SAFETY: the schema gives exactly these shapes; its optional keys are absent where they were absent.
-  if (parsed.success) return parsed.data as MessagePart[];
-  return [{ type: "text", text: JSON.stringify(content) ?? "" }];
+  return parse<MessagePart[]>(parts, content) ?? [{ type: "text", text: JSON.stringify(content) ?? "" }];
 }
 
-/** A value as a part, if it is one. */
+/** Returns the value if it is a part. */
 export function asPart(value: unknown): MessagePart | undefined {
-  const parsed = part.safeParse(value);
-  // SAFETY: as above.
-  return parsed.success ? (parsed.data as MessagePart) : undefined;
+  return parse<MessagePart>(part, value);
 }
 
-/** What a reply was made of in its provider's own words, where a message's metadata has it. */
-export function nativeReplyOf(value: unknown): NativeReply | undefined {
-  const parsed = nativeReply.safeParse(value);
-  // SAFETY: as above.
-  return parsed.success ? (parsed.data as NativeReply) : undefined;
+/** Returns the value if it is a native reply. */
+export function asNativeReply(value: unknown): NativeReply | undefined {
+  return parse<NativeReply>(nativeReply, value);
+}
+
+function parse<Shape>(schema: z.ZodType, value: unknown): Shape | undefined {
+  const parsed = schema.safeParse(value);
+  // SAFETY: the schemas above describe these shapes; zod leaves absent optional keys absent.
+  return parsed.success ? (parsed.data as Shape) : undefined;
 }

@@ -1,32 +1,40 @@
 /**
- * The engine's messages and a model's: what a provider is told of a message, and back. Pure.
+ * Conversion between the engine's messages and those of a model's context. Pure.
  *
- * ENGINE-1  A model's message made into one of the engine's and back is the same.
- * ENGINE-2  Nothing of a message's content is dropped: what a model's role has no words for is told as text, with a label.
+ * ENGINE-1  A context message converted to an engine message and back is equal.
+ * ENGINE-2  No content is dropped: content that the model's role cannot carry is sent as labelled text.
  */
 
 import type { ContextMessage, ContextPart, ToolCall } from "../model/messages.ts";
 import { defined } from "../shared/defined.ts";
 import type { Facts } from "../shared/json.ts";
-import { type MessageMedia, type MessagePart, nativeReplyOf, partsOf } from "./message-parts.ts";
+import { asNativeReply, type MessageMedia, type MessagePart, partsOf } from "./message-parts.ts";
 import type { ChatInputMessage } from "./provider-adapter.ts";
 
 type PartOf<Type extends MessagePart["type"]> = Extract<MessagePart, { type: Type }>;
 
-/** What a model is told of a message: what was said, then one message for each result of a tool. */
+/**
+ * Converts a message for a model: one context message for its content, then one for each tool result in it.
+ *
+ * @example toContextMessages({ role: "user", content: "Hi" }) // [{ role: "user", content: "Hi" }]
+ */
 export function toContextMessages(message: ChatInputMessage): ContextMessage[] {
   const parts = partsOf(message.content);
   const results = parts.filter(isPart("tool-result"));
   const data = parts.filter(isPart("metadata")).map((part) => part.data);
-  const saysNothing = parts.every(({ type }) => type === "tool-result" || type === "metadata");
+  const isSilent = parts.every(({ type }) => type === "tool-result" || type === "metadata");
   const { native, ...metadata } = Object.assign({}, ...data, message.metadata);
   // SAFETY: metadata is JSON, whose members are facts.
   const facts = metadata as Facts;
-  const first = saysNothing ? [] : [spoken(message, parts, facts, native)];
-  return [...first, ...results.map((result) => resultMessage(message, result, saysNothing ? facts : {}))];
+  const first = isSilent ? [] : [contentMessage(message, parts, facts, native)];
+  return [...first, ...results.map((result) => resultMessage(message, result, isSilent ? facts : {}))];
 }
 
-/** The engine's message of a model's, without id and time. */
+/**
+ * Converts a context message into one of the engine's, without id and time.
+ *
+ * @example fromContextMessage({ role: "user", content: "Hi" }) // { role: "user", content: "Hi" }
+ */
 export function fromContextMessage(context: ContextMessage): ChatInputMessage {
   const { role, content, parts, native, name, toolCallId, toolCalls = [], metadata } = context;
   const facts: Facts = { ...metadata, ...defined({ native }) };
@@ -34,46 +42,44 @@ export function fromContextMessage(context: ContextMessage): ChatInputMessage {
   if (role === "tool") {
     const { isSuccess, ...rest } = facts;
     const result = { type: "tool-result", id: toolCallId ?? "", name: name ?? "", result: content };
-    const isError = isSuccess === false ? { isError: true } : {};
-    return { ...base, content: [{ ...result, ...isError }], ...kept(isSuccess === false ? rest : facts) };
+    if (isSuccess !== false) return { ...base, content: [result], ...asMetadata(facts) };
+    return { ...base, content: [{ ...result, isError: true }], ...asMetadata(rest) };
   }
   if (toolCalls.length > 0) {
     const text = content === "" ? [] : [{ type: "text", text: content }];
     const calls = toolCalls.map((call) => ({ type: "tool-call", ...call }));
-    return { ...base, content: [...text, ...calls], ...kept(facts) };
+    return { ...base, content: [...text, ...calls], ...asMetadata(facts) };
   }
-  return { ...base, content: parts ?? content, ...kept(facts) };
+  return { ...base, content: parts ?? content, ...asMetadata(facts) };
 }
 
-function spoken(
+function contentMessage(
   { role, name }: ChatInputMessage,
   parts: readonly MessagePart[],
   facts: Facts,
   native: unknown,
 ): ContextMessage {
-  const said = name === undefined ? {} : { name };
+  const metadata = asMetadata(facts);
   switch (role) {
     case "user":
-      return { role, ...said, ...withMedia(parts), ...kept(facts) };
+      return { role, ...defined({ name }), ...withMedia(parts), ...metadata };
     case "system":
-      return { role, ...said, content: textOf(parts), ...kept(facts) };
+      return { role, ...defined({ name }), content: textOf(parts), ...metadata };
     case "assistant": {
       const toolCalls = parts.filter(isPart("tool-call")).map(({ type: _, ...call }): ToolCall => call);
-      const reply = nativeReplyOf(native);
       return {
         role,
-        ...said,
         content: textOf(parts.filter(({ type }) => type !== "tool-call")),
         ...(toolCalls.length === 0 ? {} : { toolCalls }),
-        ...defined({ native: reply }),
-        ...kept(facts),
+        ...defined({ name, native: asNativeReply(native) }),
+        ...metadata,
       };
     }
     case "tool":
     case "other": {
-      // A result that names no call can stand behind none: a model takes it as something it is told.
+      // Without a call to follow, a tool's message can only be sent as a user's.
       const label: MessagePart = { type: "text", text: `[${name === undefined ? role : `${role} ${name}`}]` };
-      return { role: "user", ...withMedia([label, ...parts]), ...kept(facts) };
+      return { role: "user", ...withMedia([label, ...parts]), ...metadata };
     }
     default:
       return role satisfies never;
@@ -87,16 +93,11 @@ function resultMessage(
 ): ContextMessage {
   const name = part.name === "" ? message.name : part.name;
   const content = typeof result === "string" ? result : (JSON.stringify(result) ?? "");
-  return {
-    role: "tool",
-    content,
-    toolCallId: id,
-    ...defined({ name }),
-    ...kept(isError === true ? { ...facts, isSuccess: false } : facts),
-  };
+  const metadata = asMetadata(isError === true ? { ...facts, isSuccess: false } : facts);
+  return { role: "tool", content, toolCallId: id, ...defined({ name }), ...metadata };
 }
 
-/** What was said, as text; with the parts themselves where media are among them. */
+/** Returns parts as text, and as parts too if there are media among them. */
 function withMedia(parts: readonly MessagePart[]): Pick<ContextMessage, "content" | "parts"> {
   const sent = parts.flatMap((part): ContextPart[] => {
     if (isMedia(part)) return [part];
@@ -111,7 +112,7 @@ function textOf(parts: readonly MessagePart[]): string {
   return parts.flatMap((part) => textOfPart(part) ?? []).join("\n\n");
 }
 
-/** A part in words; `undefined` for what is told elsewhere. */
+/** Returns a part as text. Results and metadata have none, as they are sent elsewhere or not at all. */
 function textOfPart(part: MessagePart): string | undefined {
   switch (part.type) {
     case "text":
@@ -137,7 +138,7 @@ function isMedia(part: MessagePart | ContextPart): part is MessageMedia {
   return part.type === "image" || part.type === "file";
 }
 
-/** No metadata is absent. */
-function kept<Metadata extends Record<string, unknown>>(metadata: Metadata): { metadata?: Metadata } {
+/** Wraps metadata, and leaves it out if it is empty. */
+function asMetadata<Metadata extends Record<string, unknown>>(metadata: Metadata): { metadata?: Metadata } {
   return Object.keys(metadata).length === 0 ? {} : { metadata };
 }

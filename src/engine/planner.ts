@@ -1,64 +1,79 @@
+/**
+ * Choice of provider, model and parameters for a turn.
+ *
+ * CHOICE-1  A hint that names a provider decides. A hint that names a model selects the provider if exactly one has it as
+ *           its default. Otherwise the first provider with a default model answers.
+ */
 import { DramatisError } from "../shared/errors.ts";
-import type { ConversationMessage, ConversationRecord } from "./types.ts";
+import { isJsonObject } from "../shared/json.ts";
+import type { ConversationMessage, ConversationRecord } from "./records.ts";
 
 export interface PlanTurnInput {
   conversation: ConversationRecord;
-  /** The conversation so far, ascending. */
+  /** All messages so far, ascending, including the input of the turn. */
   messages: readonly ConversationMessage[];
   agent: string;
-  /** What the caller wishes: the default planner reads `provider`, `model` and `parameters`. */
+  /** Wishes of the caller. The default planner reads `provider`, `model` and `parameters`. */
   hints?: Record<string, unknown>;
 }
 
 export interface PlannedTurn {
   provider: string;
   model: string;
-  /** The provider's own (`temperature`, `max_tokens` …). */
+  /** Parameters of the provider (`temperature`, `max_tokens` …). */
   parameters?: Record<string, unknown>;
 }
 
+/**
+ * Plans a turn.
+ *
+ * @example
+ * const planner: TurnPlanner = {
+ *   planTurn: ({ hints }) => ({ provider: "openai", model: hints?.hard ? "gpt-4.1" : "gpt-4.1-mini" }),
+ * };
+ */
 export interface TurnPlanner {
   planTurn(input: PlanTurnInput): PlannedTurn | Promise<PlannedTurn>;
 }
 
-/** A provider that is configured, and its default model, if it has one. */
 export interface ConfiguredProvider {
   provider: string;
+  /** Default model of the provider. */
   model?: string;
 }
 
-/** A planner that follows hints among what is configured, in the order given. */
+/**
+ * Creates the default planner: it follows the hints and fills gaps from the configured providers, the first one first.
+ *
+ * @example defaultPlanner([{ provider: "openai", model: "gpt-4.1-mini" }, { provider: "anthropic" }])
+ */
 export function defaultPlanner(configured: readonly ConfiguredProvider[]): TurnPlanner {
   return { planTurn: ({ hints }) => chooseModel(configured, hints) };
 }
 
 /**
- * The choice of the default planner (CHOICE-1). A provider that is not configured is answered as it was asked for: whoever
- * calls it says what there is. Throws `INVALID_INPUT` where no model is known.
+ * Chooses provider and model (CHOICE-1). An unknown provider of a hint is returned as it is, because
+ * the call then fails with the list of known ones. Throws `INVALID_INPUT` for a configured provider without a model.
  */
 export function chooseModel(
   configured: readonly ConfiguredProvider[],
   hints: Record<string, unknown> = {},
 ): PlannedTurn {
-  const [asked, model] = [textHint(hints, "provider"), textHint(hints, "model")];
-  const provider = asked ?? providerFor(configured, model);
+  const [hinted, model] = [textHint(hints, "provider"), textHint(hints, "model")];
+  const provider = hinted ?? providerFor(configured, model);
   if (provider === undefined) {
     throw new DramatisError("INVALID_INPUT", "No provider is configured: add one to `providers`.");
   }
-  const known = model ?? configured.find((one) => one.provider === provider)?.model;
-  const isConfigured = configured.some((one) => one.provider === provider);
-  if (known === undefined && isConfigured) {
+  const entry = configured.find((one) => one.provider === provider);
+  const chosen = model ?? entry?.model;
+  if (chosen === undefined && entry !== undefined) {
     throw new DramatisError(
       "INVALID_INPUT",
       `The provider "${provider}" has no default model: set \`defaultModels["${provider}"]\`, or give the hint \`model\`.`,
     );
   }
   const { parameters } = hints;
-  return {
-    provider,
-    model: known ?? "",
-    ...(isRecord(parameters) ? { parameters } : {}),
-  };
+  return { provider, model: chosen ?? "", ...(isJsonObject(parameters) ? { parameters } : {}) };
 }
 
 function providerFor(
@@ -76,8 +91,4 @@ function textHint(hints: Record<string, unknown>, name: string): string | undefi
   if (value === undefined) return undefined;
   if (typeof value === "string" && value !== "") return value;
   throw new DramatisError("INVALID_INPUT", `The hint \`${name}\` must be a text that is not empty.`);
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,62 +1,54 @@
-/** What the engine asks of a provider: one chat call, whole or streamed, whatever stands behind it. */
+/** The port to a provider: one chat call, whole or streamed. */
 
-import type { RequestOutcome } from "../model/call-record.ts";
+import type { ClosedCall } from "../model/call-record.ts";
 import type { AgentContext, RequestExtensions } from "../model/correlation.ts";
 import type { TokenUsage } from "../model/usage.ts";
-import type { ConversationMessage, MessageRole } from "./types.ts";
+import type { ConversationMessage } from "./records.ts";
 
-/** A message as it goes to a provider. `metadata` does not, but may say how the message is to be sent (`native`). */
-export interface ChatInputMessage {
-  role: MessageRole;
-  content: unknown;
-  name?: string;
-  metadata?: Record<string, unknown>;
-}
+/** A message to send. `metadata` is not sent; its member `native` may hold the provider's own form of the message. */
+export type ChatInputMessage = Pick<ConversationMessage, "role" | "content" | "name" | "metadata">;
 
 export interface ProviderChatRequest {
-  /** Selected and shaped by the history builder. */
+  /** Messages from the history builder. */
   messages: ChatInputMessage[];
   model: string;
-  /** As the planner gave them. */
+  /** Parameters from the planner. */
   parameters?: Record<string, unknown>;
 }
 
-/** A message on its way into a conversation. The engine gives it an id, the conversation and a time where it has none. */
+/**
+ * A message to add to a conversation. The engine fills in a missing id, conversation and time.
+ *
+ * @example const message: NewMessage = { role: "user", content: "Hello" };
+ */
 export type NewMessage = Omit<ConversationMessage, "id" | "conversationId" | "createdAt"> &
   Partial<Pick<ConversationMessage, "id" | "conversationId" | "createdAt">>;
 
-/** What an adapter knows of its call beside the reply: it goes into the call's record. */
-export interface CallFacts {
-  outcome?: RequestOutcome;
-  /** The provider's own id of the request. */
-  requestId?: string;
-  /** US dollars. */
-  cost?: number;
-  responseMetadata?: Record<string, unknown>;
-}
+/** Facts about a call for its record. */
+export type CallFacts = Partial<Pick<ClosedCall, "outcome" | "requestId" | "cost" | "responseMetadata">>;
 
 export interface ProviderChatResult {
   messages: NewMessage[];
   usage?: TokenUsage;
-  /** The provider's own answer, for debugging. It is not stored. */
+  /** The provider's response, for debugging. It is not stored. */
   raw?: unknown;
   call?: CallFacts;
 }
 
 export interface ProviderStreamChunk {
-  /** A piece of the message: text as a string, anything else in a shape of its own. */
+  /** A piece of the message: a text, or a value in the provider's shape. */
   delta?: unknown;
-  /** Everything of the present message so far is void: the adapter begins again. */
+  /** Discards all previous deltas of the message: the adapter starts another attempt. */
   isReset?: boolean;
-  /** The message is complete with this chunk. */
+  /** Marks the last chunk of a message. */
   isMessageComplete?: boolean;
-  /** The whole message, with the chunk that completes it; without it the engine joins the texts of the deltas. */
+  /** The whole message, in the chunk that completes it. By default the engine joins the deltas. */
   message?: NewMessage;
-  /** With the last chunk. */
+  /** In the last chunk. */
   usage?: TokenUsage;
-  /** The provider's own chunk, for debugging. */
+  /** The provider's chunk, for debugging. */
   raw?: unknown;
-  /** With the last chunk. */
+  /** In the last chunk. */
   call?: CallFacts;
 }
 
@@ -67,21 +59,33 @@ export interface ProviderCallOptions {
   /** `{conversationId}:{turnId}`. */
   correlationId: string;
   parentCorrelationId?: string;
-  /** Who makes the call, for telemetry and policies. */
+  /** Returns the origin of the call, for telemetry and policies. */
   buildAgentContext: () => AgentContext;
-  /** What policies and telemetry know of the request. */
+  /** Properties of the request, for telemetry and policies. */
   extensions: RequestExtensions;
-  /** The turn's own metadata. */
+  /** Metadata of the turn. */
   metadata?: Record<string, unknown>;
   /** Aborts when the turn is cancelled. */
   signal: AbortSignal;
 }
 
+/**
+ * Calls a provider. `createProviderAdapter` creates one for every provider of this package.
+ *
+ * @example
+ * const echo: ProviderAdapter = {
+ *   id: "echo",
+ *   supportsStreaming: false,
+ *   sendChat: async ({ messages }) => ({
+ *     messages: [{ role: "assistant", content: messages.at(-1)?.content }],
+ *   }),
+ * };
+ */
 export interface ProviderAdapter {
-  /** Its name among the engine's providers. */
+  /** Name among the engine's providers. */
   readonly id: string;
   readonly supportsStreaming: boolean;
   sendChat(request: ProviderChatRequest, options: ProviderCallOptions): Promise<ProviderChatResult>;
-  /** Where it is absent, `sendChat` is used. */
+  /** Without it, the engine uses `sendChat` for streamed turns too. */
   streamChat?(request: ProviderChatRequest, options: ProviderCallOptions): AsyncIterable<ProviderStreamChunk>;
 }

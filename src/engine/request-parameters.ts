@@ -1,21 +1,20 @@
-/** What a chat request says beside its messages: what the runtime understands, and what is the provider's own. Pure. */
+/** Reader of chat requests: separates neutral parameters from those of the provider. Pure. */
 
 import { z } from "zod";
 import type { ModelContext } from "../model/context.ts";
 import { defined } from "../shared/defined.ts";
-import type { JsonObject } from "../shared/json.ts";
-import { isJson } from "../shared/json.ts";
+import { isJson, isJsonObject, type JsonObject } from "../shared/json.ts";
 import { validate } from "../shared/validation.ts";
 import { leadingInstructions } from "./history.ts";
 import { toContextMessages } from "./messages.ts";
 import type { ProviderChatRequest } from "./provider-adapter.ts";
 
 const jsonObject = z.custom<JsonObject>(
-  (value) => typeof value === "object" && value !== null && !Array.isArray(value) && isJson(value),
+  (value) => isJsonObject(value) && isJson(value),
   "Must be a JSON object.",
 );
 
-/** The names that mean the same for every provider. */
+/** Parameters with the same meaning for every provider. */
 const neutral = z.looseObject({
   tools: z
     .array(z.strictObject({ name: z.string().min(1), description: z.string(), inputSchema: jsonObject }))
@@ -30,13 +29,13 @@ const neutral = z.looseObject({
 /** A request in the terms of the format adapters. */
 export interface ReadRequest {
   context: ModelContext;
-  /** The provider's own. */
+  /** Parameters of the provider. */
   parameters: JsonObject;
 }
 
 /**
- * Of a request's `parameters`, `tools`, `toolChoice`, `output` and `cache` are as in `ModelContext`; all others are the
- * provider's own. Throws `INVALID_INPUT`.
+ * Reads a request. The parameters `tools`, `toolChoice`, `output` and `cache` have the form of `ModelContext`; all others
+ * belong to the provider. Throws `INVALID_INPUT`.
  */
 export function readRequest({ messages, parameters = {} }: ProviderChatRequest): ReadRequest {
   const what = "The chat request";

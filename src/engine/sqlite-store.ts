@@ -1,199 +1,158 @@
 /**
- * Conversations in SQLite: a Durable Object's own database, or Node's. One row per conversation, message and turn, and one
- * in an index for the id of each message and turn. Long content stands in pieces.
+ * A store in SQLite. A conversation, a message or a turn is one row, plus one index row for a message's or turn's id.
+ * Long records are stored in pieces.
+ *
+ * STORE-6  A database with tables of a newer release is rejected with `UNAVAILABLE`, before anything is written.
  */
 import { LongText, type PackedText } from "../memory/session/long-text.ts";
-import type { SqlDatabase, SqlRow } from "../ports/sql-database.ts";
-import type { ConversationStore, ListOptions } from "./conversation-store.ts";
-import { openTables } from "./sqlite-tables.ts";
-import {
-  completeListOptions,
-  conversationNotFound,
-  conversationText,
-  fromText,
-  messageText,
-  taken,
-  turnNotFound,
-  turnText,
-} from "./stored-records.ts";
-import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./types.ts";
+import type { SqlDatabase } from "../ports/sql-database.ts";
+import { DramatisError } from "../shared/errors.ts";
+import type { ListOptions } from "./conversation-store.ts";
+import { type RecordKind, RecordStore } from "./record-store.ts";
+import type { StoredRecord } from "./stored-records.ts";
+
+/** Version of the tables below; the database stores it. */
+const VERSION = 1;
+
+const CREATE_VERSION = "CREATE TABLE IF NOT EXISTS engine_schema (version INTEGER NOT NULL)";
+const CREATE_TABLES = [
+  `CREATE TABLE IF NOT EXISTS engine_conversations (
+    id TEXT PRIMARY KEY, written INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID`,
+  `CREATE TABLE IF NOT EXISTS engine_messages (
+    conversation_id TEXT NOT NULL, at INTEGER NOT NULL, n INTEGER NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL,
+    PRIMARY KEY (conversation_id, at, n)) WITHOUT ROWID`,
+  `CREATE UNIQUE INDEX IF NOT EXISTS engine_message_ids ON engine_messages (conversation_id, id)`,
+  `CREATE TABLE IF NOT EXISTS engine_turns (
+    conversation_id TEXT NOT NULL, at INTEGER NOT NULL, n INTEGER NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL,
+    PRIMARY KEY (conversation_id, at, n)) WITHOUT ROWID`,
+  `CREATE UNIQUE INDEX IF NOT EXISTS engine_turn_ids ON engine_turns (conversation_id, id)`,
+];
 
 const INSERT_CONVERSATION = "INSERT INTO engine_conversations (id, written, body) VALUES (?, 0, ?)";
 const SELECT_CONVERSATION = "SELECT body FROM engine_conversations WHERE id = ?";
 const UPDATE_CONVERSATION = "UPDATE engine_conversations SET body = ? WHERE id = ?";
-/** How many messages and turns were ever written: it orders those of the same time. */
+/** Counts all messages and turns ever inserted: the count orders records of the same time. */
 const COUNT_WRITTEN = "UPDATE engine_conversations SET written = written + ? WHERE id = ? RETURNING written";
 
-const INSERT_MESSAGE =
-  "INSERT INTO engine_messages (conversation_id, at, n, id, body) VALUES (?, ?, ?, ?, ?)";
-const MESSAGE_EXISTS = "SELECT 1 AS found FROM engine_messages WHERE conversation_id = ? AND id = ?";
-const FIRST_MESSAGES =
-  "SELECT id, body FROM engine_messages WHERE conversation_id = ? ORDER BY at, n LIMIT ?";
-const LAST_MESSAGES =
-  "SELECT id, body FROM engine_messages WHERE conversation_id = ? ORDER BY at DESC, n DESC LIMIT ?";
-
-const INSERT_TURN = "INSERT INTO engine_turns (conversation_id, at, n, id, body) VALUES (?, ?, ?, ?, ?)";
 const UPDATE_TURN = "UPDATE engine_turns SET at = ?, body = ? WHERE conversation_id = ? AND id = ?";
-/** A turn that keeps its time keeps its place, and its row in the index. */
+/** Leaves the primary key unchanged, so that one row is written. */
 const UPDATE_TURN_BODY = "UPDATE engine_turns SET body = ? WHERE conversation_id = ? AND id = ?";
-const SELECT_TURN = "SELECT id, at, body FROM engine_turns WHERE conversation_id = ? AND id = ?";
-const FIRST_TURNS = "SELECT id, body FROM engine_turns WHERE conversation_id = ? ORDER BY at, n LIMIT ?";
-const LAST_TURNS =
-  "SELECT id, body FROM engine_turns WHERE conversation_id = ? ORDER BY at DESC, n DESC LIMIT ?";
 
-type Row = { id: string; body: PackedText };
+const STATEMENTS = { message: statementsFor("engine_messages"), turn: statementsFor("engine_turns") };
 
-export class SqliteConversationStore implements ConversationStore {
+function statementsFor(table: "engine_messages" | "engine_turns") {
+  return {
+    insert: `INSERT INTO ${table} (conversation_id, at, n, id, body) VALUES (?, ?, ?, ?, ?)`,
+    get: `SELECT at, body FROM ${table} WHERE conversation_id = ? AND id = ?`,
+    asc: `SELECT id, body FROM ${table} WHERE conversation_id = ? ORDER BY at, n LIMIT ?`,
+    desc: `SELECT id, body FROM ${table} WHERE conversation_id = ? ORDER BY at DESC, n DESC LIMIT ?`,
+  };
+}
+
+/**
+ * A store in a SQLite database, for example a Durable Object's. Its tables are named `engine_…`, so the database may
+ * hold others.
+ *
+ * @example const store = new SqliteConversationStore(new DurableSqlDatabase(ctx.storage));
+ */
+export class SqliteConversationStore extends RecordStore {
+  readonly #database: SqlDatabase;
   readonly #texts: LongText;
 
-  /**
-   * Makes its tables where they are not there. They are named `engine_…`, and may stand beside others. Throws `UNAVAILABLE`
-   * for those of a newer release.
-   *
-   * @example new SqliteConversationStore(new DurableSqlDatabase(ctx.storage))
-   */
-  constructor(private readonly database: SqlDatabase) {
+  /** Creates missing tables. Throws `UNAVAILABLE` for tables of a newer release. */
+  constructor(database: SqlDatabase) {
+    super();
+    this.#database = database;
     this.#texts = new LongText(database);
-    openTables(database);
+    createTables(database);
   }
 
-  async createConversation(conversation: ConversationRecord): Promise<void> {
-    const { id } = conversation;
-    const text = conversationText(conversation);
-    this.database.transaction(() => {
-      if (this.#has(SELECT_CONVERSATION, id)) throw taken("conversation", id);
-      this.database.run(INSERT_CONVERSATION, id, this.#texts.pack(textKey("conversation", id), text));
-    });
+  protected transaction(body: () => void): void {
+    this.#database.transaction(body);
   }
 
-  async getConversation(id: string): Promise<ConversationRecord | null> {
-    return this.#conversation(id);
+  protected getConversationText(id: string): string | undefined {
+    const [row] = this.#database.all<{ body: PackedText }>(SELECT_CONVERSATION, id);
+    return row && this.#texts.unpack(textKey("conversation", id), row.body);
   }
 
-  async updateConversation(conversation: ConversationRecord): Promise<void> {
-    this.#updateConversation(conversation);
+  protected insertConversation(id: string, text: string): void {
+    this.#database.run(INSERT_CONVERSATION, id, this.#texts.pack(textKey("conversation", id), text));
   }
 
-  async appendMessages(conversationId: string, messages: readonly ConversationMessage[]): Promise<void> {
-    this.#append(conversationId, messages);
+  protected replaceConversation(id: string, text: string): boolean {
+    const [before] = this.#database.all<{ body: PackedText }>(SELECT_CONVERSATION, id);
+    if (before === undefined) return false;
+    const body = this.#repack(textKey("conversation", id), before.body, text);
+    this.#database.run(UPDATE_CONVERSATION, body, id);
+    return true;
   }
 
-  async completeTurn(turn: ConversationTurn, updatedAt: string): Promise<void> {
-    const { conversationId, outputMessages } = turn;
-    this.database.transaction(() => {
-      const conversation = this.#conversation(conversationId);
-      if (conversation === null) throw conversationNotFound(conversationId);
-      this.#updateTurn(turn);
-      if (outputMessages.length > 0) this.#append(conversationId, outputMessages);
-      this.#updateConversation({ ...conversation, updatedAt });
-    });
+  protected getText(kind: RecordKind, conversationId: string, id: string): string | undefined {
+    const row = this.#row(kind, conversationId, id);
+    return row && this.#texts.unpack(textKey(kind, conversationId, id), row.body);
   }
 
-  #conversation(id: string): ConversationRecord | null {
-    const [row] = this.database.all<{ body: PackedText }>(SELECT_CONVERSATION, id);
-    return row === undefined ? null : fromText(this.#texts.unpack(textKey("conversation", id), row.body));
+  protected insert(kind: RecordKind, conversationId: string, records: StoredRecord[]): boolean {
+    const [counted] = this.#database.all<{ written: number }>(COUNT_WRITTEN, records.length, conversationId);
+    if (counted === undefined) return false;
+    let n = counted.written - records.length;
+    for (const { id, at, text } of records) {
+      const body = this.#texts.pack(textKey(kind, conversationId, id), text);
+      this.#database.run(STATEMENTS[kind].insert, conversationId, at, n++, id, body);
+    }
+    return true;
   }
 
-  #updateConversation(conversation: ConversationRecord): void {
-    const { id } = conversation;
-    const text = conversationText(conversation);
-    this.database.transaction(() => {
-      const [before] = this.database.all<{ body: PackedText }>(SELECT_CONVERSATION, id);
-      if (before === undefined) throw conversationNotFound(id);
-      const packed = this.#repack(textKey("conversation", id), before.body, text);
-      this.database.run(UPDATE_CONVERSATION, packed, id);
-    });
+  protected replaceTurn(conversationId: string, { id, at, text }: StoredRecord): boolean {
+    const before = this.#row("turn", conversationId, id);
+    if (before === undefined) return false;
+    const body = this.#repack(textKey("turn", conversationId, id), before.body, text);
+    if (at === before.at) this.#database.run(UPDATE_TURN_BODY, body, conversationId, id);
+    else this.#database.run(UPDATE_TURN, at, body, conversationId, id);
+    return true;
   }
 
-  #append(conversationId: string, messages: readonly ConversationMessage[]): void {
-    const rows = messages.map((message) => ({ id: message.id, ...messageText(conversationId, message) }));
-    this.database.transaction(() => {
-      let n = this.#reserve(conversationId, rows.length);
-      for (const { id, at, text } of rows) {
-        if (this.#has(MESSAGE_EXISTS, conversationId, id)) throw taken("message", id);
-        const packed = this.#texts.pack(textKey("message", conversationId, id), text);
-        this.database.run(INSERT_MESSAGE, conversationId, at, n++, id, packed);
-      }
-    });
+  protected listTexts(
+    kind: RecordKind,
+    conversationId: string,
+    { limit, order }: Required<ListOptions>,
+  ): string[] {
+    const statement = STATEMENTS[kind][order];
+    const rows = this.#database.all<{ id: string; body: PackedText }>(statement, conversationId, limit);
+    return rows.map(({ id, body }) => this.#texts.unpack(textKey(kind, conversationId, id), body));
   }
 
-  async getMessages(conversationId: string, options?: ListOptions): Promise<ConversationMessage[]> {
-    const { limit, order } = completeListOptions(options);
-    const rows = this.database.all<Row>(
-      order === "asc" ? FIRST_MESSAGES : LAST_MESSAGES,
-      conversationId,
-      limit,
-    );
-    return rows.map((row) => this.#read("message", conversationId, row));
+  #row(kind: RecordKind, conversationId: string, id: string) {
+    const statement = STATEMENTS[kind].get;
+    return this.#database.all<{ at: number; body: PackedText }>(statement, conversationId, id)[0];
   }
 
-  async createTurn(turn: ConversationTurn): Promise<void> {
-    const { id, conversationId } = turn;
-    const { text, at } = turnText(turn);
-    this.database.transaction(() => {
-      const n = this.#reserve(conversationId, 1);
-      if (this.#has(SELECT_TURN, conversationId, id)) throw taken("turn", id);
-      const packed = this.#texts.pack(textKey("turn", conversationId, id), text);
-      this.database.run(INSERT_TURN, conversationId, at, n, id, packed);
-    });
-  }
-
-  async updateTurn(turn: ConversationTurn): Promise<void> {
-    this.#updateTurn(turn);
-  }
-
-  #updateTurn(turn: ConversationTurn): void {
-    const { id, conversationId } = turn;
-    const { text, at } = turnText(turn);
-    const key = textKey("turn", conversationId, id);
-    this.database.transaction(() => {
-      const [before] = this.database.all<Row & { at: number }>(SELECT_TURN, conversationId, id);
-      if (before === undefined) throw turnNotFound(conversationId, id);
-      const body = this.#repack(key, before.body, text);
-      if (at === before.at) this.database.run(UPDATE_TURN_BODY, body, conversationId, id);
-      else this.database.run(UPDATE_TURN, at, body, conversationId, id);
-    });
-  }
-
-  async getTurn(conversationId: string, turnId: string): Promise<ConversationTurn | null> {
-    const [row] = this.database.all<Row>(SELECT_TURN, conversationId, turnId);
-    return row === undefined ? null : this.#read("turn", conversationId, row);
-  }
-
-  async listTurns(conversationId: string, options?: ListOptions): Promise<ConversationTurn[]> {
-    const { limit, order } = completeListOptions(options);
-    const rows = this.database.all<Row>(order === "asc" ? FIRST_TURNS : LAST_TURNS, conversationId, limit);
-    return rows.map((row) => this.#read("turn", conversationId, row));
-  }
-
-  /** The first of `count` numbers for new rows of a conversation. */
-  #reserve(conversationId: string, count: number): number {
-    const [row] = this.database.all<{ written: number }>(COUNT_WRITTEN, count, conversationId);
-    if (row === undefined) throw conversationNotFound(conversationId);
-    return row.written - count;
-  }
-
-  /** Text in place of what a row held; no pieces of its long form stay behind. */
+  /** Packs a text that replaces another, and deletes the pieces of the other where the new text has none. */
   #repack(key: string, before: PackedText, text: string): PackedText {
     const packed = this.#texts.pack(key, text);
     if (typeof packed === "string" && typeof before !== "string") this.#texts.discard(key);
     return packed;
   }
-
-  #has(statement: string, ...values: string[]): boolean {
-    return this.database.all<SqlRow>(statement, ...values).length > 0;
-  }
-
-  #read<Stored extends ConversationMessage | ConversationTurn>(
-    kind: "message" | "turn",
-    conversationId: string,
-    { id, body }: Row,
-  ): Stored {
-    return fromText(this.#texts.unpack(textKey(kind, conversationId, id), body));
-  }
 }
 
-/** Names the long text of a row; ids may hold any character, so they are quoted. */
-function textKey(kind: "conversation" | "message" | "turn", ...ids: string[]): string {
+function createTables(database: SqlDatabase): void {
+  database.transaction(() => {
+    database.run(CREATE_VERSION);
+    const [stored] = database.all<{ version: number }>("SELECT version FROM engine_schema LIMIT 1");
+    if (stored !== undefined && stored.version > VERSION) {
+      throw new DramatisError(
+        "UNAVAILABLE",
+        `The engine's tables have schema version ${stored.version}, and this release supports versions up to ${VERSION}. Deploy the release that created them, or a later one.`,
+        { retriable: true },
+      );
+    }
+    for (const statement of CREATE_TABLES) database.run(statement);
+    if (stored === undefined) database.run("INSERT INTO engine_schema (version) VALUES (?)", VERSION);
+  });
+}
+
+/** Names the long text of a row. Ids may contain any character, so they are quoted. */
+function textKey(kind: "conversation" | RecordKind, ...ids: string[]): string {
   return `engine:${kind}:${JSON.stringify(ids)}`;
 }

@@ -1,10 +1,13 @@
-/** Records on their way into a store and out of it: checked, and as the JSON text that every store keeps. Pure. */
+/** Checks of records and of list options, and the JSON text of a record. Pure. */
 import { z } from "zod";
 import { DramatisError } from "../shared/errors.ts";
 import { checkJson, isJson } from "../shared/json.ts";
 import { jsonPointer, validate } from "../shared/validation.ts";
 import type { ListOptions } from "./conversation-store.ts";
-import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./types.ts";
+import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./records.ts";
+
+/** Maximum depth of a record. A deeper value may be circular. */
+const MAX_DEPTH = 64;
 
 const id = z.string().min(1).max(200);
 const time = z
@@ -30,37 +33,37 @@ const turn = z.looseObject({
   startedAt: time,
 });
 
-/** The text of a conversation. Throws `INVALID_INPUT` for what is none, or what JSON cannot say. */
+/** A message or a turn as JSON text, with the time that orders it. */
+export interface StoredRecord {
+  id: string;
+  text: string;
+  /** Milliseconds since the epoch. */
+  at: number;
+}
+
+/** Returns the text of a conversation. Throws `INVALID_INPUT` if it is invalid. */
 export function conversationText(value: ConversationRecord): string {
   return textOf(conversation, value, "The conversation");
 }
 
-/** The text of a message of this conversation, and its time in milliseconds. Throws as above. */
-export function messageText(
-  conversationId: string,
-  value: ConversationMessage,
-): { text: string; at: number } {
+/** Converts a message to its stored form. Throws `INVALID_INPUT` if it is invalid or of another conversation. */
+export function messageRecord(conversationId: string, value: ConversationMessage): StoredRecord {
   const text = textOf(message, value, "The message");
   if (value.conversationId !== conversationId) {
-    const of = `The message "${value.id}" is of the conversation "${value.conversationId}"`;
-    throw new DramatisError("INVALID_INPUT", `${of}: it cannot be appended to "${conversationId}".`);
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `The message "${value.id}" belongs to the conversation "${value.conversationId}". It cannot be appended to "${conversationId}".`,
+    );
   }
-  return { text, at: Date.parse(value.createdAt) };
+  return { id: value.id, text, at: Date.parse(value.createdAt) };
 }
 
-/** The text of a turn, and its time in milliseconds. Throws as above. */
-export function turnText(value: ConversationTurn): { text: string; at: number } {
-  return { text: textOf(turn, value, "The turn"), at: Date.parse(value.startedAt) };
+/** Converts a turn to its stored form. Throws `INVALID_INPUT` if it is invalid. */
+export function turnRecord(value: ConversationTurn): StoredRecord {
+  return { id: value.id, text: textOf(turn, value, "The turn"), at: Date.parse(value.startedAt) };
 }
 
-/** Reads what one of these functions wrote. */
-export function fromText<Stored extends ConversationRecord | ConversationMessage | ConversationTurn>(
-  text: string,
-): Stored {
-  return JSON.parse(text);
-}
-
-/** The options, each written out. Throws `INVALID_INPUT`. */
+/** Fills in the defaults of list options. Throws `INVALID_INPUT`. */
 export function completeListOptions({ limit, order = "asc" }: ListOptions = {}): Required<ListOptions> {
   if (limit !== undefined && (!Number.isInteger(limit) || limit < 0)) {
     throw new DramatisError("INVALID_INPUT", "`limit` must be a whole number, at least 0.");
@@ -79,9 +82,9 @@ export function turnNotFound(conversationId: string, turnId: string): DramatisEr
   return new DramatisError("NOT_FOUND", `The conversation "${conversationId}" has no turn "${turnId}".`);
 }
 
-/** What is written under an id that is there already. */
-export function taken(what: "conversation" | "message" | "turn", id: string): DramatisError {
-  return new DramatisError("CONFLICT", `There is a ${what} "${id}" already: give a new one another id.`);
+/** The error of a new record whose id exists. */
+export function conflict(kind: "conversation" | "message" | "turn", id: string): DramatisError {
+  return new DramatisError("CONFLICT", `A ${kind} with the id "${id}" exists. Use another id.`);
 }
 
 function textOf(schema: z.ZodType, value: object, name: string): string {
@@ -91,16 +94,13 @@ function textOf(schema: z.ZodType, value: object, name: string): string {
   if (!isJson(present)) {
     throw new DramatisError(
       "INVALID_INPUT",
-      `${name} holds what JSON cannot say: use plain objects, lists, texts, finite numbers, booleans and null.`,
+      `${name} contains a value that JSON cannot represent. Use plain objects, lists, texts, finite numbers, booleans and null.`,
     );
   }
   return JSON.stringify(present);
 }
 
-/** How deep a record may nest; what is deeper may be circular. */
-const MAX_DEPTH = 64;
-
-/** A copy without the keys whose value is `undefined`, at every level. */
+/** Returns a deep copy without the keys whose value is `undefined`. */
 function withoutUndefined(value: unknown, path: readonly PropertyKey[]): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (path.length > MAX_DEPTH) {

@@ -1,10 +1,9 @@
-/** `/openapi.json` and `/docs`: what the API says about itself, made at the first request that asks. */
+/** `/openapi.json`: the description of the API. */
 import { z } from "zod";
 import type { HttpRoutes } from "./base/context.ts";
-import { html, json, refuseOtherMethods } from "./base/respond.ts";
+import { json } from "./base/respond.ts";
 import { type ApiDocument, apiDocument } from "./openapi/document.ts";
-import type { ApiOperation } from "./openapi/operation.ts";
-import { type DocsPage, docsPage } from "./openapi/page.ts";
+import { type ApiOperation, ok } from "./openapi/operation.ts";
 
 export const descriptionOperations: readonly ApiOperation[] = [
   {
@@ -13,33 +12,15 @@ export const descriptionOperations: readonly ApiOperation[] = [
     path: "/openapi.json",
     tag: "runtime",
     summary: "Read this description",
-    answers: [{ status: 200, description: "An OpenAPI 3.1 document.", body: z.looseObject({}) }],
-  },
-  {
-    id: "getDocs",
-    method: "get",
-    path: "/docs",
-    tag: "runtime",
-    summary: "Read this description as a page",
-    answers: [{ status: 200, description: "A page without scripts.", type: "text/html", body: z.string() }],
+    answers: ok("An OpenAPI 3.1 document.", z.looseObject({})),
   },
 ];
 
-/** `operations` are those of the whole application. */
-export function descriptionRoutes(app: HttpRoutes, operations: () => readonly ApiOperation[]): void {
+/** `operations` are those of the whole application. The document is built by the first request for it. */
+export function descriptionRoutes(app: HttpRoutes, operations: readonly ApiOperation[]): void {
   let document: ApiDocument | undefined;
-  let page: DocsPage | undefined;
-  const described = () => {
-    document ??= apiDocument(operations());
-    return document;
-  };
-
-  app.get("/openapi.json", () => json(described()));
-  refuseOtherMethods(app, "/openapi.json", ["GET"]);
-
-  app.get("/docs", async () => {
-    page ??= await docsPage(described());
-    return html(page.text, page.styleHash);
+  app.get("/openapi.json", () => {
+    document ??= apiDocument(operations);
+    return json(document);
   });
-  refuseOtherMethods(app, "/docs", ["GET"]);
 }

@@ -1,20 +1,22 @@
-/** All operations, in the order in which they are shown. */
+/** The routes of the API, and their descriptions in the order of the documentation. */
 
-import { descriptionOperations } from "./api-description.ts";
-import { completionOperations } from "./openai/chat-completions.ts";
-import { modelOperations } from "./openai/models.ts";
-import { responseOperations } from "./openai/responses.ts";
+import { descriptionOperations, descriptionRoutes } from "./api-description.ts";
+import type { HttpRoutes } from "./base/context.ts";
+import { chatCompletionRoutes, completionOperations } from "./openai/chat-completions.ts";
+import { modelOperations, modelRoutes } from "./openai/models.ts";
+import { responseOperations, responseRoutes } from "./openai/responses.ts";
 import type { ApiOperation } from "./openapi/operation.ts";
-import { agentOperations } from "./routes/agents.ts";
-import { attachmentOperations } from "./routes/attachments.ts";
-import { chatOperations } from "./routes/chat.ts";
-import { conversationOperations } from "./routes/conversations.ts";
-import { deadLetterOperations } from "./routes/dead-letters.ts";
-import { eventOperations } from "./routes/events.ts";
+import { agentOperations, agentRoutes } from "./routes/agents.ts";
+import { attachmentOperations, attachmentRoutes } from "./routes/attachments.ts";
+import { chatOperations, chatRoutes } from "./routes/chat.ts";
+import { conversationOperations, conversationRoutes } from "./routes/conversations.ts";
+import { deadLetterOperations, deadLetterRoutes } from "./routes/dead-letters.ts";
+import { eventOperations, eventRoutes } from "./routes/events.ts";
 import { healthOperations } from "./routes/health.ts";
+import { libraryRoutes } from "./routes/libraries.ts";
 import { libraryOperations } from "./routes/library-operations.ts";
-import { socketOperations } from "./routes/sockets.ts";
-import { turnOperations } from "./routes/turns.ts";
+import { socketOperations, socketRoutes } from "./routes/sockets.ts";
+import { turnOperations, turnRoutes } from "./routes/turns.ts";
 
 export const OPERATIONS: readonly ApiOperation[] = [
   ...agentOperations,
@@ -32,3 +34,20 @@ export const OPERATIONS: readonly ApiOperation[] = [
   ...healthOperations,
   ...descriptionOperations,
 ];
+
+/** Adds all routes that need authentication. */
+export function authenticatedRoutes(app: HttpRoutes): void {
+  agentRoutes(app);
+  libraryRoutes(app);
+  conversationRoutes(app);
+  attachmentRoutes(app);
+  turnRoutes(app);
+  eventRoutes(app);
+  chatRoutes(app);
+  socketRoutes(app);
+  modelRoutes(app);
+  chatCompletionRoutes(app);
+  responseRoutes(app);
+  deadLetterRoutes(app);
+  descriptionRoutes(app, OPERATIONS);
+}

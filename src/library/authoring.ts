@@ -1,11 +1,12 @@
 /**
- * What an author may add to the registry.
+ * Checks of the definitions that authors post.
  *
- * AUTHOR-1  All that a definition refers to exists when it is added. What a persona refers to by a bare id is of its own
- *           library.
- * AUTHOR-2  A tool by API is data over the code of a deployed tool; it cannot promise more about repeating it than that does.
- * AUTHOR-3  A model profile by API leads to no host but those that the deployer trusts, and names no key but those that the
- *           deployer lets it name: the key would go there.
+ * AUTHOR-1  Everything that a definition refers to exists when it is added. In a persona, a bare id means a definition of
+ *           the persona's own library.
+ * AUTHOR-2  A tool by API is data over the code of a deployed tool. It cannot promise more about repeating it than the
+ *           deployed tool does.
+ * AUTHOR-3  A model profile by API can send a key only to hosts that the deployer trusts, and can name only keys that the
+ *           deployer allows.
  */
 
 import type { ModelProfile } from "../model/profile.ts";
@@ -15,118 +16,119 @@ import { DramatisError, type InputIssue } from "../shared/errors.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { isPlainUrl } from "../shared/text.ts";
-import { claimsMore } from "./effects.ts";
+import { issuesText } from "../shared/validation.ts";
+import type { ToolCodes } from "./deployed-code.ts";
 import { inputSchemaIssues } from "./input-schema.ts";
-import { formatReference, parseReference } from "./reference.ts";
-import type { CodeRegistry, Registry } from "./registry.ts";
+import { completePersona } from "./persona.ts";
+import { type DefinitionKey, formatReference, parseReference } from "./reference.ts";
+import { type Registry, strictest } from "./registry.ts";
 import { refuseEqualNames, resolveFallbacks } from "./resolve.ts";
 
-/** What checks ask. */
-export interface AuthoringPorts {
-  /** That of the author's tenant. */
+/** The libraries of one tenant. */
+export interface LibraryPorts {
   registry: Registry;
-  code: CodeRegistry;
-  /** Whether the key of a model profile may go where the profile says. */
+  /** The deployed tools. */
+  tools: ToolCodes;
+  /** Reports whether the deployer trusts the profile's host with the profile's key. */
   mayReceiveKey(profile: ModelProfile): boolean;
 }
 
-/** A tool as an author posts it: what is left out is as the deployed tool has it. */
+/** A tool as an author posts it. Absent fields have the values of the deployed tool. */
 export interface PostedTool {
   name: string;
   description: string;
+  /** The deployed tool. */
   task: DefinitionReference;
   inputSchema?: JsonObject;
   effect?: ToolEffect;
   timeoutMs?: number;
 }
 
-/** The persona, if all that it refers to exists; throws `INVALID_INPUT` naming the field that is wrong. */
+/** Returns the persona with its settings filled in. Throws `INVALID_INPUT`, naming the field. */
 export async function checkedPersona(
-  { registry }: AuthoringPorts,
-  library: string,
+  { registry }: LibraryPorts,
+  { library }: DefinitionKey,
   persona: Persona,
 ): Promise<Persona> {
   const { identity, tools } = persona;
   const { modelProfileId } = identity;
   if (modelProfileId !== undefined) {
-    await existing("/identity/modelProfileId", async () => {
+    await resolving("/identity/modelProfileId", async () => {
       const profile = await registry.modelProfile(parseReference(modelProfileId, library));
       await resolveFallbacks(registry, profile);
     });
   }
   const resolved = await Promise.all(
     (tools?.toolIds ?? []).map((tool, index) =>
-      existing(`/tools/toolIds/${index}`, () => registry.tool(parseReference(tool, library))),
+      resolving(`/tools/toolIds/${index}`, () => registry.tool(parseReference(tool, library))),
     ),
   );
-  await existing("/tools/toolIds", async () => refuseEqualNames(resolved));
-  return persona;
+  await resolving("/tools/toolIds", async () => refuseEqualNames(resolved));
+  return completePersona(persona);
 }
 
-/** The tool with all that it left out; throws `INVALID_INPUT` naming the field that is wrong. */
-export async function checkedTool({ code }: AuthoringPorts, posted: PostedTool): Promise<ToolDefinition> {
-  const target = await existing("/task", async () => parseReference(posted.task));
-  const deployed = code.toolCode(target.library, target.id)?.definition;
-  if (target.version !== undefined) {
-    throw invalid("/task", "Must name no version: what runs is the code that is deployed.");
-  }
-  if (deployed === undefined) {
-    throw invalid("/task", `There is no deployed tool "${formatReference(target)}".`);
-  }
-  const { name, description, inputSchema, effect, timeoutMs } = posted;
-  if (effect !== undefined && claimsMore(effect, deployed.effect)) {
+/** Returns the tool with the fields of the deployed tool filled in. Throws `INVALID_INPUT`, naming the field. */
+export async function checkedTool(
+  { tools }: LibraryPorts,
+  _: DefinitionKey,
+  { task, name, description, inputSchema, effect, timeoutMs }: PostedTool,
+): Promise<ToolDefinition> {
+  const reference = await resolving("/task", async () => parseReference(task));
+  const deployed = tools.toolCode(reference.library, reference.id)?.definition;
+  if (reference.version !== undefined)
+    throw invalid("/task", "Must name no version: the deployed code runs, whatever its version.");
+  if (deployed === undefined)
+    throw invalid("/task", `There is no deployed tool "${formatReference(reference)}".`);
+  if (effect !== undefined && strictest(effect, deployed.effect) !== effect)
     throw invalid("/effect", `Must not promise more than the deployed tool, which is ${deployed.effect}.`);
-  }
   const issues = inputSchema === undefined ? [] : inputSchemaIssues(inputSchema, "/inputSchema");
   if (issues.length > 0) throw refused(issues);
   return {
+    ...deployed,
     name,
     description,
-    inputSchema: inputSchema ?? deployed.inputSchema,
-    effect: effect ?? deployed.effect,
-    timeoutMs: timeoutMs ?? deployed.timeoutMs,
-    task: formatReference(target),
+    ...defined({ inputSchema, effect, timeoutMs }),
+    task: formatReference(reference),
   };
 }
 
-/** The profile, if its address is trusted with its key and those that stand in exist; throws `INVALID_INPUT`. */
+/** Returns the profile. Throws `INVALID_INPUT`, naming the field. */
 export async function checkedModelProfile(
-  { registry, mayReceiveKey }: AuthoringPorts,
-  { library, id }: { library: string; id: string },
+  { registry, mayReceiveKey }: LibraryPorts,
+  { library, id }: DefinitionKey,
   profile: ModelProfile,
 ): Promise<ModelProfile> {
-  const { provider, baseUrl, apiKeySecret: _, ...rest } = profile;
+  const { provider, baseUrl } = profile;
   if (baseUrl !== undefined) {
-    if (provider === "ai-sdk" || provider === "offline") {
+    if (provider === "ai-sdk" || provider === "offline")
       throw invalid("/baseUrl", `The provider ${provider} takes no base URL.`);
-    }
     if (!isPlainUrl(baseUrl)) throw invalid("/baseUrl", "Must have no user, password, query and fragment.");
   }
   if (!mayReceiveKey(profile)) {
-    const address = { ...rest, provider, ...defined({ baseUrl }) };
-    throw mayReceiveKey(address)
+    const { apiKeySecret: _, ...withDefaultKey } = profile;
+    throw mayReceiveKey(withDefaultKey)
       ? invalid(
           "/apiKeySecret",
-          "Must name a key that the deployer lets profiles name: list it in DRAMATIS_MODEL_SECRETS, or in `models.allowedSecrets` of dramatis().",
+          "Must name an allowed key. The deployer lists it in DRAMATIS_MODEL_SECRETS, or in `models.allowedSecrets` of dramatis().",
         )
       : invalid(
           "/baseUrl",
-          "Must be at a host that the deployer trusts with the key: name it in DRAMATIS_MODEL_HOSTS, or in `models.allowedHosts` of dramatis().",
+          "Must be at a trusted host. The deployer lists it in DRAMATIS_MODEL_HOSTS, or in `models.allowedHosts` of dramatis().",
         );
   }
-  await existing("/fallbacks", async () => {
+  await resolving("/fallbacks", async () => {
     for (const reference of profile.fallbacks ?? []) {
       const target = parseReference(reference, library);
       if (target.library === library && target.id === id)
-        throw new DramatisError("INVALID_INPUT", "A model profile cannot stand in for itself.");
+        throw new DramatisError("INVALID_INPUT", "A model profile cannot be its own fallback.");
     }
     await resolveFallbacks(registry, { library, id, definition: profile });
   });
   return profile;
 }
 
-/** What `find` answers; what it does not find, or refuses, is told of the place that asked for it. */
-async function existing<Found>(path: string, find: () => Promise<Found>): Promise<Found> {
+/** Returns the result of `find`. Errors about references become `INVALID_INPUT` at the JSON pointer `path`. */
+async function resolving<Found>(path: string, find: () => Promise<Found>): Promise<Found> {
   try {
     return await find();
   } catch (error) {
@@ -142,8 +144,6 @@ function invalid(path: string, message: string): DramatisError {
 }
 
 function refused(issues: InputIssue[]): DramatisError {
-  const [first = { path: "", message: "" }] = issues;
-  return new DramatisError("INVALID_INPUT", `The definition is not valid: ${first.path}: ${first.message}`, {
-    errors: issues.slice(0, 20),
-  });
+  const errors = issues.slice(0, 20);
+  return new DramatisError("INVALID_INPUT", `The definition is not valid: ${issuesText(errors)}`, { errors });
 }

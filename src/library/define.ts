@@ -1,9 +1,9 @@
 /**
- * The builders of code-defined libraries. Everything is checked here, when the module loads, so a mistake stops the
- * deployment and not a conversation.
+ * Builders of libraries in code. They check everything when the module loads, so a mistake stops the deployment, not a
+ * conversation.
  *
- * LIB-1  A tool's `execute` gets only input that its zod schema has accepted.
- * LIB-2  A tool that declares no effect is `once`: it is never run again when its outcome is unknown.
+ * LIB-1  A tool's `execute` gets only input that its zod schema accepted.
+ * LIB-2  A tool that declares no effect is `once`: if its outcome is unknown, it never runs again.
  */
 import { z } from "zod";
 import type { ModelProfile } from "../model/profile.ts";
@@ -14,7 +14,7 @@ import type { CallContext, DefinitionReference } from "../shared/identifiers.ts"
 import type { Json, JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { inputIssues, issuesText, validate } from "../shared/validation.ts";
-import { MAX_DEFINITION_BYTES } from "./kinds.ts";
+import { MAX_DEFINITION_BYTES } from "./definition.ts";
 import { idSchema, parseReference } from "./reference.ts";
 import {
   DEFAULT_TOOL_TIMEOUT_MS,
@@ -24,51 +24,52 @@ import {
 } from "./schemas.ts";
 import { ToolError } from "./tool-error.ts";
 
-/** What a tool may use while it runs. */
+/** The second argument of a tool's `execute`. */
 export interface ToolContext {
-  /** The call's identity across retries: hand it to other services as the idempotency key. */
+  /** Stays the same in all attempts of a call. Use it as the idempotency key in requests to other services. */
   operationId: string;
-  /** Aborts when the call is cancelled or its time is up. */
+  /** Aborts when the call is cancelled or its time is over. */
   signal: AbortSignal;
   context: CallContext;
-  /** Facts kept in the conversation. */
+  /** Durable values of the conversation. */
   state: ToolState;
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Tells whoever watches how far the call is. Nothing is kept of it, and the model does not see it. */
+  /** Publishes the call's progress to subscribers. It is not stored, and the model does not see it. */
   progress(value: Json): void;
 }
 
-/** How a tool is written. */
+/** The argument of `defineTool`. */
 export interface ToolOptions<Input extends z.ZodType> {
-  /** What the model calls it: letters, digits, `_` and `-`. */
+  /** Name for the model: 1 to 64 letters, digits, `_` and `-`. */
   name: string;
-  /** Absent = the name in lower case, with hyphens. */
+  /** Absent = the name in lower case, with `-` for `_`. */
   id?: string;
-  /** Tells the model when to use the tool. */
+  /** Explains to the model when to use the tool. */
   description: string;
-  /** A zod object. Describe its fields with `.describe()`: the model reads that too. */
+  /** A zod object. The model also reads descriptions that you add to fields with `.describe()`. */
   input: Input;
-  /** What running it twice would do; `once` when absent. */
+  /** Effect of running the tool twice; `once` when absent. */
   effect?: ToolEffect;
-  /** One attempt may take this long, in milliseconds: at most 900 000, 60 000 when absent. */
+  /** Timeout of one attempt, in milliseconds: 1 to 900 000; 60 000 when absent. */
   timeoutMs?: number;
-  /** Returns what the model is told: anything that is JSON. Throw `ToolError` to say what went wrong. */
+  /** Returns the result for the model, any JSON. Throw `ToolError` to report a failure to the model. */
   execute(input: z.output<Input>, context: ToolContext): unknown;
 }
 
-/** Something with an id in a library. */
+/** A definition with its id in a library. */
 export interface Defined<Definition> {
   readonly id: string;
   readonly definition: Definition;
 }
 
-/** A tool with its code. */
+/** A tool: the definition that the model sees, and its code. */
 export interface Tool extends Defined<ToolDefinition> {
-  /** Checks the input and executes. Throws `ToolError` with `INVALID_INPUT` before anything is executed. */
+  /** Checks the input, then executes. Throws `ToolError` with `INVALID_INPUT`, without executing, for invalid input. */
   run(input: unknown, context: ToolContext): Promise<unknown>;
 }
 
+/** A library of definitions. */
 export interface Library {
   readonly id: string;
   readonly personas: readonly Defined<Persona>[];
@@ -76,16 +77,24 @@ export interface Library {
   readonly modelProfiles: readonly Defined<ModelProfile>[];
 }
 
+/**
+ * Defines a persona. Throws `INVALID_INPUT`.
+ * @example definePersona("guide", { identity: { systemPrompt: "You help travellers." }, tools: { toolIds: ["weather"] } });
+ */
 export function definePersona(id: string, persona: Persona): Defined<Persona> {
-  return defined(id, validate(personaSchema, persona, "", `Persona "${id}"`));
-}
-
-export function defineModelProfile(id: string, profile: ModelProfile): Defined<ModelProfile> {
-  return defined(id, validate(modelProfileSchema, profile, "", `Model profile "${id}"`));
+  return withId(id, validate(personaSchema, persona, "", `Persona "${id}"`));
 }
 
 /**
- * A tool: what the model sees, and the code behind it.
+ * Defines a model profile. Throws `INVALID_INPUT`.
+ * @example defineModelProfile("fast", { provider: "openai", modelId: "gpt-4.1-mini", parameters: { temperature: 0 } });
+ */
+export function defineModelProfile(id: string, profile: ModelProfile): Defined<ModelProfile> {
+  return withId(id, validate(modelProfileSchema, profile, "", `Model profile "${id}"`));
+}
+
+/**
+ * Defines a tool. Throws `INVALID_INPUT`.
  * @example
  * const greet = defineTool({
  *   name: "greet",
@@ -110,7 +119,7 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>)
     `Tool "${name}"`,
   );
   return {
-    ...defined(options.id ?? name.toLowerCase().replaceAll("_", "-"), definition),
+    ...withId(options.id ?? name.toLowerCase().replaceAll("_", "-"), definition),
     async run(value, context) {
       const parsed = await input.safeParseAsync(value);
       if (parsed.success) return execute(parsed.data, context);
@@ -122,22 +131,14 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>)
   };
 }
 
-/** A library of definitions. References without a library, as in `toolIds: ["greet"]`, stay within it. */
-export function defineLibrary(
-  id: string,
-  contents: {
-    personas?: readonly Defined<Persona>[];
-    tools?: readonly Tool[];
-    modelProfiles?: readonly Defined<ModelProfile>[];
-  },
-): Library {
+/**
+ * Defines a library. A reference without a library, as in `toolIds: ["greet"]`, means a definition of the same library.
+ * Throws `INVALID_INPUT` for duplicate ids and for references to definitions that the library does not have.
+ * @example defineLibrary("my", { personas: [guide], tools: [weather] });
+ */
+export function defineLibrary(id: string, contents: Partial<Omit<Library, "id">>): Library {
   const { personas = [], tools = [], modelProfiles = [] } = contents;
-  const library: Library = {
-    id: validate(idSchema, id, "", `The id "${id}"`),
-    personas,
-    tools,
-    modelProfiles,
-  };
+  const library = { id: validate(idSchema, id, "", `The id "${id}"`), personas, tools, modelProfiles };
   refuseDuplicates(id, "persona", personas);
   refuseDuplicates(id, "tool", tools);
   refuseDuplicates(id, "model profile", modelProfiles);
@@ -145,59 +146,61 @@ export function defineLibrary(
   return library;
 }
 
-function checkOwnReferences(library: Library): void {
+/** Throws `INVALID_INPUT` for a reference to a definition that the library does not have. */
+function checkOwnReferences({ id: library, personas, tools, modelProfiles }: Library): void {
   const check = (
-    who: string,
-    reference: DefinitionReference,
+    origin: string,
+    references: readonly DefinitionReference[],
     kind: string,
     known: readonly { id: string }[],
   ) => {
-    const target = parseReference(reference, library.id);
-    if (target.library !== library.id || known.some((candidate) => candidate.id === target.id)) return;
-    const ids = known.map((candidate) => candidate.id).join(", ") || "none";
+    const ids = known.map(({ id }) => id);
+    const targets = references.map((reference) => parseReference(reference, library));
+    const missing = targets.find((target) => target.library === library && !ids.includes(target.id));
+    if (missing === undefined) return;
     throw new DramatisError(
       "INVALID_INPUT",
-      `${who} refers to the ${kind} "${target.id}", which library "${library.id}" does not have. It has: ${ids}.`,
+      `${origin} refers to the ${kind} "${missing.id}", which library "${library}" does not have. It has: ${ids.join(", ") || "none"}.`,
     );
   };
-  for (const { id, definition } of library.personas) {
-    const who = `Persona "${id}"`;
-    for (const reference of definition.tools?.toolIds ?? []) check(who, reference, "tool", library.tools);
+  for (const { id, definition } of personas) {
     const { modelProfileId } = definition.identity;
-    if (modelProfileId !== undefined) check(who, modelProfileId, "model profile", library.modelProfiles);
+    check(`Persona "${id}"`, definition.tools?.toolIds ?? [], "tool", tools);
+    check(
+      `Persona "${id}"`,
+      modelProfileId === undefined ? [] : [modelProfileId],
+      "model profile",
+      modelProfiles,
+    );
   }
-  for (const { id, definition } of library.modelProfiles) {
-    for (const reference of definition.fallbacks ?? [])
-      check(`Model profile "${id}"`, reference, "model profile", library.modelProfiles);
-  }
+  for (const { id, definition } of modelProfiles)
+    check(`Model profile "${id}"`, definition.fallbacks ?? [], "model profile", modelProfiles);
 }
 
-function refuseDuplicates(library: string, kind: string, defined: readonly { id: string }[]): void {
-  const seen = new Set<string>();
-  for (const { id } of defined) {
-    if (seen.has(id)) {
-      throw new DramatisError(
-        "INVALID_INPUT",
-        `Library "${library}" has two definitions of the ${kind} "${id}". Rename one, or give it an id of its own.`,
-      );
-    }
-    seen.add(id);
-  }
+function refuseDuplicates(library: string, kind: string, definitions: readonly { id: string }[]): void {
+  const ids = definitions.map(({ id }) => id);
+  const duplicate = ids.find((id, index) => ids.indexOf(id) < index);
+  if (duplicate === undefined) return;
+  throw new DramatisError(
+    "INVALID_INPUT",
+    `Library "${library}" has two definitions of the ${kind} "${duplicate}". Give one of them another id.`,
+  );
 }
 
-function defined<Definition extends object>(id: string, definition: Definition): Defined<Definition> {
+/** Checks the id and the size of a definition. Throws `INVALID_INPUT`. */
+function withId<Definition extends object>(id: string, definition: Definition): Defined<Definition> {
   const checked = validate(idSchema, id, "", `The id "${id}"`);
   const bytes = utf8Length(JSON.stringify(definition));
   if (bytes > MAX_DEFINITION_BYTES) {
     throw new DramatisError(
       "INVALID_INPUT",
-      `The definition of "${id}" has ${bytes} bytes as JSON; it may have ${MAX_DEFINITION_BYTES}.`,
+      `The definition of "${id}" has ${bytes} bytes as JSON. The maximum is ${MAX_DEFINITION_BYTES}.`,
     );
   }
   return { id: checked, definition };
 }
 
-/** The JSON Schema of what a caller sends. Keywords that only restate the type are left out: each costs tokens. */
+/** Converts a zod schema to the JSON Schema of its input. Omits keywords that only repeat the type, since each costs tokens. */
 function toInputSchema(name: string, input: z.ZodType): JsonObject {
   try {
     const schema = z.toJSONSchema(input, {
@@ -214,7 +217,7 @@ function toInputSchema(name: string, input: z.ZodType): JsonObject {
     throw new DramatisError(
       "INVALID_INPUT",
       `The input of tool "${name}" cannot be written as JSON Schema: ${error instanceof Error ? error.message : error}. ` +
-        "Use types that JSON has; turn them into others with .transform().",
+        "Use types that JSON has, and convert them with .transform().",
       { cause: error },
     );
   }

@@ -1,9 +1,9 @@
 /**
- * Whether what an author posted as an input's schema is one: the known keywords have the form that JSON Schema 2020-12
- * gives them, references stay within it and lead somewhere, and what it takes to check a value against it is bounded. Pure.
+ * Checks JSON Schemas from outside: known keywords have the form of JSON Schema 2020-12, references point into the schema,
+ * and the effort of checking a value is bounded. Pure.
  *
- * INSCHEMA-1  Every schema from outside is taken only if its patterns take no exponential time, and no part of it applies
- *             itself, or more than `MAX_IN_PLACE` schemas, to one value. What is refused is named with its place.
+ * INSCHEMA-1  A schema from outside is accepted only if its patterns never need exponential time, and no part of it applies
+ *             itself, or more than `MAX_IN_PLACE` schemas, to one value. Each problem is reported with its place.
  */
 import type { InputIssue } from "../shared/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
@@ -20,7 +20,7 @@ import { jsonPointer } from "../shared/validation.ts";
 const TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
 type Path = readonly (string | number)[];
-/** What is wrong with a keyword's value; `null` if nothing is. */
+/** Returns the problem of a keyword's value, or `null`. */
 type Check = (value: Json) => string | null;
 
 const is =
@@ -35,7 +35,7 @@ const isNumber = is((value) => typeof value === "number", "Must be a number.");
 const isCount = is((value) => Number.isSafeInteger(value) && Number(value) >= 0, "Must be a whole number.");
 const isFlag = is((value) => typeof value === "boolean", "Must be true or false.");
 
-/** Of the keywords that hold no schema, and of one that does. */
+/** The checks of keywords that hold no schema. */
 const KEYWORDS: Record<string, Check> = {
   type: is(
     (value) =>
@@ -44,19 +44,14 @@ const KEYWORDS: Record<string, Check> = {
         : isTextList(value) && value.length > 0 && value.every((type) => TYPES.includes(type)),
     `Must be one of ${TYPES.join(", ")}, or a list of them.`,
   ),
-  enum: is((value) => Array.isArray(value) && value.length > 0, "Must be a list with a value at least."),
+  enum: is((value) => Array.isArray(value) && value.length > 0, "Must be a list with at least one value."),
   required: is(isTextList, "Must be a list of names."),
   dependentRequired: is(
     (value) => isJsonObject(value) && Object.values(value).every(isTextList),
     "Must hold lists of names.",
   ),
   pattern: patternProblem,
-  format: (value) =>
-    typeof value !== "string"
-      ? "Must be a string."
-      : value === "url"
-        ? 'Is not checked here: use "uri".'
-        : null,
+  format: (value) => (value === "url" ? 'Is not supported: use "uri".' : isText(value)),
   multipleOf: is((value) => typeof value === "number" && value > 0, "Must be a number above 0."),
   uniqueItems: isFlag,
 };
@@ -67,44 +62,43 @@ for (const what of ["Length", "Items", "Properties", "Contains"]) {
   KEYWORDS[`min${what}`] = isCount;
   KEYWORDS[`max${what}`] = isCount;
 }
-KEYWORDS.dependencies = () => "Is of an older draft: use dependentRequired or dependentSchemas.";
-/** What would make a reference mean something else. */
+KEYWORDS.dependencies = () => "Belongs to an older draft: use dependentRequired or dependentSchemas.";
+// These keywords change the meaning of references.
 for (const name of ["$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "$recursiveAnchor"])
-  KEYWORDS[name] = () => "Is not supported: put what is shared under $defs, and refer to it by #/$defs/NAME.";
+  KEYWORDS[name] = () =>
+    "Is not supported: put shared schemas under $defs, and refer to them by #/$defs/NAME.";
 
-/** What is wrong with the schema; nothing if it can be used. `base` is the JSON pointer of the schema itself. */
+/** Returns the problems of a schema; none if it can be used. `base` is the JSON pointer of the schema itself. */
 export function inputSchemaIssues(schema: JsonObject, base = ""): InputIssue[] {
   const issues: InputIssue[] = [];
   const report = (path: Path, message: string) => issues.push({ path: jsonPointer(path, base), message });
   walk(schema, [], schema, report);
   if (issues.length === 0 && schema.type !== "object") report(["type"], 'Must be "object".');
   if (issues.length > 0) return issues;
-  const patterns = patternsIn(schema);
-  if (patterns > MAX_PATTERNS) report([], `Has ${patterns} characters of patterns; at most ${MAX_PATTERNS}.`);
   const size = sizing(schema);
+  let patterns = 0;
   each(schema, [], (node, path) => {
+    patterns += lengthOfPatterns(node);
     const problem = sizeProblem(size(node));
     if (issues.length === 0 && problem !== null) report(path, problem);
   });
+  if (patterns > MAX_PATTERNS)
+    report([], `Has ${patterns} characters of patterns. The maximum is ${MAX_PATTERNS}.`);
   return issues;
 }
 
-/** Schemas that one schema may apply to the same value, its own and those that it combines or refers to. */
+/** Maximum number of schemas that one schema applies to the same value: itself, and those it combines or refers to. */
 const MAX_IN_PLACE = 1_000;
 
-/** Characters that the patterns of one schema may have together. */
+/** Maximum total length of the patterns of one schema, in characters. */
 const MAX_PATTERNS = 10_000;
 
-function patternsIn(schema: JsonObject): number {
-  let length = 0;
-  each(schema, [], ({ pattern = "", patternProperties = {} }) => {
-    const names = Object.keys(patternProperties ?? {});
-    length += String(pattern).length + names.reduce((sum, name) => sum + name.length, 0);
-  });
-  return length;
+function lengthOfPatterns({ pattern = "", patternProperties = {} }: JsonObject): number {
+  const names = Object.keys(patternProperties ?? {});
+  return names.reduce((sum, name) => sum + name.length, String(pattern).length);
 }
 
-/** How many schemas a part of `root` applies to the same value; infinitely many where it leads back to itself. */
+/** Counts the schemas that a part of `root` applies to one value: infinitely many if the part applies itself. */
 function sizing(root: JsonObject): (node: Json) => number {
   const sizes = new Map<Json, number>();
   const size = (node: Json, depth = 0): number => {
@@ -112,7 +106,7 @@ function sizing(root: JsonObject): (node: Json) => number {
     if (depth > MAX_IN_PLACE) return MAX_IN_PLACE;
     const known = sizes.get(node);
     if (known !== undefined) return known;
-    // Found again before it is known, it leads to itself.
+    // A second visit before the count is known means that the schema applies itself.
     sizes.set(node, Number.POSITIVE_INFINITY);
     const total = schemasInPlace(node, root).reduce<number>((sum, part) => sum + size(part, depth + 1), 1);
     sizes.set(node, total);
@@ -124,11 +118,11 @@ function sizing(root: JsonObject): (node: Json) => number {
 function sizeProblem(size: number): string | null {
   if (size <= MAX_IN_PLACE) return null;
   return size === Number.POSITIVE_INFINITY
-    ? "Leads back to itself for the same value: refer to it from within properties or items only."
-    : `Applies ${size} schemas to one value, references followed; at most ${MAX_IN_PLACE}: combine fewer.`;
+    ? "Applies itself to the same value: refer to it only from within properties or items."
+    : `Applies ${size} schemas to one value, including references. The maximum is ${MAX_IN_PLACE}: combine fewer.`;
 }
 
-/** Every schema in `node`, itself first. */
+/** Visits every schema in `node`, itself first. */
 function each(node: Json, path: Path, visit: (node: JsonObject, path: Path) => void): void {
   if (!isJsonObject(node)) return;
   visit(node, path);
@@ -139,6 +133,7 @@ function each(node: Json, path: Path, visit: (node: JsonObject, path: Path) => v
   }
 }
 
+/** Reports problems of keywords and references. */
 function walk(node: Json, path: Path, root: JsonObject, report: (path: Path, message: string) => void): void {
   if (typeof node === "boolean") return;
   if (!isJsonObject(node)) {
@@ -150,7 +145,7 @@ function walk(node: Json, path: Path, root: JsonObject, report: (path: Path, mes
     const problem = Object.hasOwn(KEYWORDS, name) ? KEYWORDS[name]?.(value) : null;
     if (problem != null) report(at, problem);
     else if (name === "$ref" && referredSchema(value, root) === undefined)
-      report(at, "Must lead to a schema within this one: #/$defs/NAME.");
+      report(at, "Must refer to a schema within this one: #/$defs/NAME.");
     else if (SCHEMAS.includes(name)) walk(value, at, root, report);
     else if (SCHEMA_LISTS.includes(name)) {
       if (!Array.isArray(value) || value.length === 0) report(at, "Must be a list of schemas.");

@@ -1,7 +1,7 @@
 /**
  * References to definitions: `library/id@version`, `id` within a library, or an object.
  *
- * REF-1  What parses is printed to text that parses to the same.
+ * REF-1  A parsed reference, printed and parsed again, is the same reference.
  */
 
 import { z } from "zod";
@@ -9,14 +9,18 @@ import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 
-/** A reference that names its library. No version means the latest when it is resolved. */
-export interface LibraryReference {
+/** A definition of a library, whatever its version. */
+export interface DefinitionKey {
   library: string;
   id: string;
+}
+
+/** A reference with its library. Without a version it means the latest version at the time it is resolved. */
+export interface LibraryReference extends DefinitionKey {
   version?: number;
 }
 
-/** Ids of libraries and of what is in them. */
+/** Ids of libraries and definitions. */
 export const idSchema = z
   .string()
   .regex(
@@ -24,24 +28,26 @@ export const idSchema = z
     "An id is 1 to 64 lower-case letters, digits and hyphens, and begins with a letter or a digit",
   );
 
-const versionSchema = z.int().min(1, "A version is an integer from 1");
-
 const textForm = /^(?:(?<library>[^/@]+)\/)?(?<id>[^/@]+)(?:@(?<version>[1-9][0-9]{0,14}))?$/;
 
 const FORMS = 'A reference is "library/id", "library/id@version" or {library, id, version?}';
 
-/** Both forms, as they are written in a definition. Only the shape is checked, not that the target exists. */
+/** Accepts references as text and as objects. Checks the form only, not that the target exists. */
 export const referenceSchema: z.ZodType<DefinitionReference> = z.union(
   [
     z.string().refine((text) => readText(text) !== undefined, FORMS),
-    z.strictObject({ library: idSchema, id: idSchema, version: z.exactOptional(versionSchema) }),
+    z.strictObject({
+      library: idSchema,
+      id: idSchema,
+      version: z.exactOptional(z.int().min(1, "A version is an integer from 1")),
+    }),
   ],
   FORMS,
 );
 
 /**
- * Reads a reference. `home` is the library that a bare `id` belongs to; without one a bare id is refused with
- * `INVALID_INPUT`, and so is what is no reference.
+ * Parses a reference. A bare id means a definition of the library `home`. Throws `INVALID_INPUT` for an invalid reference,
+ * and for a bare id if there is no `home`.
  */
 export function parseReference(reference: DefinitionReference, home?: string): LibraryReference {
   const read = typeof reference === "string" ? readText(reference) : reference;
@@ -61,7 +67,7 @@ export function parseReference(reference: DefinitionReference, home?: string): L
   return { library, id: read.id, ...defined({ version: read.version }) };
 }
 
-/** The reference as text. */
+/** Prints a reference as text. */
 export function formatReference({ library, id, version }: LibraryReference): string {
   return version === undefined ? `${library}/${id}` : `${library}/${id}@${version}`;
 }
@@ -72,7 +78,6 @@ function readText(text: string): { library?: string; id: string; version?: numbe
   if (library !== undefined && !idSchema.safeParse(library).success) return undefined;
   return {
     id,
-    ...defined({ library }),
-    ...(version === undefined ? {} : { version: Number(version) }),
+    ...defined({ library, version: version === undefined ? undefined : Number(version) }),
   };
 }

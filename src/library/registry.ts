@@ -1,165 +1,209 @@
 /**
- * Where references are looked up, and the part of it that is deployed code.
+ * The registry of a tenant: the deployed libraries and those that the tenant's authors wrote. It resolves references for
+ * pinning, and serves the API of libraries.
  *
- * REG-1  One id of one kind names one definition: duplicates are refused when the registry is built.
- * REG-2  A definition that is handed out is the caller's own copy.
+ * REG-3  A reference without a version means, for a deployed definition, the content of the deployed code, even if other
+ *        deployments left higher versions; otherwise the highest version. A reference with a version means that version.
+ * REG-4  Only the tenant sees the libraries of its authors. Every tenant sees the deployed libraries, which take precedence.
+ * REG-5  Deployed definitions can be pinned while the database does not answer. They then have version 0, which means that
+ *        the number was unknown; the hash identifies the content.
+ * REG-6  A tool never promises more about repeating it than its deployed code does, even if an older version did.
+ * LIBAPI-1  A tenant sees the deployed libraries and its own, and no library of another tenant.
+ * LIBAPI-2  A library belongs to the author of its first definition. Only this author and administrators add to it. Only a
+ *           deployment changes deployed libraries.
+ * LIBAPI-3  A refused request leaves nothing behind, not even an empty library.
+ * LIBAPI-4  Lists ascend by creation, deployed items first. They continue after a cursor without loss or repetition.
  */
 import type { ModelProfile } from "../model/profile.ts";
-import type { Persona, Pin, ToolDefinition } from "../protocol/definitions.ts";
+import type { Persona, Pin, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
 import { DramatisError } from "../shared/errors.ts";
-import type { Defined, Library, Tool } from "./define.ts";
-import { contentHash } from "./hash.ts";
-import { completeDefinition, type DefinitionKind, type DefinitionTypes, KIND_NAMES } from "./kinds.ts";
-import { formatReference, type LibraryReference } from "./reference.ts";
+import { listPage, listRange, type Page, type PageOptions } from "../shared/page.ts";
+import { mayAuthor, type Principal } from "../shared/principal.ts";
+import { contentHash, type DefinitionKind, type DefinitionTypes, kindName } from "./definition.ts";
+import type {
+  DefinitionSource,
+  DefinitionStore,
+  DefinitionVersion,
+  LibraryView,
+} from "./definition-source.ts";
+import type { DeployedCode } from "./deployed-code.ts";
+import { DeployedDefinitions } from "./deployed-definitions.ts";
+import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
 
-/** A definition that was found, and exactly which one it is. */
+/** A definition that was found, and its exact origin. */
 export type Resolved<Definition> = Pin & { library: string; definition: Definition };
 
-/**
- * Looks up versioned definitions. What does not exist is `NOT_FOUND`, naming it; what cannot be told for the moment is
- * `UNAVAILABLE`.
- */
-export interface Registry {
-  persona(reference: LibraryReference): Promise<Resolved<Persona>>;
-  tool(reference: LibraryReference): Promise<Resolved<ToolDefinition>>;
-  modelProfile(reference: LibraryReference): Promise<Resolved<ModelProfile>>;
+/** The database's definitions for a registry. */
+export interface RegistryStores {
+  /** Those of `CODE_TENANT`. */
+  deployed: DefinitionStore;
+  /** Those of the registry's tenant. */
+  authored: DefinitionStore;
 }
 
-/** The executable half of the deployed tools. */
-export interface ToolCodes {
-  /** `undefined` if this deployment has no such tool. */
-  toolCode(library: string, id: string): Tool | undefined;
-}
+/** Make one per request. Methods throw `UNAVAILABLE`, retriable, while the database does not answer. */
+export class Registry {
+  readonly #code: DeployedCode;
+  readonly #deployed: DefinitionSource;
+  readonly #authored: DefinitionStore | null;
 
-/** A definition that is part of the deployed code, its settings written out. */
-export interface CodeDefinition<Kind extends DefinitionKind = DefinitionKind> {
-  kind: Kind;
-  library: string;
-  id: string;
-  hash: string;
-  definition: DefinitionTypes[Kind];
-}
-
-/** The definitions of an application's own libraries. On its own, where nothing is kept, each has version 1. */
-export class CodeRegistry implements Registry, ToolCodes {
-  readonly #libraries: ReadonlyMap<string, Library>;
-  /** Finished hashes only: a promise made in one request must not be awaited in another. */
-  readonly #hashes = new WeakMap<object, string>();
-
-  constructor(libraries: readonly Library[]) {
-    const byId = new Map<string, Library>();
-    for (const library of libraries) {
-      if (byId.has(library.id)) {
-        throw new DramatisError(
-          "INVALID_INPUT",
-          `Two libraries have the id "${library.id}". Rename one of them.`,
-        );
-      }
-      byId.set(library.id, library);
-    }
-    this.#libraries = byId;
+  /** Without stores, the registry has only the deployed definitions, each with version 1. */
+  constructor(code: DeployedCode, stores?: RegistryStores) {
+    this.#code = code;
+    this.#deployed = new DeployedDefinitions(code, stores?.deployed ?? null);
+    this.#authored = stores?.authored ?? null;
   }
 
-  /** Ids of the deployed libraries, as they were given. */
-  get libraryIds(): string[] {
-    return [...this.#libraries.keys()];
-  }
-
-  has(library: string): boolean {
-    return this.#libraries.has(library);
-  }
-
+  /** Resolves a reference for pinning. Throws `NOT_FOUND`. */
   persona(reference: LibraryReference): Promise<Resolved<Persona>> {
-    return this.#first("persona", reference);
+    return this.#resolve("persona", reference);
   }
 
-  tool(reference: LibraryReference): Promise<Resolved<ToolDefinition>> {
-    return this.#first("tool", reference);
+  /** As `persona`. The effect is that of the deployed code if that is stricter (REG-6). */
+  async tool(reference: LibraryReference): Promise<Resolved<ToolDefinition>> {
+    const { definition, ...pin } = await this.#resolve("tool", reference);
+    const { library, id } = definition.task === undefined ? reference : parseReference(definition.task);
+    const deployed = this.#code.toolCode(library, id)?.definition;
+    const effect = strictest(definition.effect, deployed?.effect ?? "pure");
+    return { ...pin, definition: { ...definition, effect } };
   }
 
+  /** As `persona`. */
   modelProfile(reference: LibraryReference): Promise<Resolved<ModelProfile>> {
-    return this.#first("model-profile", reference);
+    return this.#resolve("model-profile", reference);
   }
 
-  toolCode(library: string, id: string): Tool | undefined {
-    return this.#libraries.get(library)?.tools.find((tool) => tool.id === id);
+  /** Lists the deployed libraries, then those of the tenant. Throws `INVALID_INPUT` for an invalid cursor. */
+  async libraries(options: PageOptions = {}): Promise<Page<LibraryView>> {
+    const range = listRange(options);
+    const { order, limit } = range;
+    const deployed = await this.#deployed.libraries(range);
+    if (order === "asc" && deployed.length > limit) return listPage(deployed, limit);
+    // Deployed libraries hide authored ones with the same ids, so at most that many rows are left out.
+    const rows = { ...range, limit: limit + this.#code.libraryIds.length };
+    const authored = (await this.#authored?.libraries(rows)) ?? [];
+    const visible = authored.filter(({ item }) => !this.#code.has(item.id));
+    return listPage(order === "asc" ? [...deployed, ...visible] : [...visible, ...deployed], limit);
   }
 
-  /** What the deployed code says of it, whatever version is asked for; `undefined` if it says nothing. */
-  async deployed<Kind extends DefinitionKind>(
+  /** Throws `NOT_FOUND`. */
+  async library(id: string): Promise<LibraryView> {
+    const found = await this.#source(id).library(id);
+    if (found === null) throw this.#missingLibrary(id);
+    return found;
+  }
+
+  /** Lists the latest version of each definition. Throws `NOT_FOUND` if the library does not exist. */
+  async list(
+    kind: DefinitionKind,
+    library: string,
+    options: PageOptions = {},
+  ): Promise<Page<DefinitionVersion>> {
+    await this.library(library);
+    return this.#source(library).list(kind, library, options);
+  }
+
+  /** Returns a version, or the latest. Throws `NOT_FOUND`. */
+  async find<Kind extends DefinitionKind>(
     kind: Kind,
-    { library, id }: Pick<LibraryReference, "library" | "id">,
-  ): Promise<CodeDefinition<Kind> | undefined> {
-    const found = this.#of(kind, library).find((candidate) => candidate.id === id);
-    return found === undefined ? undefined : this.#complete(kind, library, found);
+    reference: LibraryReference,
+  ): Promise<DefinitionVersion<Kind>> {
+    const found = await this.#source(reference.library).find(kind, reference);
+    if (found === null) throw this.#missing(kind, reference);
+    return found;
   }
 
-  /** All of one kind, as the library lists them. */
-  list<Kind extends DefinitionKind>(kind: Kind, library: string): Promise<CodeDefinition<Kind>[]> {
-    return Promise.all(this.#of(kind, library).map((found) => this.#complete(kind, library, found)));
+  /** Lists all versions. Throws `NOT_FOUND` if the definition does not exist. */
+  async versions(
+    kind: DefinitionKind,
+    { library, id }: DefinitionKey,
+    options: PageOptions = {},
+  ): Promise<Page<DefinitionVersion>> {
+    const page = await this.#source(library).versions(kind, { library, id }, options);
+    // A page after the last version is empty too.
+    if (page.items.length === 0) await this.find(kind, { library, id, version: 1 });
+    return page;
   }
 
-  /** Everything there is. */
-  async all(): Promise<CodeDefinition[]> {
-    const lists = this.libraryIds.flatMap((library) => [
-      this.list("persona", library),
-      this.list("tool", library),
-      this.list("model-profile", library),
-    ]);
-    return (await Promise.all<CodeDefinition[]>(lists)).flat();
+  /**
+   * Throws `FORBIDDEN` if the principal is neither author nor administrator, `CONFLICT` if the library is deployed,
+   * `UNAVAILABLE` without a database.
+   */
+  checkWriter(principal: Principal, library: string): void {
+    this.#storeFor(principal, library);
   }
 
-  /** The `NOT_FOUND` of what the deployed code does not have: it says what it has. */
-  absent(kind: DefinitionKind, reference: LibraryReference): DramatisError {
-    if (!this.has(reference.library))
-      return notFound(`There is no library "${reference.library}"`, this.libraryIds);
-    const ids = this.#of(kind, reference.library).map(({ id }) => id);
-    return notFound(`Library "${reference.library}" has no ${KIND_NAMES[kind]} "${reference.id}"`, ids);
+  /** Returns the version with this content, and adds it if there is none. Throws as `checkWriter` and the store do. */
+  async add<Kind extends DefinitionKind>(
+    principal: Principal,
+    kind: Kind,
+    { library, id }: DefinitionKey,
+    definition: DefinitionTypes[Kind],
+  ): Promise<{ version: DefinitionVersion<Kind>; created: boolean }> {
+    const store = this.#storeFor(principal, library);
+    const hash = await contentHash(definition);
+    return store.add({ kind, library, id, hash, definition }, principal);
   }
 
-  async #first<Kind extends DefinitionKind>(
+  async #resolve<Kind extends DefinitionKind>(
     kind: Kind,
     reference: LibraryReference,
   ): Promise<Resolved<DefinitionTypes[Kind]>> {
-    const deployed = await this.deployed(kind, reference);
-    if (deployed === undefined) throw this.absent(kind, reference);
-    if (reference.version !== undefined && reference.version !== 1) {
-      throw notFound(`There is no ${KIND_NAMES[kind]} "${formatReference(reference)}"`, ["version 1"]);
+    const found = await this.find(kind, reference).catch(async (error: unknown) => {
+      const isAway = error instanceof DramatisError && error.code === "UNAVAILABLE";
+      const deployed = await this.#code.definition(kind, reference);
+      if (!isAway || reference.version !== undefined || deployed === undefined) throw error;
+      return { ...deployed, version: 0 };
+    });
+    const { library, id, version, hash, definition } = found;
+    return { library, id, version, hash, definition };
+  }
+
+  #storeFor(principal: Principal, library: string): DefinitionStore {
+    if (!mayAuthor(principal)) {
+      throw new DramatisError("FORBIDDEN", "Only authors and administrators may add to libraries.");
     }
-    return resolvedCode(deployed, 1);
+    if (this.#code.has(library)) {
+      throw new DramatisError(
+        "CONFLICT",
+        `The library "${library}" is part of the deployed code. Deploy a change of it, or choose another id.`,
+      );
+    }
+    if (this.#authored !== null) return this.#authored;
+    throw new DramatisError(
+      "UNAVAILABLE",
+      "Libraries by API need the D1 binding `DB`. Add it to the Worker's configuration.",
+    );
   }
 
-  #of<Kind extends DefinitionKind>(kind: Kind, id: string): readonly Defined<DefinitionTypes[Kind]>[] {
-    const library = this.#libraries.get(id);
-    if (library === undefined) return [];
-    const kinds: { [Kind in DefinitionKind]: readonly Defined<DefinitionTypes[Kind]>[] } = {
-      persona: library.personas,
-      tool: library.tools,
-      "model-profile": library.modelProfiles,
-    };
-    return kinds[kind];
+  #source(library: string): DefinitionSource {
+    if (this.#code.has(library)) return this.#deployed;
+    if (this.#authored !== null) return this.#authored;
+    throw this.#missingLibrary(library);
   }
 
-  async #complete<Kind extends DefinitionKind>(
-    kind: Kind,
-    library: string,
-    found: Defined<DefinitionTypes[Kind]>,
-  ): Promise<CodeDefinition<Kind>> {
-    const definition = structuredClone(completeDefinition(kind, found.definition));
-    const hash = this.#hashes.get(found.definition) ?? (await contentHash(definition));
-    this.#hashes.set(found.definition, hash);
-    return { kind, library, id: found.id, hash, definition };
+  #missing(kind: DefinitionKind, reference: LibraryReference): DramatisError {
+    const { library, id, version } = reference;
+    if (!this.#code.has(library) || version !== undefined)
+      return notFound(`There is no ${kindName(kind)} "${formatReference(reference)}".`);
+    const ids = this.#code.ids(kind, library).join(", ") || "none";
+    return notFound(`Library "${library}" has no ${kindName(kind)} "${id}". It has: ${ids}.`);
+  }
+
+  #missingLibrary(id: string): DramatisError {
+    const ids = this.#code.libraryIds.join(", ") || "none";
+    return notFound(`There is no library "${id}". Deployed libraries: ${ids}.`);
   }
 }
 
-/** A deployed definition under the number that it has. */
-export function resolvedCode<Kind extends DefinitionKind>(
-  { library, id, hash, definition }: CodeDefinition<Kind>,
-  version: number,
-): Resolved<DefinitionTypes[Kind]> {
-  return { library, id, version, hash, definition };
+function notFound(message: string): DramatisError {
+  return new DramatisError("NOT_FOUND", message);
 }
 
-function notFound(what: string, known: readonly string[]): DramatisError {
-  return new DramatisError("NOT_FOUND", `${what}. It is one of: ${known.join(", ") || "none"}.`);
+/** Effects by what they allow: the first may be repeated freely, the last must not be repeated. */
+const EFFECTS: readonly ToolEffect[] = ["pure", "idempotent", "once"];
+
+/** Returns the effect that allows less. */
+export function strictest(one: ToolEffect, other: ToolEffect): ToolEffect {
+  return EFFECTS.indexOf(one) < EFFECTS.indexOf(other) ? other : one;
 }

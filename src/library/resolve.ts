@@ -1,38 +1,36 @@
 /**
- * From a persona to everything that a conversation pins.
+ * Resolves a persona to the version chain that a conversation pins.
  *
- * CHAIN-1  The chain holds data only and is complete: no later change of a library alters it.
- * CHAIN-2  A model sees each tool name once.
- * CHAIN-3  The profiles that stand in are in the order in which they are tried: each is followed by those that stand in for
- *          it. None is there twice, nor the profile itself, and there are at most five.
+ * CHAIN-1  The chain is complete and holds only data, so later changes of libraries do not affect it.
+ * CHAIN-2  The tools of a chain have different names.
+ * CHAIN-3  Fallbacks are in the order of use. The fallbacks of a fallback follow it. A profile occurs once, never as its
+ *          own fallback, and there are at most five fallbacks.
  */
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona, Pin, ToolDefinition, VersionChain } from "../protocol/definitions.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import { validate } from "../shared/validation.ts";
-import { contentHash } from "./hash.ts";
+import { contentHash } from "./definition.ts";
 import { completePersona } from "./persona.ts";
 import { formatReference, parseReference, referenceSchema } from "./reference.ts";
 import type { Registry, Resolved } from "./registry.ts";
 import { MAX_FALLBACKS, personaSchema } from "./schemas.ts";
 
 /**
- * Checks what a caller gave as a persona, inline or by reference. `INVALID_INPUT` says which field is wrong; `base` is
- * the JSON pointer that issues are reported under.
+ * Parses a persona that is given inline or by reference. Throws `INVALID_INPUT` with the invalid fields, whose JSON
+ * pointers begin with `base`.
  */
 export function parsePersonaSource(value: unknown, base = ""): Persona | DefinitionReference {
-  const isReference =
-    typeof value === "string" || (typeof value === "object" && value !== null && "library" in value);
-  return isReference
+  return isReference(value)
     ? validate(referenceSchema, value, base, "The persona's reference")
     : validate(personaSchema, value, base, "The persona");
 }
 
 /**
- * Resolves a persona, its tools and its model profile. References without a library stay in the persona's own;
- * `defaultProfile` serves a persona that names none; `complete` adds to each profile what the deployment knows. Throws
- * `NOT_FOUND` naming what does not exist, and `INVALID_INPUT` for what is not valid.
+ * Resolves a persona, its tools and its model profile. A bare id in a persona means a definition of the same library. A
+ * persona without a model profile gets `defaultProfile`. `complete` adds settings of the deployment to each profile. Throws
+ * `NOT_FOUND` for a definition that does not exist, `INVALID_INPUT` for invalid input.
  */
 export async function resolveChain(
   registry: Registry,
@@ -45,7 +43,7 @@ export async function resolveChain(
   const [resolvedTools, modelProfile] = await Promise.all([
     Promise.all((tools?.toolIds ?? []).map((tool) => registry.tool(parseReference(tool, persona.library)))),
     identity.modelProfileId === undefined
-      ? pinnedProfile(defaultProfile)
+      ? inline("default", defaultProfile)
       : registry.modelProfile(parseReference(identity.modelProfileId, persona.library)),
   ]);
   refuseEqualNames(resolvedTools);
@@ -59,35 +57,34 @@ export async function resolveChain(
   };
 }
 
-/** A profile, and where it came from. */
+/** A profile and its origin. */
 type PinnedProfile = VersionChain["modelProfile"];
 
-/**
- * Who answers when a profile's model cannot (CHAIN-3). Throws `NOT_FOUND` naming what does not exist, `INVALID_INPUT` where
- * there are too many.
- */
+/** Returns the fallbacks of a profile (CHAIN-3). Throws `NOT_FOUND` for a missing profile, `INVALID_INPUT` for too many. */
 export async function resolveFallbacks(
   registry: Registry,
   profile: Pick<PinnedProfile, "library" | "id" | "definition">,
 ): Promise<PinnedProfile[]> {
-  const found = new Map<string, PinnedProfile | null>([[nameOf(profile), null]]);
+  const fallbacks: PinnedProfile[] = [];
+  const seen = new Set([nameOf(profile)]);
   const add = async ({ library, definition }: Pick<PinnedProfile, "library" | "definition">) => {
     for (const reference of definition.fallbacks ?? []) {
       const target = parseReference(reference, library);
-      if (found.has(nameOf(target))) continue;
-      if (found.size > MAX_FALLBACKS) {
+      if (seen.has(nameOf(target))) continue;
+      if (fallbacks.length === MAX_FALLBACKS) {
         throw new DramatisError(
           "INVALID_INPUT",
-          `More than ${MAX_FALLBACKS} model profiles would stand in for "${profile.id}", those that its own name included. Name fewer.`,
+          `The model profile "${profile.id}" has more than ${MAX_FALLBACKS} fallbacks, including those of its fallbacks. Name fewer.`,
         );
       }
       const fallback = await registry.modelProfile(target);
-      found.set(nameOf(target), fallback);
+      seen.add(nameOf(target));
+      fallbacks.push(fallback);
       await add(fallback);
     }
   };
   await add(profile);
-  return [...found.values()].filter((fallback) => fallback !== null);
+  return fallbacks;
 }
 
 function nameOf({ library, id }: { library?: string; id: string }): string {
@@ -97,21 +94,25 @@ function nameOf({ library, id }: { library?: string; id: string }): string {
 async function resolvePersona(
   registry: Registry,
   source: Persona | DefinitionReference,
-): Promise<Pin & { definition: Persona }> {
-  if (isReference(source)) return registry.persona(parseReference(source));
-  const definition = completePersona(source);
-  return { id: "inline", version: 1, hash: await contentHash(definition), definition };
+): Promise<VersionChain["persona"]> {
+  return isReference(source)
+    ? registry.persona(parseReference(source))
+    : inline("inline", completePersona(source));
 }
 
-function isReference(source: Persona | DefinitionReference): source is DefinitionReference {
-  return typeof source === "string" || "library" in source;
+function isReference(value: unknown): value is DefinitionReference {
+  return typeof value === "string" || (typeof value === "object" && value !== null && "library" in value);
 }
 
-async function pinnedProfile(definition: ModelProfile): Promise<VersionChain["modelProfile"]> {
-  return { id: "default", version: 1, hash: await contentHash(definition), definition };
+/** Pins a definition that no library holds. */
+async function inline<Definition extends Persona | ModelProfile>(
+  id: string,
+  definition: Definition,
+): Promise<Pin & { definition: Definition }> {
+  return { id, version: 1, hash: await contentHash(definition), definition };
 }
 
-/** CHAIN-2: throws `INVALID_INPUT` naming both. */
+/** Throws `INVALID_INPUT` if two tools have the same name (CHAIN-2). */
 export function refuseEqualNames(tools: readonly Resolved<ToolDefinition>[]): void {
   const byName = new Map<string, string>();
   for (const { library, id, definition } of tools) {

@@ -1,6 +1,6 @@
 /**
- * What a definition may contain. Definitions are strict: an unknown field is an error, so a misspelt setting is
- * never silently without effect. Nothing is filled in here; `persona.ts` owns the defaults.
+ * Schemas of definitions. They are strict: an unknown field is an error, so a misspelt setting is never ignored. They fill
+ * in no defaults; those of a persona are in `persona.ts`.
  */
 import { z } from "zod";
 import { type ModelProfile, PROVIDERS } from "../model/profile.ts";
@@ -9,13 +9,13 @@ import type { JsonObject } from "../shared/json.ts";
 import { MAX_MOVES } from "./persona.ts";
 import { referenceSchema } from "./reference.ts";
 
-/** Longest that one attempt of a call may take, in milliseconds. */
+/** Maximum timeout of one attempt of a call, in milliseconds. */
 export const MAX_TIMEOUT_MS = 900_000;
 
-/** One attempt of a tool that declares no timeout, in milliseconds. */
+/** Timeout of one attempt of a tool that declares none, in milliseconds. */
 export const DEFAULT_TOOL_TIMEOUT_MS = 60_000;
 
-/** The most model profiles that may stand in for one, those that these name included. */
+/** Maximum number of fallbacks of a model profile, including the fallbacks of its fallbacks. */
 export const MAX_FALLBACKS = 5;
 
 const PROVIDER_ALIASES: Record<string, string> = {
@@ -30,7 +30,7 @@ const timeout = z.int().min(1).max(MAX_TIMEOUT_MS);
 const price = z.exactOptional(z.number().min(0));
 const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
 
-/** A persona as it is written: fields come back as they were given. */
+/** A persona. Fields keep their values. */
 export const personaSchema = z.strictObject({
   name: z.exactOptional(label),
   description: z.exactOptional(label),
@@ -50,7 +50,7 @@ export const personaSchema = z.strictObject({
   ),
 }) satisfies z.ZodType<Persona>;
 
-/** A model profile. Provider aliases become the provider's name, a base URL loses its trailing slashes. */
+/** A model profile. Replaces aliases of providers, and removes trailing slashes of the base URL. */
 export const modelProfileSchema = z.strictObject({
   provider: z.preprocess(
     (value) => (typeof value === "string" ? (PROVIDER_ALIASES[value] ?? value) : value),
@@ -69,14 +69,14 @@ export const modelProfileSchema = z.strictObject({
     z
       .url({ protocol: /^https?$/, error: "A base URL begins with http:// or https://" })
       .max(2_000)
-      .transform(withoutTrailingSlash),
+      .transform((url) => url.replace(/\/+$/, "")),
   ),
   apiKeySecret: z.exactOptional(
     z
       .string()
       .regex(
         /^[A-Za-z_][A-Za-z0-9_]{0,127}$/,
-        "Name an environment variable; a key itself never stands here",
+        "Name an environment variable. Never write the key itself here",
       ),
   ),
   costPer1kInput: price,
@@ -84,24 +84,20 @@ export const modelProfileSchema = z.strictObject({
   costPer1kCachedInput: price,
   costPer1kCacheWrite: price,
   fallbacks: z.exactOptional(
-    z.array(referenceSchema).max(MAX_FALLBACKS, `At most ${MAX_FALLBACKS} others can stand in`),
+    z.array(referenceSchema).max(MAX_FALLBACKS, `A model profile has at most ${MAX_FALLBACKS} fallbacks`),
   ),
 }) satisfies z.ZodType<ModelProfile>;
 
-/** A tool as data. */
+/** A tool, without its code. */
 export const toolDefinitionSchema = z.strictObject({
   name: z
     .string()
     .regex(/^[a-zA-Z0-9_-]{1,64}$/, "A tool's name is 1 to 64 letters, digits, underscores and hyphens"),
   description: z.string().min(1).max(10_000),
   inputSchema: jsonObject.refine((schema) => schema.type === "object", {
-    error: "The input's schema must describe an object: wrap it in z.object({…})",
+    error: "The input schema must describe an object: wrap it in z.object({…})",
   }),
   effect: z.enum(["pure", "idempotent", "once"]),
   timeoutMs: timeout,
   task: z.exactOptional(referenceSchema),
 }) satisfies z.ZodType<ToolDefinition>;
-
-function withoutTrailingSlash(url: string): string {
-  return url.replace(/\/+$/, "");
-}

@@ -1,15 +1,16 @@
-/** How a tool says what went wrong. */
+/** The error of a tool. */
 import type { ToolErrorCode } from "../protocol/executor-api.ts";
 
 /**
- * Thrown by a tool's `execute`: the model is told code and message, so the message says what it should do differently.
+ * Reports a failure to the model, when a tool's `execute` throws it. The model gets the code and the message, so the message
+ * should explain how to do better.
  * @example throw new ToolError("No such city. Give its English name.", { code: "NOT_FOUND" });
  */
 export class ToolError extends Error {
   override readonly name = "ToolError";
   /** `EXECUTION_FAILED` when absent. */
   readonly code: ToolErrorCode;
-  /** Whether the same call may succeed later; `false` when absent. */
+  /** `true` if the same call may succeed later; `false` when absent. */
   readonly retriable: boolean;
 
   constructor(message: string, options: { code?: ToolErrorCode; retriable?: boolean; cause?: unknown } = {}) {

@@ -1,9 +1,9 @@
-/** The models of a version chain. */
+/** The model profiles of a version chain. */
 
 import type { ModelProfile } from "../model/profile.ts";
 import type { VersionChain } from "../protocol/definitions.ts";
 
-/** The profile that makes attempt `index` of a chain's models: 0 is the agent's own, then its fallbacks in order. */
+/** Returns the profile at `index` in the order of use: 0 is the agent's own, then its fallbacks follow. */
 export function profileAt(
   { modelProfile, fallbacks = [] }: Pick<VersionChain, "modelProfile" | "fallbacks">,
   index: number,

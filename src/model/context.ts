@@ -1,4 +1,5 @@
-/** The provider-neutral request of a model: instructions, messages, tools. */
+/** The provider-neutral model request: instructions, messages, tools. */
+
 import type { JsonObject } from "../shared/json.ts";
 import type { ContextMessage } from "./messages.ts";
 
@@ -10,28 +11,28 @@ export interface ToolSpec {
   inputSchema: JsonObject;
 }
 
-/** Everything a request is built from. */
-export interface ModelContext {
-  systemInstructions: readonly string[];
-  messages: readonly ContextMessage[];
-  tools: readonly ToolSpec[];
-  /** `auto` lets the model call tools, `none` forces text, `required` a call, a name a call of that tool. */
-  toolChoice: "auto" | "none" | "required" | { name: string };
-  /** The reply must be JSON of this schema. */
-  output?: OutputSpec;
-  /** What helps a provider to find its prompt cache again. A hint: one that cannot take it does without. */
-  cache?: {
-    /** The same for all requests that begin alike. */
-    key: string;
-    /** How many of the messages, counted from the first, later requests will repeat. */
-    stableMessages: number;
-  };
-}
-
-/** What a structured reply must look like. */
+/** The required form of a structured reply. */
 export interface OutputSpec {
   /** 1 to 64 letters, digits, `_` and `-`. */
   name: string;
   /** JSON Schema of an object. */
   schema: JsonObject;
+}
+
+/** The input of a format adapter. */
+export interface ModelContext {
+  systemInstructions: readonly string[];
+  messages: readonly ContextMessage[];
+  tools: readonly ToolSpec[];
+  /** `auto` allows tool calls, `none` forces text, `required` forces a call, a name forces a call of this tool. */
+  toolChoice: "auto" | "none" | "required" | { name: string };
+  /** Requires a reply that is JSON of this schema. */
+  output?: OutputSpec;
+  /** A hint for the provider's prompt cache. Providers without such a hint ignore it. */
+  cache?: {
+    /** Equal for all requests with the same beginning. */
+    key: string;
+    /** Number of leading messages that later requests will repeat. */
+    stableMessages: number;
+  };
 }

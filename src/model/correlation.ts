@@ -1,10 +1,11 @@
 /**
- * How a provider call is tied to its conversation and turn: ids, labels and extensions that telemetry and policies
- * read. They describe a request and reach no provider. Pure.
+ * Ties a provider call to its conversation and turn: ids, labels and extensions for telemetry and policies. None of them
+ * reaches a provider. Pure.
  */
+
 import { defined } from "../shared/defined.ts";
 
-/** What one provider call is made for. */
+/** The turn and the model of a provider call. */
 export interface CallSite {
   conversationId: string;
   turnId: string;
@@ -14,13 +15,13 @@ export interface CallSite {
   model: string;
 }
 
-/** How urgent a request is, for policies. */
+/** The urgency of a request, for policies. */
 export type RequestClass = "interactive" | "background" | "batch";
 
 /** The kind of a provider call. */
 export type CallOperation = "chat" | "embedding" | "other";
 
-/** What policies and telemetry know of a request. */
+/** Properties of a request for policies and telemetry. */
 export interface RequestExtensions {
   "ai.provider": string;
   "ai.model": string;
@@ -29,12 +30,25 @@ export interface RequestExtensions {
   "request.class": RequestClass;
 }
 
-/** `{conversationId}:{turnId}`: the run id of a turn, and the correlation id of its calls. */
+/** The caller of a request, for telemetry and policies. */
+export interface AgentContext {
+  agent?: string;
+  /** `{conversationId}:{turnId}`. */
+  runId?: string;
+  labels?: Record<string, string>;
+  metadata?: Record<string, unknown>;
+}
+
+/** Returns `{conversationId}:{turnId}`: the run id of a turn, and the correlation id of its calls. */
 export function runIdOf(conversationId: string, turnId: string): string {
   return `${conversationId}:${turnId}`;
 }
 
-/** Who makes a call: the agent, the run, and the four labels. `metadata` is passed on as it is. */
+/**
+ * Describes the caller of a call: agent, run and labels. Passes `metadata` on unchanged.
+ *
+ * @example agentContextOf({ conversationId, turnId, agent: "helper", provider: "openai", model: "gpt-4.1-mini" })
+ */
 export function agentContextOf(
   { agent, conversationId, turnId, provider, model }: CallSite,
   metadata?: Record<string, unknown>,
@@ -47,7 +61,11 @@ export function agentContextOf(
   };
 }
 
-/** The extensions of a call: a chat that a person waits for, unless it is said otherwise. */
+/**
+ * Returns the extensions of a call. Defaults to an interactive chat.
+ *
+ * @example extensionsOf({ provider: "openai", model: "gpt-4.1-mini" }, { streaming: true, requestClass: "batch" })
+ */
 export function extensionsOf(
   { provider, model }: Pick<CallSite, "provider" | "model">,
   call: { streaming: boolean; operation?: CallOperation; requestClass?: RequestClass },
@@ -59,13 +77,4 @@ export function extensionsOf(
     "ai.streaming": call.streaming,
     "request.class": call.requestClass ?? "interactive",
   };
-}
-
-/** Who makes a request, for telemetry and policies. */
-export interface AgentContext {
-  agent?: string;
-  /** `{conversationId}:{turnId}`. */
-  runId?: string;
-  labels?: Record<string, string>;
-  metadata?: Record<string, unknown>;
 }

@@ -1,9 +1,9 @@
 /**
- * What a call cost, by its profile's prices. Pure.
+ * The cost of a call, by the prices of its profile. Pure.
  *
- * COST-1  A cost is never negative, and no tokens cost 0.
- * COST-2  Costs add up: usages that are summed cost what they cost one by one.
- * COST-3  A cost that cannot be known is `undefined`: nothing was counted, or something that was counted has no price.
+ * COST-1  A cost is never negative. No tokens cost 0.
+ * COST-2  Costs are additive: the cost of summed usages is the sum of their costs.
+ * COST-3  A cost is `undefined` if it cannot be known: without usage, or without a price for a counted token.
  */
 
 import type { ModelProfile } from "./profile.ts";
@@ -15,8 +15,13 @@ export type Prices = Pick<
   "costPer1kInput" | "costPer1kOutput" | "costPer1kCachedInput" | "costPer1kCacheWrite"
 >;
 
-/** US dollars. Input that was read from a cache or written to one costs what other input does, unless it has a price. */
-export function costOf(usage: TokenUsage, prices: Prices): number | undefined {
+/**
+ * Returns the cost of a call in US dollars. Cached input without a price of its own has the price of other input.
+ *
+ * @example costOf({ inputTokens: 1_000, outputTokens: 200 }, { costPer1kInput: 0.4, costPer1kOutput: 1.6 })
+ */
+export function costOf(usage: TokenUsage | undefined, prices: Prices | undefined): number | undefined {
+  if (usage === undefined || prices === undefined) return undefined;
   const { inputTokens, outputTokens = 0 } = usage;
   if (inputTokens === undefined && usage.outputTokens === undefined) return undefined;
   const { costPer1kInput: perInput, costPer1kOutput: perOutput } = prices;
@@ -38,7 +43,7 @@ export function costOf(usage: TokenUsage, prices: Prices): number | undefined {
   return cost;
 }
 
-/** US dollars, rounded to a billionth; `undefined` where there is no price or nothing was counted. */
+/** Returns the cost in US dollars, rounded to a billionth. */
 export function dollarsOf(
   usage: TokenUsage | undefined,
   profile: ModelProfile | undefined,
@@ -53,12 +58,11 @@ export function toDollars(nanoDollars: number): number {
 
 const NANO = 1_000_000_000;
 
-/** Billionths of a US dollar: whole numbers, so that sums are exact. */
+/** Returns the cost in billionths of a US dollar: a whole number, so that sums are exact. */
 export function nanoDollarsOf(
   usage: TokenUsage | undefined,
   profile: ModelProfile | undefined,
 ): number | undefined {
-  if (usage === undefined || profile === undefined) return undefined;
   const cost = costOf(usage, profile);
   return cost === undefined ? undefined : Math.round(cost * NANO);
 }

@@ -1,7 +1,11 @@
-/** The failure of a model call as data. */
+/**
+ * The failure of a model call as data, and the rules for the next step after it. Pure.
+ *
+ * MERR-1  `rate_limit`, `timeout`, `transient` and `network` are retriable; nothing else is.
+ */
 import type { ProviderId } from "./profile.ts";
 
-/** The classes of failure (§3.4): they decide whether a call is tried again. */
+/** The categories of failure (§3.4). They decide about retry and fallback. */
 export type ErrorCategory =
   | "auth"
   | "validation"
@@ -15,7 +19,7 @@ export type ErrorCategory =
   | "safety"
   | "unknown";
 
-/** A failed model call as data. `message` never holds a secret. */
+/** A failed model call as data. `message` never contains a secret. */
 export interface ModelError {
   category: ErrorCategory;
   message: string;
@@ -24,6 +28,37 @@ export interface ModelError {
   status?: number;
   /** The provider's own id of the request. */
   requestId?: string;
-  /** The provider asked to wait this long, in milliseconds. */
+  /** The wait that the provider requested, in milliseconds. */
   retryAfterMs?: number;
+}
+
+const RETRIABLE: ReadonlySet<ErrorCategory> = new Set(["rate_limit", "timeout", "transient", "network"]);
+
+/** Failures that every model would share: the caller left, or the request itself is refused. */
+const SHARED: ReadonlySet<ErrorCategory> = new Set(["canceled", "validation", "safety"]);
+
+/** Reports whether another attempt with the same model can succeed (MERR-1). */
+export function isRetriable(category: ErrorCategory): boolean {
+  return RETRIABLE.has(category);
+}
+
+/** Reports whether another model can succeed. */
+export function mayFallBack(category: ErrorCategory): boolean {
+  return !SHARED.has(category);
+}
+
+/** The inputs of a backoff, in milliseconds. */
+export interface Backoff {
+  /** The wait of the caller's own schedule. */
+  scheduledMs: number;
+  /** The wait that the provider requested. Replaces the scheduled one. */
+  requestedMs: number | undefined;
+  /** 0 when absent. */
+  minimumMs?: number;
+  maximumMs: number;
+}
+
+/** Returns the wait before the next attempt, in milliseconds. */
+export function backoffMs({ scheduledMs, requestedMs, minimumMs = 0, maximumMs }: Backoff): number {
+  return Math.min(Math.max(requestedMs ?? scheduledMs, minimumMs), maximumMs);
 }

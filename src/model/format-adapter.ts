@@ -1,4 +1,4 @@
-/** The pure half of a model provider: neutral context to its request, its stream to deltas. */
+/** The pure half of a model provider: builds its requests and decodes its replies. */
 
 import type { JsonObject } from "../shared/json.ts";
 import type { ModelContext } from "./context.ts";
@@ -6,23 +6,24 @@ import type { ContextMessage } from "./messages.ts";
 import type { ModelProfile, ProviderId } from "./profile.ts";
 import type { ModelDelta } from "./reply.ts";
 
-/** The pure half: one per provider wire format. */
+/** Converts between neutral types and the wire format of one provider. */
 export interface FormatAdapter {
   readonly provider: ProviderId;
-  /** The provider's own request body. Throws `UNSUPPORTED` naming what the provider cannot express. */
+  /** Builds the provider's request body. Throws `UNSUPPORTED` with the part that the provider cannot express. */
   buildRequest(profile: ModelProfile, context: ModelContext): JsonObject;
-  /** The same request continued by later messages (a cycle's moves): what was sent before stays byte for byte. */
+  /** Appends later messages to a request. The previous content stays unchanged, byte for byte. */
   extend(profile: ModelProfile, request: JsonObject, messages: readonly ContextMessage[]): JsonObject;
-  /** A decoder for one reply. */
+  /** Creates a decoder for one reply. */
   decoder(): StreamDecoder;
 }
 
-/** Decodes one reply. `push` takes the payload of one server-sent event (the text of its `data`). */
+/** Decodes one reply. */
 export interface StreamDecoder {
+  /** Decodes the payload of one server-sent event: the text of its `data`. */
   push(data: string): ModelDelta[];
-  /** The stream ended; reports an error delta if the reply is not complete. */
+  /** Ends the stream. Returns an error delta if the reply is incomplete. */
   end(): ModelDelta[];
 }
 
-/** The format adapter of a provider; throws `UNSUPPORTED` for one that is not built in. */
+/** Returns the format adapter of a provider. */
 export type AdapterLookup = (provider: ProviderId) => FormatAdapter;

@@ -1,39 +1,40 @@
-/** The I/O half of a model provider: posts a request, yields the deltas of the reply. */
+/** The I/O half of a model provider: sends a request and yields the deltas of the reply. */
 
 import type { CallContext } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
+import type { RequestClass } from "./correlation.ts";
 import type { ModelProfile } from "./profile.ts";
 import type { ModelDelta } from "./reply.ts";
 
-/** One call of a model: a provider-native request and where it goes. */
+/** One model call: a provider-native request and its destination. */
 export interface ModelRequest {
   profile: ModelProfile;
-  /** The provider's own body, as built by the format adapter or by a context hook. */
+  /** The provider's own body, built by a format adapter or a context hook. */
   body: JsonObject;
-  /** Who is calling, for correlation; reaches no provider. */
+  /** The caller, for correlation. It reaches no provider. */
   context: CallContext;
-  /** What telemetry and policies are told beside that; reaches no provider. */
+  /** Further data for telemetry and policies. It reaches no provider. */
   trace?: RequestTrace;
 }
 
-/** What is known of a request beside where it comes from. */
+/** Data about a request, for telemetry and policies. */
 export interface RequestTrace {
-  /** The same for all attempts of one logical request; made up where it is absent. */
+  /** The same for all attempts of one logical request; generated when absent. */
   requestId?: string;
-  /** That of the turn before, or of the caller of a delegated call. */
+  /** The run id of the previous turn, or of the caller of a delegated call. */
   parentCorrelationId?: string;
   /** From 1; 1 when absent. */
   attempt?: number;
   /** `interactive` when absent. */
-  requestClass?: "interactive" | "background" | "batch";
+  requestClass?: RequestClass;
   metadata?: Record<string, unknown>;
 }
 
-/**
- * The I/O half. One attempt: no retries here, the caller owns them, because an attempt is durable there.
- * Failures before or inside the stream come as one `error` delta, never as a throw; aborting gives category `canceled`
- * (or `timeout`, when the signal's reason is a `TimeoutError`).
- */
+/** Calls models. */
 export interface ModelGateway {
+  /**
+   * Makes one attempt. The caller owns retries, because its attempts may be durable. Never throws: a failure is one `error`
+   * delta. An abort gives the category `canceled`, or `timeout` if the signal's reason is a `TimeoutError`.
+   */
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelDelta>;
 }

@@ -1,34 +1,35 @@
-/** Provider-neutral messages of a model's context. */
+/** The provider-neutral messages of a model's context. */
+
 import type { Facts } from "../shared/json.ts";
 
-/** A model's request to run one tool. `id` is the provider's, unique within its message. */
+/** A model's request to run a tool. `id` comes from the provider and is unique within its message. */
 export interface ToolCall {
   id: string;
   name: string;
   arguments: Facts;
 }
 
-/** A part of what a user sent: text, or media by address or by value. */
+/** A part of a user's message: text, or media by address or by value. */
 export type ContextPart =
   | { type: "text"; text: string }
   | {
       type: "image" | "file";
       source: MediaSource;
-      /** As in `image/png`; needed where the media are given by value. */
+      /** Such as `image/png`. Required for media by value. */
       mediaType?: string;
-      /** A file's name. */
+      /** File name. */
       name?: string;
     };
 
-/** Where media are: an address (`https:`, `data:` or `attachment:`), or the bytes themselves in base64. */
+/** An address of media (`https:`, `data:` or `attachment:`), or the bytes in base64. */
 export type MediaSource = { url: string } | { base64: string };
 
 /**
- * What a reply was made of, in order, in the words of its own provider: what the provider demands back when the
- * conversation goes on (reasoning blocks, signatures, ids of items). Text and calls are not repeated, only pointed to.
+ * A reply in the format of its provider, as far as the provider requires it back later: reasoning blocks, signatures, ids
+ * of items. It refers to text and calls instead of repeating them.
  *
- * NATIVE-1  It is sent to the provider and the model that gave it only, and only as long as its parts cover the
- *           message's text and calls exactly; else it is left out as a whole.
+ * NATIVE-1  A native reply is sent only to the provider and model that produced it, and only if its parts cover the
+ *           message's text and calls exactly. Otherwise the whole native reply is omitted.
  */
 export interface NativeReply {
   provider: string;
@@ -37,25 +38,25 @@ export interface NativeReply {
 }
 
 export type NativePart =
-  /** The next `length` UTF-16 units of the message's text; `extra` are keys that the provider had beside it. */
+  /** The next `length` UTF-16 units of the message's text. `extra` holds further members of the provider's block. */
   | { type: "text"; length: number; extra?: Facts }
   /** The message's tool call at `index`. */
   | { type: "tool-call"; index: number; extra?: Facts }
-  /** What only this provider understands, as it gave it. */
+  /** A block without a neutral form, unchanged. */
   | { type: "block"; value: Facts };
 
-/** One message of a model's context, provider-neutral. */
+/** One message of a model's context. */
 export interface ContextMessage {
   role: "system" | "user" | "assistant" | "tool";
-  /** Its text; of a message with `parts`, that of its text parts. */
+  /** The text; in a message with `parts`, the text of its text parts. */
   content: string;
-  /** All that a user sent, in order, where there is more than text. */
+  /** All parts of a user's message, in order, if it contains media. */
   parts?: ContextPart[];
-  /** An assistant's message in the words of its provider, where that says more than text and calls. */
+  /** The native form of an assistant's message, if it contains more than text and calls. */
   native?: NativeReply;
   name?: string;
   toolCallId?: string;
   toolCalls?: ToolCall[];
-  /** Sent to no model. `isSuccess: false` on a tool's message marks a failure; `model` on an assistant's names its model. */
+  /** Not sent to models. `isSuccess: false` marks the failure of a tool; `model` names the model of an assistant's message. */
   metadata?: Facts;
 }

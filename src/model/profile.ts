@@ -1,4 +1,4 @@
-/** Model profiles: which model answers, and how it is called. */
+/** Model profiles: the model of a persona, and the settings of its calls. */
 
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
@@ -15,30 +15,30 @@ export const PROVIDERS = [
 
 export type ProviderId = (typeof PROVIDERS)[number];
 
-/** Which model answers, and how it is called. Secrets are named, never held. */
+/** A model and the settings of its calls. It names secrets, but never contains one. */
 export interface ModelProfile {
   provider: ProviderId;
   modelId: string;
-  /** Merged into the provider's request as they are (`temperature`, `max_tokens` …). */
+  /** Merged unchanged into the provider's request (`temperature`, `max_tokens` …). */
   parameters?: JsonObject;
   executionConfig?: {
-    /** One attempt may take this long, in milliseconds; 120 000 when absent. */
+    /** Limit of one attempt, in milliseconds; 120 000 when absent. */
     timeoutMs?: number;
-    /** The reply must begin within this time, in milliseconds; 60 000 when absent. */
+    /** Limit until the reply begins, in milliseconds; 60 000 when absent. */
     firstByteTimeoutMs?: number;
-    /** A reply that has begun may be silent this long, in milliseconds; 60 000 when absent. */
+    /** Limit of a pause within a reply, in milliseconds; 60 000 when absent. */
     idleTimeoutMs?: number;
   };
   /** Base URL of a compatible server, without a trailing slash. */
   baseUrl?: string;
-  /** Name of the environment variable that holds the key. */
+  /** Name of the environment variable with the key. */
   apiKeySecret?: string;
   /** US dollars per 1 000 tokens. */
   costPer1kInput?: number;
   costPer1kOutput?: number;
-  /** Of input read from the provider's cache, and written to it; the price of other input when absent. */
+  /** Price of input that is read from the provider's cache, or written to it; the price of other input when absent. */
   costPer1kCachedInput?: number;
   costPer1kCacheWrite?: number;
-  /** Who answers when this model cannot, in order. */
+  /** The model profiles to try, in order, if this model fails. */
   fallbacks?: DefinitionReference[];
 }

@@ -1,4 +1,4 @@
-/** A model's reply, as a stream of deltas and assembled. */
+/** A model's reply, as a stream of deltas and as a whole. */
 
 import type { ModelError } from "./error.ts";
 import type { NativePart, NativeReply, ToolCall } from "./messages.ts";
@@ -8,21 +8,21 @@ export type FinishReason = "stop" | "tool_calls" | "length" | "content_filter" |
 
 /** A piece of a streamed reply. */
 export type ModelDelta =
-  /** The provider has begun to answer. From the gateway, before all others; no decoder gives it. */
+  /** The provider has begun to answer. The gateway yields it first; decoders never do. */
   | { type: "response"; response: ResponseInfo }
   | { type: "message-id"; id: string }
   | { type: "text"; text: string }
   | { type: "reasoning"; text: string }
-  /** A piece of the tool call at `index`; `id` and `name` come once, `arguments` is a fragment of JSON text. */
+  /** A piece of the tool call at `index`. `id` and `name` come once; `arguments` is a fragment of JSON text. */
   | { type: "tool-call"; index: number; id?: string; name?: string; arguments?: string }
   | { type: "usage"; usage: TokenUsage }
-  /** What the reply was made of, before `finish`; only where text and calls alone do not say it. */
+  /** The native form of the reply, before `finish`, if it contains more than text and calls. */
   | { type: "native"; parts: NativePart[] }
   | { type: "finish"; reason: FinishReason }
-  /** An error the provider reported inside the stream. */
+  /** The failure of the call. */
   | { type: "error"; error: ModelError };
 
-/** What is known of a response beside its body. */
+/** The facts about a response, without its body. */
 export interface ResponseInfo {
   status?: number;
   /** The provider's own id of the request. */
@@ -30,7 +30,7 @@ export interface ResponseInfo {
   rateLimit?: RateLimitFeedback;
 }
 
-/** What a provider says of its limits (§3.4). Times are milliseconds since the epoch. */
+/** The state of a provider's rate limits (§3.4). Times are milliseconds since the epoch. */
 export interface RateLimitFeedback {
   limitRequests?: number;
   remainingRequests?: number;
@@ -39,7 +39,7 @@ export interface RateLimitFeedback {
   remainingTokens?: number;
   resetTokensAt?: number;
   isRateLimited: boolean;
-  /** The headers it was read from, names in lower case. */
+  /** The source headers, with names in lower case. */
   rawHeaders: Record<string, string>;
 }
 
@@ -51,11 +51,12 @@ export interface ModelReply {
   finishReason: FinishReason;
   usage?: TokenUsage;
   providerMessageId?: string;
-  /** Without the provider and the model, which whoever made the call knows. */
+  /** Without provider and model: the caller adds them. */
   native?: NativeReply["parts"];
 }
 
-/** A tool call as the model wrote it. `invalidArguments` holds text that was not a JSON object; then `arguments` is empty. */
+/** A tool call as the model wrote it. */
 export interface RequestedToolCall extends ToolCall {
+  /** The text of arguments that are not a JSON object. `arguments` is empty then. */
   invalidArguments?: string;
 }

@@ -1,15 +1,16 @@
-/** Tokens that model calls used, as their providers counted them. */
+/** The token usage of model calls, as counted by providers. */
+
 import type { Json } from "../shared/json.ts";
 
-/** Tokens, as the provider counted them. */
+/** The tokens of one call. */
 export interface TokenUsage {
-  /** All of the prompt, what came from a cache or went into one included. */
+  /** The whole prompt, including cached input. */
   inputTokens?: number;
-  /** The part of the input that was read from the provider's cache. */
+  /** The part of the input that was read from a cache. */
   cachedInputTokens?: number;
-  /** The part of the input that was written to it. */
+  /** The part of the input that was written to a cache. */
   cacheWriteTokens?: number;
-  /** All that the model wrote, reasoning included. */
+  /** The whole output, including reasoning. */
   outputTokens?: number;
   /** The part of the output that was reasoning. */
   reasoningTokens?: number;
@@ -17,12 +18,12 @@ export interface TokenUsage {
   breakdown?: Record<string, Json>;
 }
 
-/** What model calls used, added up. Tokens as their providers counted them. */
+/** The summed usage of model calls. */
 export interface UsageTotals {
-  /** Calls that got an answer or a failure, one for all attempts with the same model. */
+  /** Number of finished calls. All attempts with one model count as one call. */
   readonly calls: number;
   readonly inputTokens: number;
-  /** The part of the input that came from a cache. */
+  /** The part of the input that was read from a cache. */
   readonly cachedInputTokens: number;
   readonly outputTokens: number;
   /** Billionths of a US dollar: whole numbers, so that sums are exact. */
@@ -46,7 +47,7 @@ const COUNTS = [
   "totalTokens",
 ] as const satisfies (keyof TokenUsage)[];
 
-/** Both added up, count by count; a provider's own breakdown stays with its reply. */
+/** Adds up two usages, count by count. Omits the provider's breakdown. */
 export function addUsage(one: TokenUsage | undefined, other: TokenUsage | undefined): TokenUsage | undefined {
   if (one === undefined && other === undefined) return undefined;
   const sum: TokenUsage = {};

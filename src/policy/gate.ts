@@ -1,7 +1,4 @@
-/**
- * The one gate before every effect: may this tool run with this input, here? It allows all until an application gives
- * a policy; a refusal is told to the model as `PERMISSION_DENIED`.
- */
+/** The gate: decides, before a tool call runs, whether the call is allowed. The model gets `PERMISSION_DENIED` for a denied call. */
 
 import type { ToolDefinition } from "../protocol/definitions.ts";
 import type { JsonObject } from "../shared/json.ts";
@@ -13,6 +10,11 @@ export interface GateContext {
   conversationId: string;
 }
 
+/**
+ * Decides about one tool call. A gate that throws denies the call.
+ * @example (tool, input, { tenant }) => (tool.name === "refund" && tenant !== "acme" ? "deny" : "allow")
+ */
 export type Gate = (tool: ToolDefinition, input: JsonObject, context: GateContext) => "allow" | "deny";
 
+/** The default gate. */
 export const allowAll: Gate = () => "allow";

@@ -1,14 +1,17 @@
 /** The time and the identifiers of the platform. */
 import { monotonicFactory } from "ulid";
-import { type Clock, sleepBy } from "./clock.ts";
+import type { Clock } from "./clock.ts";
+import { sleepWith } from "./deadline.ts";
 import type { Ids } from "./ids.ts";
 
-const timer: Clock["timer"] = (milliseconds, callback) => {
-  const id = setTimeout(callback, milliseconds);
-  return () => clearTimeout(id);
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  sleep: (milliseconds, signal) => sleepWith(systemClock.timer, milliseconds, signal),
+  timer(milliseconds, callback) {
+    const timer = setTimeout(callback, milliseconds);
+    return () => clearTimeout(timer);
+  },
 };
-
-export const systemClock: Clock = { now: () => Date.now(), sleep: sleepBy(timer), timer };
 
 /** The identifiers of one isolate ascend, also within a millisecond. */
 export const systemIds: Ids = { ulid: monotonicFactory() };

@@ -43,7 +43,32 @@ export function jsonDepth(value: Json, limit: number): number {
 
 /** Reports whether a value is JSON: plain objects, arrays and finite numbers, nested at most 64 deep. */
 export function isJson(value: unknown): value is Json {
-  return isJsonAt(value, 0);
+  return isJsonWithin(value, MAX_DEPTH);
+}
+
+/** As `isJson`, for another depth. With `skipUndefined`, members that are `undefined` count as absent. */
+export function isJsonWithin(
+  value: unknown,
+  maxDepth: number,
+  { skipUndefined = false } = {},
+): value is Json {
+  const isWithin = (inner: unknown, depth: number): boolean => {
+    if (inner === null || typeof inner === "string" || typeof inner === "boolean") return true;
+    if (typeof inner === "number") return Number.isFinite(inner);
+    if (depth === 0) return false;
+    if (Array.isArray(inner)) return inner.every((item) => isWithin(item, depth - 1));
+    if (!isPlainObject(inner)) return false;
+    return Object.values(inner).every(
+      (member) => (skipUndefined && member === undefined) || isWithin(member, depth - 1),
+    );
+  };
+  return isWithin(value, maxDepth);
+}
+
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
 }
 
 /** Parses JSON text. Throws `INVALID_JSON`, with `name` in the message. */
@@ -66,16 +91,6 @@ export function checkJson(value: unknown, name: string): void {
   throw new DramatisError("INVALID_INPUT", "Text must be well-formed Unicode: no lone surrogates.", {
     errors: [{ path: jsonPointer(malformed), message: UNICODE_RULE }],
   });
-}
-
-function isJsonAt(value: unknown, depth: number): boolean {
-  if (value === null || typeof value === "string" || typeof value === "boolean") return true;
-  if (typeof value === "number") return Number.isFinite(value);
-  if (typeof value !== "object" || depth >= MAX_DEPTH) return false;
-  if (Array.isArray(value)) return value.every((item) => isJsonAt(item, depth + 1));
-  const prototype = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) return false;
-  return Object.values(value).every((member) => isJsonAt(member, depth + 1));
 }
 
 /** Returns the path of the first string or key with a lone surrogate. */

@@ -44,10 +44,39 @@ export function pageOf<Row, Item>(
   return rows.length > limit && last !== undefined ? { items, nextCursor: cursorOf(last) } : { items };
 }
 
-/** The key that orders a list: milliseconds since the epoch, then the id. */
+/** The key of lists that ascend by creation: milliseconds since the epoch, then the id. */
 export interface ListKey {
   createdAt: number;
   id: string;
+}
+
+/** At most `limit` items that follow `after` in this order. */
+export interface ListRange {
+  order: "asc" | "desc";
+  limit: number;
+  after: ListKey;
+}
+
+/** An item of a list with its key. */
+export interface Listed<Item> {
+  key: ListKey;
+  item: Item;
+}
+
+/** Returns the range of a page. Throws `INVALID_INPUT` for an invalid cursor. */
+export function listRange({ limit = DEFAULT_PAGE_SIZE, cursor, order = "asc" }: PageOptions): ListRange {
+  const start = order === "asc" ? Number.MIN_SAFE_INTEGER : Number.MAX_SAFE_INTEGER;
+  return { order, limit, after: cursor === undefined ? { createdAt: start, id: "" } : decodeCursor(cursor) };
+}
+
+/** As `pageOf`, for items with keys. */
+export function listPage<Item>(found: readonly Listed<Item>[], limit: number): Page<Item> {
+  return pageOf(
+    found,
+    limit,
+    ({ item }) => item,
+    ({ key }) => encodeCursor(key),
+  );
 }
 
 const CURSOR_RULE = "Must be the `nextCursor` of an answer.";
@@ -62,8 +91,7 @@ export function encodeCursor({ createdAt, id }: ListKey): string {
     .replaceAll("=", "");
 }
 
-/** Returns the key in a cursor. Throws `INVALID_INPUT` for any other text. */
-export function decodeCursor(cursor: string): ListKey {
+function decodeCursor(cursor: string): ListKey {
   try {
     const [createdAt, id] = keySchema.parse(
       JSON.parse(atob(cursor.replaceAll("-", "+").replaceAll("_", "/"))),

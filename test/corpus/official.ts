@@ -1,4 +1,4 @@
-/** What the official SDKs make of a provider's stream: the judge of what our decoders make of it. */
+/** Decodes a provider's stream with the official SDKs, as the reference for our decoders. */
 
 import type Anthropic from "@anthropic-ai/sdk";
 import { MessageStream } from "@anthropic-ai/sdk/lib/MessageStream";
@@ -8,19 +8,19 @@ import type { ChatCompletion } from "openai/resources/chat/completions";
 import type { ResponseStreamEvent, Response as ResponsesReply } from "openai/resources/responses/responses";
 import type { Recording } from "./recordings.ts";
 
-/** What any reply comes down to. */
+/** The content of a reply that can be compared. */
 export interface Essence {
   text: string;
-  /** What a recording whose pieces and whole differ says otherwise. */
+  /** The other text of a recording whose pieces and whole differ. */
   otherText?: string;
   calls: { name: string; arguments: unknown }[];
-  /** Arguments that the SDK leaves in pieces cannot be compared. */
+  /** Set if the SDK leaves arguments in pieces: they cannot be compared. */
   inPieces?: true;
 }
 
 /**
  * The essence of a recording that is a reply; `undefined` for an error, a stream that does not end, and one with an
- * event that is no JSON.
+ * event that is not JSON.
  */
 export async function officialEssence({ provider, payloads }: Recording): Promise<Essence | undefined> {
   if (!payloads.every(isJson)) return undefined;
@@ -124,7 +124,7 @@ async function ofAnthropic(payloads: readonly string[]): Promise<Essence | undef
   };
 }
 
-/** Some recordings hold the streams of several requests, or a beginning twice: the SDK takes neither. */
+/** Some recordings hold the streams of several requests, or a beginning twice: the SDK accepts neither. */
 function firstMessage(payloads: readonly string[]): string[] {
   const end = payloads.findIndex((payload) => JSON.parse(payload).type === "message_stop") + 1;
   return payloads.slice(0, end).filter((payload, index) => payload !== payloads[index - 1]);

@@ -1,4 +1,4 @@
-/** Recorded streams of real providers, as the official SDKs read them, however their bytes arrive and wherever they end. */
+/** Recorded streams of real providers: compared with the official SDKs, cut at any byte, broken off and damaged. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { assemble, expectOneEnd } from "../support/decoding.ts";
@@ -11,7 +11,7 @@ const RUNS = 25;
 describe.each(recordings())("$name", ({ name, provider, payloads }) => {
   const places = fc.array(fc.nat(), { maxLength: 60 });
 
-  test("says what the official SDK says", async () => {
+  test("gives the reply of the official SDK", async () => {
     const deltas = await decodeBytes(provider, [toBytes(payloads)]);
     expectOneEnd(deltas);
     const outcome = assemble(provider, deltas);
@@ -26,7 +26,7 @@ describe.each(recordings())("$name", ({ name, provider, payloads }) => {
     else expect({ text: text === otherText ? whole.text : text, calls }).toEqual(whole);
   });
 
-  test("says the same wherever its bytes are cut", async () => {
+  test("gives the same deltas wherever its bytes are cut", async () => {
     const expected = await decodeBytes(provider, [toBytes(payloads)]);
     await fc.assert(
       fc.asyncProperty(wireStyles, places, async (style, places) => {

@@ -1,4 +1,4 @@
-/** The recorded streams of real providers, as they lie in the folder of data. */
+/** Recorded streams of real providers, from the folder of data. */
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ProviderId } from "../../src/model/profile.ts";

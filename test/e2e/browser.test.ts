@@ -1,4 +1,4 @@
-/** The console as it is served, in a real browser. */
+/** The console in a real browser. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What the offline model says to `!slow COUNT`. */
+/** Returns the offline model's answer to `!slow COUNT`. */
 function words(count: number): string {
   return Array.from({ length: count }, (_, index) => `word-${index + 1}`).join(" ");
 }
@@ -60,7 +60,7 @@ if (hasChromium) {
 
     it("G1 begins empty; a conversation is begun by choosing who to talk to, and its answer grows", async () => {
       const page = await visit();
-      await page.getByText("Your conversations will be listed here.").waitFor();
+      await page.getByText("No conversations yet.").waitFor();
       await page.getByTestId("agent-picker").getByText("Assistant", { exact: true }).click();
       await say(page, "!slow 60 30");
 
@@ -107,12 +107,12 @@ if (hasChromium) {
       const tools = [{ name: "ask_user", description: "Asks.", inputSchema: { type: "object" } }];
       const { turnId } = await client.turns.start(id, { content: "!tool ask_user {}", tools });
       const card = page.locator("[data-testid=tool-card][data-tool=ask_user][data-state=waiting]");
-      await card.getByText("Waits for the client").waitFor();
+      await card.getByText("Waiting for the client").waitFor();
       await page.reload();
-      await card.getByText("Waits for the client").waitFor();
+      await card.getByText("Waiting for the client").waitFor();
       await page
         .getByTestId("client-notice")
-        .getByText("the program that sent this message runs ask_user")
+        .getByText("The program that sent this message runs ask_user")
         .waitFor();
 
       const { moves } = await client.turns.get(id, turnId);

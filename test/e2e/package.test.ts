@@ -1,4 +1,4 @@
-/** The package as `npm run build` and `npm pack` make it, in an empty project that does what the README says. */
+/** The package of `npm run build` and `npm pack`, used in an empty project as the README describes. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -26,7 +26,7 @@ const TSC = join(ROOT, "node_modules/typescript/bin/tsc");
 const folder = mkdtempSync(join(tmpdir(), "dramatis-package-"));
 const project = join(folder, "project");
 const installed = join(project, "node_modules/dramatis");
-/** wrangler and npm, without a word to or from the outside. */
+/** Environment for wrangler and npm without telemetry, logs and update checks. */
 const quiet = {
   ...process.env,
   CLOUDFLARE_CF_FETCH_ENABLED: "false",
@@ -37,7 +37,7 @@ const quiet = {
   npm_config_update_notifier: "false",
 };
 
-/** Runs a program to its end and answers what it printed; throws that if it fails. */
+/** Runs a program and returns its output. Throws the output if the program fails. */
 function run(cwd: string, command: string, ...args: string[]): string {
   try {
     return execFileSync(command, args, { cwd, env: quiet, encoding: "utf8", stdio: "pipe" });
@@ -47,7 +47,9 @@ function run(cwd: string, command: string, ...args: string[]): string {
   }
 }
 
-/** Builds a copy of the checkout, so that a `dist` which is in use stays as it is, and answers the archive. */
+/**
+ * Builds and packs a copy of the repository, so that a `dist` in use stays unchanged. Returns the path of the archive.
+ */
 function buildAndPack(): string {
   const checkout = join(folder, "checkout");
   const isSource = (path: string) => !/^(?:node_modules|dist|\..*)$/.test(basename(path));
@@ -71,7 +73,7 @@ function manifestOf(path: string): Manifest {
   return JSON.parse(readFileSync(join(path, "package.json"), "utf8"));
 }
 
-/** The README's examples: their language and text. */
+/** Examples of the README, with language and text. */
 function printedExamples(): { language: string; text: string }[] {
   const readme = readFileSync(join(installed, "README.md"), "utf8");
   return [...readme.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = "", text = ""]) => ({
@@ -80,7 +82,7 @@ function printedExamples(): { language: string; text: string }[] {
   }));
 }
 
-/** The examples of docs/protocols.md in a language, as one text. */
+/** Returns the examples of docs/protocols.md in a language, as one text. */
 function protocolExamples(language: string): string {
   const text = readFileSync(join(ROOT, "docs/protocols.md"), "utf8");
   const examples = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].filter(([, of]) => of === language);
@@ -88,7 +90,7 @@ function protocolExamples(language: string): string {
   return examples.map(([, , example = ""]) => example).join("\n");
 }
 
-/** The one example that has this in it. */
+/** Returns the only example that contains this text. */
 function exampleWith(part: string): string {
   const found = printedExamples().filter(({ text }) => text.includes(part));
   expect(found).toHaveLength(1);
@@ -100,7 +102,7 @@ function write(name: string, text: string): void {
   writeFileSync(join(project, name), text);
 }
 
-/** The repository's own, changed as the README says. */
+/** The repository's configuration, changed as the README describes. */
 function writeConfiguration(): void {
   const pattern = JSON.parse(readFileSync(join(ROOT, "wrangler.jsonc"), "utf8"));
   const configuration = {
@@ -113,7 +115,7 @@ function writeConfiguration(): void {
   write(".dev.vars", "DRAMATIS_LOCAL=1\n");
 }
 
-/** What the compiler says of these files, and of the package's declarations where they are asked for. */
+/** Compiles these files, and the package's declarations if requested. Returns the errors. */
 function typeErrors(options: string[], ...files: string[]): string[] {
   const always = ["--noEmit", "--strict", "--target", "es2024", "--pretty", "false"];
   try {
@@ -122,7 +124,7 @@ function typeErrors(options: string[], ...files: string[]): string[] {
   } catch (cause) {
     const errors = String(cause).match(/^.*\berror TS\d.*$/gm);
     if (errors === null) throw cause;
-    // Other packages' declarations are not ours to judge.
+    // Errors in declarations of other packages do not count.
     return errors.filter((line) => !/node_modules\/(?!dramatis\/)/.test(line));
   }
 }
@@ -208,7 +210,7 @@ describe("G2 the README's example, as printed", () => {
       await waitUntilGone(pids);
     });
 
-    /** POSTs what the README's curl command for this path sends. */
+    /** Sends the body of the README's curl command for this path. */
     function curl(path: RegExp, at: string): Promise<Response> {
       const sh = printedExamples().filter(({ language }) => language === "sh");
       const commands = sh.flatMap(({ text }) => text.replaceAll("\\\n", "").split("\n"));
@@ -253,9 +255,11 @@ describe("G2 the README's example, as printed", () => {
       expect(run(project, process.execPath, "initial.ts").trim()).toBe("0");
     });
 
-    it("serves the console", async () => {
-      const response = await fetch(url);
-      expect(await response.text()).toContain('<div id="root">');
+    it("serves the console and the page /docs", async () => {
+      expect(await (await fetch(url)).text()).toContain('<div id="root">');
+      const page = await fetch(`${url}/docs`);
+      expect(await page.text()).toContain('<article id="createAgent">');
+      expect(page.headers.get("content-security-policy")).toMatch(/^default-src 'none'; style-src 'sha256-/);
     });
   });
 });
@@ -289,7 +293,7 @@ describe("G2 the entry points", () => {
   });
 
   it.each([
-    // Once with all declarations in full; that takes long.
+    // Once with all declarations, which takes long.
     ["bundler", [...bundler, "--skipLibCheck"]],
     ["nodenext", ["--module", "nodenext", "--moduleResolution", "nodenext"]],
   ])("are typed under %s, each of them", (name, resolution) => {
@@ -301,7 +305,7 @@ describe("G2 the entry points", () => {
   });
 });
 
-/** The address at which wrangler says that it listens. */
+/** Returns the address that wrangler prints. */
 async function addressOf(server: ChildProcess): Promise<string> {
   const told: string[] = [];
   const listening = new Promise<string>((resolve) => {

@@ -1,4 +1,5 @@
-/** `npm start`: what it says, what it passes on, and that it leaves nothing behind however it ends. */
+/** `npm start`: its output, its passed variables, and the cleanup after any kind of exit. */
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
@@ -26,7 +27,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Folders with settings that were passed on to a Worker. */
+/** Returns the folders with variables for a Worker. */
 function passedOn(): string[] {
   return readdirSync(temporary).filter((name) => name.startsWith("dramatis-"));
 }
@@ -57,7 +58,7 @@ async function transcript(url: string, id: string): Promise<unknown[]> {
   return messages.map(({ content }) => content);
 }
 
-/** The status of a GET with any headers, `Host` included. */
+/** Returns the status of a GET with any headers, including `Host`. */
 function rawStatus(url: string, headers: Record<string, string>): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const request = get(url, { headers }, (response) => {
@@ -86,6 +87,18 @@ describe("a running start", () => {
     const health = await fetch(`${start.url}/health`);
     expect(health.status).toBe(200);
     expect(await health.json()).toMatchObject({ status: "ok" });
+  });
+
+  it("DOCS-1 serves the page /docs with the policy of its own style, and the console beside it", async () => {
+    const page = await fetch(`${start.url}/docs`);
+    expect(page.headers.get("content-type")).toMatch(/^text\/html/);
+    expect(page.headers.get("x-content-type-options")).toBe("nosniff");
+    const style = /<style>([\s\S]*)<\/style>/.exec(await page.text())?.[1] ?? "";
+    const hash = createHash("sha256").update(style).digest("base64");
+    expect(page.headers.get("content-security-policy")).toBe(
+      `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    );
+    expect((await fetch(start.url)).headers.has("content-security-policy")).toBe(false);
   });
 
   it("passes model settings of the shell on, exactly, and shows them to nobody", async () => {
@@ -153,7 +166,7 @@ describe("a running start", () => {
   });
 });
 
-/** What runs under `npm start`. A command line may match several patterns; the first one counts. */
+/** Processes of `npm start`. The first matching pattern counts. */
 const kinds = {
   npm: /^npm start/,
   "npm's shell": /^\S*sh -c /,
@@ -186,7 +199,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
     return tree;
   }
 
-  /** On the port that the one before had; what was said to that one is there, and is answered. */
+  /** Starts on the previous port. Earlier messages are still there and are answered. */
   async function startAgain(): Promise<void> {
     start = await npmStart(state, { OPENAI_BASE_URL: model.baseUrl, TMPDIR: temporary }, port);
     lookAtTree();
@@ -201,7 +214,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
     expect(passedOn()).toHaveLength(1);
   }
 
-  /** Says something, and kills when half of the answer is there. */
+  /** Sends a message, and kills when half of the answer has arrived. */
   async function killInMidTurn(...victims: { pid: number }[]): Promise<void> {
     const gate = newGate();
     const steps = [{ text: "Hello " }, { gate: gate.wait }, { text: "there." }, { finish: "stop" }];
@@ -227,14 +240,14 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
 
   const foreground: [string, (tree: RunningProcess[]) => RunningProcess[]][] = [
     ["npm", (tree) => [find(tree, "npm")]],
-    // Some shells step aside for the last command; then this is the start script.
+    // Some shells are replaced by their last command. Then this is the start script.
     ["what npm started", (tree) => tree.slice(1, 2)],
     ["the start script", (tree) => [find(tree, "the start script")]],
     ["their group", (tree) => tree.filter((process) => !isServer(tree, process))],
     ["all of them", (tree) => tree],
   ];
 
-  /** Whether a process is the keeper or below it. */
+  /** Reports whether a process is the keeper or one of its descendants. */
   function isServer(tree: RunningProcess[], { pid }: RunningProcess): boolean {
     return processTree(find(tree, "the keeper").pid).some((member) => member.pid === pid);
   }
@@ -247,7 +260,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
       const victims = choose(tree);
       await killInMidTurn(...victims);
       await waitUntilGone(tree.map(({ pid }) => pid));
-      // With nobody left to clear up, the next start does.
+      // If all processes are killed, the next start cleans up.
       expect(passedOn()).toHaveLength(victims.length === tree.length ? 1 : 0);
     },
   );
@@ -274,7 +287,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
         const victim = find(lookAtTree(), kind);
         await killInMidTurn(victim);
         await expectAnswers();
-        expect(start.output()).not.toContain("started again");
+        expect(start.output()).not.toContain("Restarting");
       },
     );
 
@@ -286,7 +299,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
         await killInMidTurn(find(before, kind));
         await waitUntilGone(server.map(({ pid }) => pid));
         await expectAnswers();
-        expect(start.output()).toMatch(/^Dramatis has ended: .*\. It is started again\.$/m);
+        expect(start.output()).toMatch(/^Dramatis stopped: .*\. Restarting\.$/m);
       },
     );
 
@@ -294,7 +307,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
       const tree = lookAtTree();
       await killInMidTurn(find(tree, "wrangler"));
       await waitUntilGone(tree.map(({ pid }) => pid));
-      expect(start.output()).toMatch(/^Dramatis has ended: .*\. It ended too often to be started again\.$/m);
+      expect(start.output()).toMatch(/^Dramatis stopped: .*\. It stopped too often and is not restarted\.$/m);
       expect(passedOn()).toEqual([]);
     });
 
@@ -302,7 +315,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
       await startAgain();
       const tree = lookAtTree();
       const exit = once(start.npm, "exit");
-      // To npm's shell the same signal would be its own end, which is what npm then reports.
+      // The same signal would end npm's shell, and npm would report that instead.
       process.kill(find(tree, "the start script").pid, "SIGINT");
       expect(await exit).toEqual([0, null]);
       await waitUntilGone(tree.map(({ pid }) => pid));

@@ -1,4 +1,4 @@
-/** Requests: what each format makes of a context. */
+/** Requests that the formats build, and the choice of a model profile. */
 import { describe, expect, test } from "vitest";
 import { atBaseUrl } from "../../src/adapters/default-profile.ts";
 import {
@@ -163,7 +163,7 @@ describe("a request to openai", () => {
     });
   });
 
-  test("keeps its tools where text is forced, and forbids their use over the profile's head", () => {
+  test("forbids the use of its tools where text is forced, even against the profile", () => {
     const request = openai.buildRequest(
       { ...OPENAI, parameters: { tool_choice: "required" } },
       context({ tools: [LOOKUP], toolChoice: "none" }),
@@ -228,7 +228,7 @@ describe("a request to openai", () => {
 });
 
 describe("providers and the default profile", () => {
-  test("aliases name the provider behind them", () => {
+  test("aliases resolve to providers", () => {
     expect(["cloudflare", "google", "local", "openai", "offline"].map(resolveProvider)).toEqual([
       "workers-ai",
       "gemini",
@@ -298,7 +298,7 @@ describe("providers and the default profile", () => {
     expect(defaultModelProfile(env, hasAi)).toStrictEqual(expected);
   });
 
-  test("a profile without a base URL is at its provider's in the environment", () => {
+  test("a profile without a base URL gets its provider's from the environment", () => {
     const env = { OPENAI_BASE_URL: "http://127.0.0.1:1/v1/", GEMINI_BASE_URL: " " };
     const at = (profile: ModelProfile) => atBaseUrl(profile, env);
     const profile: ModelProfile = { provider: "openai-responses", modelId: "m", fallbacks: ["spare"] };

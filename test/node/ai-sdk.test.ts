@@ -1,4 +1,4 @@
-/** The format `ai-sdk`: requests to language models, and what their replies say. */
+/** The format `ai-sdk`: requests to language models, and their replies. */
 import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { describe, expect, test } from "vitest";
 import { toCallOptions } from "../../src/adapters/formats/ai-sdk/call-options.ts";
@@ -21,7 +21,7 @@ const ROUND: ContextMessage[] = [
 ];
 
 describe("a request to an AI SDK model", () => {
-  test("is its call options, in the official words", () => {
+  test("is its call options, in the official types", () => {
     const request = format.buildRequest(
       { ...PROFILE, parameters: { temperature: 0, prompt: [], abortSignal: 1, seed: null } },
       context({
@@ -91,13 +91,13 @@ describe("a request to an AI SDK model", () => {
     expect(toCallOptions(request)).toEqual(expected);
   });
 
-  test("what was called is found in what was sent before", () => {
+  test("a result finds its call in the request that was sent before", () => {
     const first = format.buildRequest(PROFILE, context({ messages: ROUND.slice(0, 2) }));
     const extended = format.extend(PROFILE, first, [{ role: "tool", content: "rain", toolCallId: "c:1" }]);
     expect(extended.prompt).toMatchObject([{}, {}, { content: [{ toolName: "lookup" }] }]);
   });
 
-  test("messages and texts that say nothing are left out, as some providers refuse them", () => {
+  test("blank messages and texts are left out, because some providers refuse them", () => {
     const messages: ContextMessage[] = [
       { role: "user", content: " " },
       { role: "assistant", content: "" },
@@ -118,7 +118,7 @@ describe("a request to an AI SDK model", () => {
     ]);
   });
 
-  test("a result has the name of its call, whatever it says itself", () => {
+  test("a result has the name of its call, even if it has another name itself", () => {
     const messages: ContextMessage[] = [
       { role: "assistant", content: "", toolCalls: [{ id: "c", name: "look up", arguments: {} }] },
       { role: "tool", content: "ok", toolCallId: "c", name: "another" },
@@ -129,7 +129,7 @@ describe("a request to an AI SDK model", () => {
     ]);
   });
 
-  test("what it cannot express is refused by its name", () => {
+  test("a context that the format cannot express is refused with its reason", () => {
     const file = { type: "file", source: { url: "https://media.example/a" } } as const;
     const messages: ContextMessage[] = [{ role: "user", content: "", parts: [file] }];
     const refused = (given: Partial<ModelContext>, what: string) =>
@@ -183,7 +183,7 @@ const PARTS: LanguageModelV4StreamPart[] = [
 ];
 
 describe("a reply of an AI SDK model", () => {
-  test("is read whole, and what it carries goes back with it", () => {
+  test("is decoded, and its metadata goes back with it", () => {
     const outcome = outcomeOf(...PARTS);
     expect(outcome).toEqual({
       ok: true,
@@ -241,7 +241,7 @@ describe("a reply of an AI SDK model", () => {
     ]);
   });
 
-  test("AISDK-1 tools that the provider runs are no calls of ours, and go back with their results", () => {
+  test("AISDK-1 tools that the provider runs are not calls of ours, and go back with their results", () => {
     const call = {
       type: "tool-call",
       toolCallId: "s",
@@ -293,7 +293,19 @@ describe("a reply of an AI SDK model", () => {
     expect(returned(outcome)).toBeUndefined();
   });
 
-  test("texts that come by turns are one text, and an id may be used again", () => {
+  test("AISDK-2 a text behind a call goes back behind it", () => {
+    const outcome = outcomeOf(
+      { type: "tool-call", toolCallId: "c", toolName: "lookup", input: "{}" },
+      { type: "text-delta", id: "0", delta: "Wait." },
+      finish("tool-calls"),
+    );
+    expect(returned(outcome)).toEqual([
+      { type: "tool-call", toolCallId: "c", toolName: "lookup", input: {} },
+      { type: "text", text: "Wait." },
+    ]);
+  });
+
+  test("texts whose pieces alternate are one text, and an id may be used again", () => {
     const piece = (id: string, delta: string) => ({
       type: "text-delta",
       id,
@@ -311,7 +323,7 @@ describe("a reply of an AI SDK model", () => {
   });
 });
 
-/** The content with which a reply goes back. */
+/** Returns the content of a reply on its way back to its model. */
 function returned(outcome: ReplyOutcome): unknown {
   if (!outcome.ok) throw new Error(outcome.error.message);
   const { text, toolCalls, native } = outcome.reply;

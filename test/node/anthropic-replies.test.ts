@@ -1,4 +1,4 @@
-/** Anthropic: what the format makes of replies, and how they go back. */
+/** Replies of Anthropic: how they are decoded, and how they go back. */
 import type Anthropic from "@anthropic-ai/sdk";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -52,12 +52,12 @@ function end(reason: string | null): object[] {
   ];
 }
 
-/** Arguments of a call, as parsed from text: without the negative zero that JSON cannot write. */
+/** Arguments of a call. They went through JSON text, which has no negative zero. */
 const INPUT = fc
   .dictionary(fc.string({ maxLength: 4 }), fc.jsonValue({ maxDepth: 1 }), { maxKeys: 2 })
   .map((input): object => JSON.parse(JSON.stringify(input)));
 
-/** A block as a stream gives it: what grows comes in pieces of some size. */
+/** Splits a block into stream events; members that grow come in pieces of `size` characters. */
 function piecesOf(block: object, index: number, size: number): object[] {
   const cut = (value: string) => value.match(new RegExp(`[^]{1,${size}}`, "g")) ?? [];
   const pieces: object[] = [];
@@ -158,7 +158,7 @@ describe("a reply of anthropic", () => {
     expect(outcomeOf([JSON.stringify(whole, null, 2)])).toStrictEqual(outcomeOf(STREAM));
   });
 
-  test("ANTHROPIC-3 any content comes in pieces as it comes whole, and goes back as it came", () => {
+  test("ANTHROPIC-3 content in pieces equals whole content, and goes back unchanged", () => {
     const said = fc.string({ minLength: 1 }).filter((value) => value.trim() !== "");
     const block = fc.oneof(
       fc.record({ type: fc.constant("text"), text: said }),
@@ -198,7 +198,7 @@ describe("a reply of anthropic", () => {
         const messages: ContextMessage[] = [{ role: "user", content: "?" }, reply];
         const context = { systemInstructions: [], messages, tools: [], toolChoice: "auto" } as const;
         const { messages: sent } = adapterFor("anthropic").buildRequest(PROFILE, context);
-        // Plain texts without anything between them may be one.
+        // Without native parts, neighbouring plain texts may have become one.
         if (native !== undefined)
           expect(Array.isArray(sent) && sent[1]).toEqual({
             role: "assistant",
@@ -209,7 +209,7 @@ describe("a reply of anthropic", () => {
     );
   });
 
-  test("plain text and calls behind it need nothing of their own", () => {
+  test("plain text with calls behind it needs no native parts", () => {
     const called = begin(1, {
       type: "tool_use",
       id: "t",
@@ -229,7 +229,7 @@ describe("a reply of anthropic", () => {
     });
   });
 
-  test("ANTHROPIC-5 what the provider runs itself is no call, and is kept with what it said about it", () => {
+  test("ANTHROPIC-5 a tool that the provider runs is not a call, and is kept with its deltas", () => {
     const cited = { type: "web_search_result_location", cited_text: "c" };
     const outcome = outcomeOf([
       START,
@@ -278,7 +278,7 @@ describe("a reply of anthropic", () => {
     });
   });
 
-  test("a block without an end is complete when the reply is", () => {
+  test("a block without an end is complete at the end of the reply", () => {
     const given = begin(0, { type: "tool_use", id: "t", name: "now", input: { a: 1 } });
     const server = begin(1, { type: "server_tool_use", id: "s", name: "web_search", input: {} });
     const query = delta(1, { type: "input_json_delta", partial_json: '{"query":"x"}' });

@@ -1,4 +1,4 @@
-/** Anthropic: what the format sends. */
+/** Requests to Anthropic. */
 import type Anthropic from "@anthropic-ai/sdk";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
@@ -119,7 +119,7 @@ describe("a request to anthropic", () => {
     ]);
   });
 
-  test("a result with media, an empty one, and a failure that says nothing", () => {
+  test("a result with media, an empty result, and a failure without content", () => {
     const toolCalls = ["a", "b", "c"].map((id) => ({ id, name: "lookup", arguments: {} }));
     const parts: ContextPart[] = [
       { type: "text", text: "a map" },
@@ -147,7 +147,7 @@ describe("a request to anthropic", () => {
     expect(messagesOf(build({ messages })).at(-1)).toStrictEqual({ role: "user", content: results });
   });
 
-  test("ANTHROPIC-1 a reply that is the last is not continued: a user's turn stands behind it", () => {
+  test("ANTHROPIC-1 the last reply is not continued: a user's turn follows it", () => {
     const reply: ContextMessage = { role: "assistant", content: "Hello. " };
     const roles = (...messages: ContextMessage[]) => messagesOf(build({ messages })).map(({ role }) => role);
     expect(roles(user("Hi."), reply)).toEqual(["user", "assistant", "user"]);
@@ -170,7 +170,7 @@ describe("a request to anthropic", () => {
     expectUnsupported(() => build({ messages: [user("", [part])] }), message);
   });
 
-  test("refuses what else it has no words for", () => {
+  test("refuses other contexts that the format cannot express", () => {
     const image: ContextPart = { type: "image", source: { base64: "AAAA" }, mediaType: "image/png" };
     expectUnsupported(
       () => build({ messages: [{ role: "assistant", content: "", parts: [image] }] }),
@@ -240,7 +240,7 @@ describe("a request to anthropic", () => {
     });
   });
 
-  test("a default is removed by null, and the provider's own tools stand behind ours", () => {
+  test("a default is removed by null, and the provider's own tools come after ours", () => {
     const bare = build({}, { max_tokens: null, stream: null });
     expect(Object.keys(bare)).toEqual(["model", "messages"]);
     const search = {
@@ -251,7 +251,7 @@ describe("a request to anthropic", () => {
     expect(tools).toMatchObject([{ name: "lookup" }, search]);
   });
 
-  test("structured output: objects are closed, and limits that the API refuses are told in words", () => {
+  test("structured output: objects are closed, and limits that the API refuses go into descriptions", () => {
     const schema = {
       type: "object",
       properties: {

@@ -1,8 +1,8 @@
-/** Replies of Chat Completions and of Workers AI: the habits of servers, and what replies are given back with. */
+/** Replies of Chat Completions and of Workers AI: the habits of servers, and the reasoning that goes back. */
 import { describe, expect, test } from "vitest";
 import { decode, outcomeOf } from "../support/decoding.ts";
 
-/** The pieces of a stream, one event each, then `[DONE]`. */
+/** The payloads of a stream. */
 const text = (content: string) => ({ id: "r1", choices: [{ index: 0, delta: { content } }] });
 const calls = (...fragments: unknown[]) => ({ choices: [{ index: 0, delta: { tool_calls: fragments } }] });
 const finish = (reason: string) => ({ choices: [{ index: 0, delta: {}, finish_reason: reason }] });
@@ -200,7 +200,7 @@ describe("the habits of compatible servers", () => {
   });
 });
 
-describe("OPENAI-3 what a reply is given back with", () => {
+describe("OPENAI-3 native parts of a reply", () => {
   const native = (...payloads: unknown[]) => {
     const outcome = outcomeOf("openai", [...payloads, "[DONE]"]);
     return outcome.ok ? outcome.reply.native : outcome.error;
@@ -240,7 +240,7 @@ describe("OPENAI-3 what a reply is given back with", () => {
     ]);
   });
 
-  test("what stood beside a call, whether it came with the call or behind it", () => {
+  test("members beside a call, whether they came with the call or behind it", () => {
     const extra = { extra_content: { google: { thought_signature: "s" } } };
     const expected = [{ type: "tool-call", index: 0, extra }];
     expect(native(calls({ ...call, ...extra }), finish("tool_calls"))).toEqual(expected);

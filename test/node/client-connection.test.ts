@@ -1,4 +1,4 @@
-/** The live connection over real sockets, and its session under every order of losses. */
+/** The live connection over real sockets, and its session under any order of interruptions. */
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
@@ -9,7 +9,7 @@ import {
   type LiveConversation,
   pendingCalls,
 } from "../../src/client/index.ts";
-import { parseHost, resumeUrl } from "../../src/client/resume.ts";
+import { parseHost, resumeUrl } from "../../src/client/reconnect.ts";
 import { ConversationSession } from "../../src/client/session.ts";
 import { clientFrameSchema } from "../../src/protocol/requests.ts";
 import { conversationView } from "./client-script.ts";
@@ -52,7 +52,7 @@ describe("connectConversation", () => {
     connection = connectConversation({ id: "conv_1", host: `http://${server.host}`, ...options });
   }
 
-  /** The first state that satisfies a condition. */
+  /** Returns the first state that satisfies a condition. */
   function state(condition: (state: LiveConversation) => boolean): Promise<LiveConversation> {
     return new Promise((resolve) => {
       const check = () => {
@@ -171,7 +171,7 @@ describe("connectConversation", () => {
     expect(second.url.searchParams.get("from")).toBe("4");
     second.send(JSON.stringify(recorded(5, "other")));
     await state(({ seq }) => seq === 5);
-    // It was let in, so the next refusal is a new one.
+    // It was accepted, so the next refusal is a first one.
     second.close(4401);
     expect((await server.connection()).protocols).toEqual(["dramatis.v1", "bearer.token-3"]);
   });

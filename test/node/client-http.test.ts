@@ -1,4 +1,4 @@
-/** The HTTP client against a server on the loopback: requests as sent, answers, problem documents, streams. */
+/** The HTTP client against a loopback server: requests, responses, problem documents and streams. */
 import { execFile } from "node:child_process";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -52,7 +52,7 @@ function json(status: number, body: unknown, type = "application/json"): Answer 
   };
 }
 
-/** What a call fails with. */
+/** Returns the error of a call. */
 async function failure(call: Promise<unknown>): Promise<DramatisClientError> {
   const error = await call.then(
     () => null,

@@ -1,4 +1,4 @@
-/** Generated conversations as frames, and the snapshot a server would give at any point of one. */
+/** Generated conversations as frames, and the server's snapshot at any point of one. */
 import * as fc from "fast-check";
 import type {
   ConversationView,
@@ -44,7 +44,7 @@ const turnScript: fc.Arbitrary<TurnScript> = fc.record({
   end: fc.constantFrom("completed" as const, "failed" as const, "open" as const),
 });
 
-/** The frames of several turns that run at once, in one of the orders in which they may come, up to any moment. */
+/** Frames of several concurrent turns, in a possible order, up to any point. */
 export const conversationScript: fc.Arbitrary<Wire[]> = fc
   .record({
     turns: fc.array(turnScript, { minLength: 1, maxLength: 4 }),
@@ -139,14 +139,14 @@ function deltas(texts: string[], turnId: string, messageId: string): Wire[] {
   });
 }
 
-/** Takes a frame from the turn that each number names, then the rest in turn. */
+/** Interleaves turns: each number selects the turn of the next frame. The rest follows turn by turn. */
 function interleave(turns: Wire[][], order: number[]): Wire[] {
   const queues = turns.map((frames) => [...frames]);
   const picked = order.flatMap((turn) => queues[turn]?.splice(0, 1) ?? []);
   return [...picked, ...queues.flat()];
 }
 
-/** Gives durable frames ascending numbers with gaps, and times in their order. */
+/** Numbers durable frames, ascending with gaps, and gives them times in their order. */
 function number(frames: Wire[]): Wire[] {
   return frames.map((frame, index) => {
     const time = new Date(Date.UTC(2026, 2, 1, 10, 0, index)).toISOString();
@@ -154,7 +154,7 @@ function number(frames: Wire[]): Wire[] {
   });
 }
 
-/** What a server holds after the first `count` frames, computed from the facts alone. */
+/** Computes a server's snapshot after the first `count` frames. */
 export function snapshotAt(wire: readonly Wire[], count: number): SnapshotFrame {
   const past = wire.slice(0, count);
   const turns = past.flatMap((frame) => (frame.type === "turn.started" ? [turnAt(past, frame)] : []));

@@ -12,7 +12,7 @@ import {
   type TurnItem,
   visibleMessages,
 } from "../../src/client/index.ts";
-import { addPending } from "../../src/client/pending.ts";
+import { addPending } from "../../src/client/outbox.ts";
 import { conversationScript, conversationView, snapshotAt, type Wire } from "./client-script.ts";
 
 const time = "2026-03-01T10:00:00.000Z";
@@ -60,7 +60,7 @@ function partialText(state: LiveConversation): string | undefined {
   return items(state).find((item) => item.type === "partial")?.text;
 }
 
-/** What must be equal however a state was reached: live, from a snapshot or by resuming. */
+/** Returns the part of a state that must not depend on how it was reached: live, from a snapshot or by resuming. */
 function essence(state: LiveConversation) {
   return {
     seq: state.seq,

@@ -1,4 +1,4 @@
-/** Tools that a client runs, on the runtime in Node: who answers, when, and what becomes of a call that nobody answers. */
+/** Tools that a client runs, on the runtime in Node: results, their order, and calls without a result. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
@@ -8,17 +8,18 @@ import {
   HEARTBEAT_MS,
   MAX_RECOVERIES,
 } from "../../src/agents/conversation/core/limits.ts";
-import { parseSubmissions, startTurnSchema } from "../../src/agents/conversation/door/schemas.ts";
+import { parseSubmissions, startTurnSchema } from "../../src/agents/conversation/door/requests.ts";
 import { checkHistory, historySchema, seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
 import { dueIn } from "../../src/agents/conversation/effects/effects.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
-import { pendingCalls } from "../../src/client/results.ts";
+import { pendingCalls } from "../../src/client/outbox.ts";
+import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState } from "../../src/client/state.ts";
-import { applyFrame } from "../../src/client/store.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
-import { CodeRegistry } from "../../src/library/registry.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import type { ToolSpec } from "../../src/model/context.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
@@ -46,7 +47,7 @@ afterEach(() => {
   errors.mockReset();
 });
 
-/** `hold` answers when it is let go. */
+/** `hold` returns when `held` resolves. */
 const libraryOf = (held: Promise<void>) =>
   defineLibrary("lib", {
     tools: [
@@ -74,18 +75,21 @@ const ASK: ToolSpec = {
 
 type Round = [name: string, input: object][];
 
-/** A conversation that can be left and come back to; its model calls tools in rounds, then answers with their results. */
+/**
+ * A conversation that can be unloaded and loaded again. Its model calls tools in rounds, then answers with their
+ * results.
+ */
 class Desk {
   readonly database = new NodeSqlDatabase();
   readonly keyValue = new NodeKeyValue(this.database);
   readonly clock = new VirtualClock();
   readonly ids = seededIds(3, this.clock);
   readonly requests: (ChatRequestBody & { tool_choice?: unknown })[] = [];
-  /** In how many milliseconds the actor asked to be woken, in order. */
+  /** Delays of the requested wake-ups in milliseconds, in order. */
   readonly wakeups: number[] = [];
   readonly frames: Frame[] = [];
   readonly #held = Promise.withResolvers<void>();
-  readonly #registry = new CodeRegistry([libraryOf(this.#held.promise)]);
+  readonly #code = new DeployedCode([libraryOf(this.#held.promise)]);
   runtime!: ConversationRuntime;
   client = initialState;
 
@@ -112,7 +116,7 @@ class Desk {
         agentId: "tester",
         projectId: "default",
         participants: [{ type: "user", id: "ada" }],
-        chain: await resolveChain(desk.#registry, persona, profile),
+        chain: await resolveChain(new Registry(desk.#code), persona, profile),
         createdAt: now,
       },
       undefined,
@@ -121,7 +125,7 @@ class Desk {
     return desk;
   }
 
-  /** The actor is in memory anew. */
+  /** Loads the actor again. */
   wake(): void {
     const { database, keyValue, clock, ids } = this;
     const fetch = scriptedFetch((body) => {
@@ -136,12 +140,10 @@ class Desk {
       ids,
       gateway: createModelGateway({ secret: () => undefined, clock, fetch }),
       adapters: adapterFor,
-      executor: localExecutor(this.#registry, clock),
+      executor: localExecutor(this.#code, clock),
       gate: this.gate,
-      window: {
-        open: async (milliseconds) => {
-          this.wakeups.push(milliseconds);
-        },
+      armWakeup: async (milliseconds) => {
+        this.wakeups.push(milliseconds);
       },
       publish: (frames: Frame[]) => {
         this.frames.push(...frames);
@@ -173,7 +175,7 @@ class Desk {
     return taken;
   }
 
-  /** Lets everything happen that needs no time. */
+  /** Runs all work that needs no time. */
   async settle(): Promise<void> {
     for (let step = 0; step < 40; step++) await new Promise((resolve) => setImmediate(resolve));
     while (this.clock.pending > 0 && (this.clock.nextDue ?? Infinity) <= this.clock.now() + 100)

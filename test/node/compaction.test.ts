@@ -10,11 +10,9 @@ import {
   type SummariserInput,
 } from "../../src/memory/session/compaction.ts";
 import { EventStore } from "../../src/memory/session/event-store.ts";
-import { extractiveSummariser } from "../../src/memory/session/extractive-summary.ts";
 import { LongText } from "../../src/memory/session/long-text.ts";
-import { modelSummariser } from "../../src/memory/session/model-summariser.ts";
-import { SessionStore } from "../../src/memory/session/session-store.ts";
-import { SqlSessionTable } from "../../src/memory/session/session-table.ts";
+import { SessionStore, SqlSessionTable } from "../../src/memory/session/session-store.ts";
+import { extractiveSummariser, modelSummariser } from "../../src/memory/session/summarisers.ts";
 import { messageTokens } from "../../src/memory/session/tokens.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
 import { buildWorkingContext } from "../../src/memory/session/working-context.ts";
@@ -278,7 +276,7 @@ describe("compacting a session", () => {
         },
         { code: "MODEL_FAILED" },
       ],
-      [async () => " \n\u200b", { code: "MODEL_FAILED", message: "The summariser gave no text." }],
+      [async () => " \n\u200b", { code: "MODEL_FAILED", message: "The summariser returned no text." }],
       [async () => "x".repeat(41), { code: "TOO_LARGE" }],
       [
         async () => {

@@ -1,4 +1,4 @@
-/** The console's pure parts: addresses, and texts for people. */
+/** The console's pure parts: routes and display texts. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { agentDescription, agentName, prettyJson, previewOf, titleFrom } from "../../app/src/format.ts";

@@ -23,8 +23,8 @@ import {
 } from "../../src/agents/conversation/core/limits.ts";
 import { baseContext, moveMessages } from "../../src/agents/conversation/core/planning/context.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
-import { checkTurnSchemas } from "../../src/agents/conversation/core/planning/turn-schemas.ts";
-import { beginTransition, reduce } from "../../src/agents/conversation/core/reducer.ts";
+import { checkTurnSchemas } from "../../src/agents/conversation/core/planning/schema-check.ts";
+import { reduce } from "../../src/agents/conversation/core/reducer.ts";
 import type { AttemptFacts, Signal } from "../../src/agents/conversation/core/signals.ts";
 import {
   type ConversationIdentity,
@@ -33,6 +33,7 @@ import {
   type Turn,
   waitsForClient,
 } from "../../src/agents/conversation/core/state.ts";
+import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import { turnEvents, turnFromEvents, turnRow } from "../../src/agents/conversation/core/turn-events.ts";
 import { dueIn, effectsOf } from "../../src/agents/conversation/effects/effects.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
@@ -406,9 +407,7 @@ describe("the core under random signals", () => {
               (type === "message.completed" && id === started.messageId) ||
               (type === "turn.failed" && turn === started.turnId),
           );
-          const active = [...driver.state.active.values()].some(
-            ({ stem, n }) => turnId(stem, n) === started.turnId,
-          );
+          const active = [...driver.state.active.values()].some((turn) => turnId(turn) === started.turnId);
           expect(ended || active, "TURN-2").toBe(true);
         }
       }),
@@ -471,7 +470,7 @@ describe("the window of the session", () => {
           if (signal === null) continue;
           const finished = driver.finished.length;
           driver.send(signal);
-          for (const turn of driver.finished.slice(finished)) kept.ended(turn, limited);
+          for (const turn of driver.finished.slice(finished)) kept.end(turn, limited);
           for (const turn of driver.state.active.values()) {
             const fresh = new SessionWindow(driver.store.events).messagesFor(turn, limited);
             expect(kept.messagesFor(turn, limited)).toEqual(fresh);
@@ -528,7 +527,7 @@ describe("the window of the session", () => {
         events: { from, count: 2 },
       };
       events.append("tester", from, turnEvents(turn));
-      kept.ended(turn, limited);
+      kept.end(turn, limited);
       const contents = contentsAt(n, kept);
       expect(contents).toEqual(contentsAt(n));
       expect(contents[0]).toBe("summary k");
@@ -771,7 +770,7 @@ describe("models, their failures and their answers", () => {
     Array.from({ length: count }, (_, index) => ({ id: `call_${index}`, name: "pure", arguments: { n: 1 } }));
   const viewOf = (driver: Driver) => {
     const { stem, n } = driver.finished.at(-1) ?? active(driver);
-    return new ConversationQueries(driver.store).turn(driver.state, turnId(stem, n));
+    return new ConversationQueries(driver.store).turn(driver.state, turnId({ stem, n }));
   };
 
   test("FALLBACK-1 FALLBACK-3 after three attempts the next model has three of its own; the end names both", () => {
@@ -1065,13 +1064,11 @@ describe("MEDIA-3 attachments that are not given", () => {
     });
     const [turn] = driver.state.active.values();
     if (turn?.call == null) throw new Error("A turn calls its model.");
-    const context = { tenant: "t", projectId: "p", agentId: "a", conversationId: "c", turnId: "u" };
     const input = {
       record: record(),
       turn,
       call: turn.call,
       history: () => [],
-      context,
       onText: () => undefined,
     };
     const gateway = { stream: () => expect.unreachable("Nothing is asked without what the user sent.") };
@@ -1115,18 +1112,18 @@ describe("ID-1 ids", () => {
     const item = fc.integer({ min: 0, max: MAX_ITEM_INDEX });
     fc.assert(
       fc.property(stem, turn, item, (s, n, i) => {
-        expect(parseItemId(messageId(s, n, i))).toEqual({ prefix: "msg", stem: s, turn: n, item: i });
-        expect(parseItemId(operationId(s, n, i))).toEqual({ prefix: "op", stem: s, turn: n, item: i });
-        expect(parseItemId(turnId(s, n))).toEqual({ prefix: "turn", stem: s, turn: n, item: 0 });
+        expect(parseItemId(messageId({ stem: s, n }, i))).toEqual({ prefix: "msg", stem: s, n, item: i });
+        expect(parseItemId(operationId({ stem: s, n }, i))).toEqual({ prefix: "op", stem: s, n, item: i });
+        expect(parseItemId(turnId({ stem: s, n }))).toEqual({ prefix: "turn", stem: s, n, item: 0 });
       }),
     );
   });
 
   test("ID-2 turns of one millisecond have different stems, whichever conversation they are in", () => {
     const { ulid } = seededIds(1, { now: () => 1_000 });
-    const ids = Array.from({ length: 1_000 }, () => turnId(stemOf(ulid()), 1));
+    const ids = Array.from({ length: 1_000 }, () => turnId({ stem: stemOf(ulid()), n: 1 }));
     expect(new Set(ids).size).toBe(1_000);
-    for (const id of ids) expect(parseItemId(id)).toMatchObject({ turn: 1, item: 0 });
+    for (const id of ids) expect(parseItemId(id)).toMatchObject({ n: 1, item: 0 });
   });
 
   test("there is room for every item of the longest turn", () => {

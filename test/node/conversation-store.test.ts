@@ -1,4 +1,4 @@
-/** The engine's stores in Node: one contract, random operations, and what SQLite writes and reads. */
+/** The engine's stores in Node: the contract, random operations, and SQLite's own behavior. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ConversationStore } from "../../src/engine/conversation-store.ts";
@@ -26,7 +26,7 @@ const inSqlite: WithStore = async (body) => {
   }
 };
 
-/** A database that takes so many more writes, once it is told, and then none. */
+/** A database that accepts a number of further writes and then fails, as if the process had ended. */
 function endingDatabase(database: NodeSqlDatabase) {
   let left = Number.POSITIVE_INFINITY;
   const ending: SqlDatabase = {
@@ -181,7 +181,7 @@ describe("random operations", () => {
           store.getConversation(conv),
     ),
   );
-  /** What an operation answers, or the code it is refused with. */
+  /** Returns the result of an operation, or the code of its error. */
   const answerOf = (operation: Operation, store: ConversationStore) =>
     operation(store).then(
       (value) => ({ value }),

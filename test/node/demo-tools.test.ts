@@ -8,7 +8,8 @@ import { defineDocsSearch } from "../../examples/demo/search-docs.ts";
 import { docsSections } from "../../scripts/docs-sections.ts";
 import { memoryToolState } from "../../src/agents/executor/tool-state.ts";
 import type { Tool, ToolContext } from "../../src/library/define.ts";
-import { CodeRegistry } from "../../src/library/registry.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import type { ToolErrorCode, ToolState } from "../../src/protocol/executor-api.ts";
 
@@ -277,7 +278,11 @@ describe("the demo library", () => {
   test("has an assistant with four tools that a crash may run again", async () => {
     const { demoLibrary } = await import("../../examples/demo/library.ts");
     const profile = { provider: "offline", modelId: "offline" } as const;
-    const chain = await resolveChain(new CodeRegistry([demoLibrary]), "demo/assistant", profile);
+    const chain = await resolveChain(
+      new Registry(new DeployedCode([demoLibrary])),
+      "demo/assistant",
+      profile,
+    );
     expect(chain.tools.map(({ definition }) => [definition.name, definition.effect])).toEqual([
       ["calculator", "pure"],
       ["dates", "pure"],

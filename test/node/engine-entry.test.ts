@@ -1,4 +1,4 @@
-/** `dramatis/engine` as applications take it: what it reaches, and the examples of its page in plain Node. */
+/** `dramatis/engine` as applications use it: its imports, and the examples of its page in plain Node. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,13 +8,13 @@ import { afterAll, describe, expect, it, test } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../..");
 const ENTRY = join(ROOT, "src/engine/index.ts");
-/** What only a Worker has, or only its front needs. */
+/** Modules that only a Worker has or that only the HTTP layer needs. */
 const PLATFORM = /^(?:cloudflare:|agents(?:\/|$)|hono(?:\/|$)|@cloudflare\/|partysocket|jose$)/;
 const folder = mkdtempSync(join(tmpdir(), "dramatis-engine-"));
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Bundles a module with what it imports of this package, or of others too. */
+/** Bundles a module with its imports of this package, or of others too. */
 async function bundled(input: string, options: { withPackages: boolean }) {
   const build = await rolldown({
     input,

@@ -1,4 +1,4 @@
-/** The engine's messages and a model's: both ways, and what a role has no words for. */
+/** Conversion between the engine's messages and those of a model, both ways. */
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import {
@@ -30,7 +30,7 @@ const withMedia = fc
     return { role: "user", content, parts: sent };
   });
 
-/** Messages with all that a message may have. */
+/** Messages with all optional members. */
 const message = fc
   .tuple(fc.oneof(history, fc.array(withMedia, { maxLength: 2 })), facts, fc.boolean(), fc.boolean())
   .map(([messages, metadata, isMarked, hasNative]) =>
@@ -56,7 +56,7 @@ describe("messages both ways", () => {
   it("ENGINE-1 a model's message made into one of the engine's and back is the same", () => {
     fc.assert(
       fc.property(message, (messages) => {
-        // As a store gives it back.
+        // As read from a store.
         const stored: ChatInputMessage[] = JSON.parse(JSON.stringify(messages.map(fromContextMessage)));
         expect(stored.flatMap(toContextMessages)).toEqual(messages);
       }),

@@ -25,7 +25,7 @@ import {
 } from "../support/openai-server.ts";
 
 let server: OpenAIServer;
-/** Stands in for the AI binding: it answers over HTTP as the platform does. */
+/** A stub of the AI binding: it answers over HTTP as the platform does. */
 let workersAI: OpenAIServer;
 let anthropic: OpenAIServer;
 
@@ -41,7 +41,7 @@ const withUsage = (reply: Reply): Reply =>
   reply.kind === "stream" ? { ...reply, steps: [...reply.steps, usage] } : reply;
 const user = (content: unknown): NewMessage => ({ role: "user", content });
 
-/** A reply of Anthropic's, each block in one piece. */
+/** Builds a reply of Anthropic, each block in one piece. */
 function claudeReply(reason: string, ...blocks: Record<string, unknown>[]): Reply {
   const pieces = blocks.flatMap((block, index) => {
     const { input, text, thinking, signature } = block;
@@ -123,7 +123,7 @@ function setUp(options: Partial<ProviderAdapterOptions> = {}) {
   return { engine, store, started, failing };
 }
 
-/** The bodies that a server got since a number of requests. */
+/** Numbers of requests before a test: `bodies` returns those of the test alone. */
 let [before, beforeAI] = [0, 0];
 beforeEach(() => {
   [before, beforeAI] = [server.requests.length, workersAI.requests.length];
@@ -383,7 +383,7 @@ describe("several providers", () => {
     ]);
     const [, , call, answer, said, told] = bodies()[1]?.messages ?? [];
     expect(call).toMatchObject({ role: "assistant", content: null });
-    // The same id on both sides, cut to what OpenAI takes.
+    // The same id on both sides, cut to the length that OpenAI accepts.
     expect(call?.tool_calls).toMatchObject([{ id: answer?.tool_call_id }]);
     expect(answer?.tool_call_id?.length).toBeLessThanOrEqual(40);
     expect([said, told]).toEqual([
@@ -434,7 +434,7 @@ describe("several providers", () => {
     const [call, answer] = Array.from(asked?.messages ?? []).slice(1);
     const [use] = Array.from(Object(call).content);
     const id: unknown = Object(use).id;
-    // An id that Anthropic takes, the same on both sides.
+    // An id that Anthropic accepts, the same on both sides.
     expect(id).toMatch(/^[\w-]+$/);
     expect(asked).toMatchObject({
       model: "claude-test",
@@ -462,7 +462,7 @@ describe("several providers", () => {
     ]);
     expect(JSON.stringify(bodies()[1])).not.toContain("sealed");
 
-    // What it said itself it is told as it said it.
+    // Its own reply goes back to it unchanged.
     expect(askedAgain?.messages?.[3]).toMatchObject({
       role: "assistant",
       content: [thinking, { type: "tool_use", id: "toolu_1", name: "add", input: { a: 3, b: 3 } }],

@@ -19,13 +19,13 @@ import { ScriptedAdapter, StreamingAdapter, said } from "../support/scripted-ada
 
 const NOW = Date.UTC(2026, 0, 1);
 
-/** Each look at it is a second later. */
+/** A clock that advances one second per read. */
 const tickingClock = () => {
   let now = NOW;
   return { now: () => (now += 1_000) };
 };
 
-/** An engine over a scripted adapter, unless it is given others. */
+/** Creates an engine, over a scripted adapter by default. */
 function setUp(config: Partial<ConversationEngineConfig> & { adapter?: ScriptedAdapter } = {}) {
   const { adapter = new ScriptedAdapter(), ...rest } = config;
   const store = new InMemoryConversationStore();
@@ -39,12 +39,12 @@ function setUp(config: Partial<ConversationEngineConfig> & { adapter?: ScriptedA
     onHookError: (error, hook) => void hookErrors.push([hook, error]),
     ...rest,
   });
-  /** A conversation in which a user spoke. */
+  /** Creates a conversation with a user message. */
   const started = async (content: unknown = "Hello") =>
     (await engine.createConversation({ initialMessages: [{ role: "user", content }] })).id;
   const run = async (options: Partial<RunTurn> = {}) =>
     engine.runTurn({ conversationId: options.conversationId ?? (await started()), ...options });
-  /** The one turn of a conversation, and what running it threw. */
+  /** Returns the latest turn of a conversation, and the error of running it. */
   const failing = async (options: Partial<RunTurn> = {}) => {
     const conversationId = options.conversationId ?? (await started());
     const error = await engine.runTurn({ conversationId, ...options }).then(
@@ -494,7 +494,7 @@ describe("history and planning", () => {
 });
 
 describe("hooks", () => {
-  /** Hooks that say when they begin and end; each really waits. */
+  /** Hooks that record their start and end. Each really waits. */
   const told = (log: string[]) => {
     const hook = (name: string) => async () => {
       log.push(`${name}…`);

@@ -1,6 +1,6 @@
 /** The gateway against a real server on loopback: replies, and aborting them. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { collectReply, secretsOf } from "../../src/adapters/index.ts";
+import { collectReply, type GatewayPorts, secretsOf } from "../../src/adapters/index.ts";
 import type { ModelDelta } from "../../src/model/reply.ts";
 import * as calls from "../support/gateway-calls.ts";
 import { type Call, KEY, textOf } from "../support/gateway-calls.ts";
@@ -147,8 +147,10 @@ describe("aborting", () => {
   });
 
   test("an AbortSignal.timeout is a timeout", async () => {
-    server.reply({ kind: "hang" });
-    expect(await errorOf({ signal: AbortSignal.timeout(20) })).toMatchObject({ category: "timeout" });
+    const fetch: GatewayPorts["fetch"] = (_url, { signal }) =>
+      new Promise((_resolve, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
+    const signal = AbortSignal.timeout(20);
+    expect(await errorOf({ signal, ports: { fetch } })).toMatchObject({ category: "timeout" });
   });
 
   test("an aborted signal sends nothing", async () => {

@@ -1,4 +1,4 @@
-/** Gemini: what the format makes of replies, and how they go back. */
+/** Replies of Gemini: how they are decoded, and how they go back. */
 import type * as genai from "@google/genai";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -27,12 +27,12 @@ function callsOf(...calls: object[]): unknown {
   return outcome.ok ? outcome.reply.toolCalls : outcome.error.category;
 }
 
-/** Arguments of a call, as parsed from text: without the negative zero that JSON cannot write. */
+/** Arguments of a call. They went through JSON text, which has no negative zero. */
 const ARGS = fc
   .dictionary(fc.string({ maxLength: 4 }), fc.jsonValue({ maxDepth: 1 }), { maxKeys: 2 })
   .map((args): object => JSON.parse(JSON.stringify(args)));
 
-/** Plain texts that follow each other are one. */
+/** Joins neighbouring plain texts. */
 function joinPlain(parts: readonly object[]): object[] {
   const joined: object[] = [];
   for (const part of parts) {
@@ -119,7 +119,7 @@ describe("a reply of gemini", () => {
     expect(JSON.stringify(elsewhere)).not.toContain("s1");
   });
 
-  test("GEMINI-3 any parts come in pieces as they come whole, and go back as they came", () => {
+  test("GEMINI-3 parts in pieces equal whole parts, and go back unchanged", () => {
     const said = fc.string({ minLength: 1 });
     const call = fc.record({ id: fc.uuid(), name: fc.constant("now"), args: ARGS });
     const signature = fc.base64String({ minLength: 4 });
@@ -153,7 +153,7 @@ describe("a reply of gemini", () => {
     );
   });
 
-  test("a whole response as one payload, and a plain one needs nothing of its own", () => {
+  test("a plain response as one payload needs no native parts", () => {
     const whole = {
       ...done([{ text: "Hi" }, { functionCall: { name: "now" } }]),
       usageMetadata: { trafficType: "X" },
@@ -169,7 +169,7 @@ describe("a reply of gemini", () => {
     });
   });
 
-  test("what the provider ran itself, and signed thoughts, are kept", () => {
+  test("code that the provider ran, and signed thoughts, are kept", () => {
     const parts = [
       { text: "hm", thought: true, thoughtSignature: "s" },
       { executableCode: { language: "PYTHON", code: "1" } },

@@ -1,4 +1,4 @@
-/** Gemini: what the format sends. */
+/** Requests to Gemini. */
 import type * as genai from "@google/genai";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
@@ -9,7 +9,7 @@ import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
 import { context, expectUnsupported, ROUND, user } from "../support/contexts.ts";
 import { readRequest } from "../support/request-readers.ts";
 
-/** The body of `generateContent`. The client's own types describe what it is made of, enumerations by their names. */
+/** The body of `generateContent`, in the types of the official client; enumerations by their names. */
 interface Body {
   contents: genai.Content[];
   systemInstruction?: genai.Content;
@@ -139,7 +139,7 @@ describe("a request to gemini", () => {
     });
   });
 
-  test("GEMINI-1 a reply that is the last is not continued: a user's turn stands behind it", () => {
+  test("GEMINI-1 the last reply is not continued: a user's turn follows it", () => {
     const reply: ContextMessage = { role: "assistant", content: "Hello. " };
     const roles = (...messages: ContextMessage[]) => contentsOf(build({ messages })).map(({ role }) => role);
     expect(roles(user("Hi."), reply)).toEqual(["user", "model", "user"]);
@@ -160,7 +160,7 @@ describe("a request to gemini", () => {
     expectUnsupported(() => build({ messages: [user("", [part])] }), message);
   });
 
-  test("refuses what else it has no words for", () => {
+  test("refuses other contexts that the format cannot express", () => {
     const image: ContextPart = { type: "image", source: { base64: "AAAA" }, mediaType: "image/png" };
     expectUnsupported(() => build({ messages: [{ role: "system", content: "", parts: [image] }] }), /system/);
     for (const name of ["9lives", "", "ünicode", "x".repeat(129)]) {
@@ -228,7 +228,7 @@ describe("a request to gemini", () => {
     });
   });
 
-  test("structured output, over the profile's head; a cache hint changes nothing", () => {
+  test("structured output, even against the profile; a cache hint changes nothing", () => {
     const expected: Body = {
       contents: [{ role: "user", parts: [{ text: "hi" }] }],
       generationConfig: { responseMimeType: "application/json", seed: 1, responseJsonSchema: SCHEMA },
@@ -251,7 +251,7 @@ describe("a request to gemini", () => {
     expect(build(given, { modelId: "gemini-3-pro" })).toMatchObject({ tools: [{}], generationConfig: {} });
   });
 
-  test("GEMINI-3 a call that a newer model has not signed itself is marked so, the first of each reply", () => {
+  test("GEMINI-3 the first call of each reply is marked if a newer model has not signed it", () => {
     const signatures = (modelId: string) => {
       const parts = contentsOf(build({ messages: ROUND }, { modelId })).flatMap((content) => content.parts);
       return parts.flat().flatMap((part) => (isJsonObject(part) ? [part.thoughtSignature] : []));

@@ -1,7 +1,7 @@
 /** Hostile bodies against the reader of bodies: it takes what `JSON.parse` takes, within its bounds, and nothing else. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseJson, readJson } from "../../src/http/base/body.ts";
+import { parseBody, readJson } from "../../src/http/base/body.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { jsonDepth } from "../../src/shared/json.ts";
 import { FIXED_BODIES, hostileBodies } from "../support/hostile-json.ts";
@@ -45,7 +45,7 @@ describe("BODY-2 a hostile body", () => {
   it.each(FIXED_BODIES.map((bytes) => [Buffer.from(bytes).toString("latin1").slice(0, 40), bytes] as const))(
     "%j is read as JSON.parse reads it, or refused",
     (_name, bytes) => {
-      expect(outcome(() => parseJson(bytes))).toEqual(expected(bytes));
+      expect(outcome(() => parseBody(bytes))).toEqual(expected(bytes));
     },
   );
 
@@ -54,7 +54,7 @@ describe("BODY-2 a hostile body", () => {
     let refused = 0;
     fc.assert(
       fc.property(hostileBodies, (bytes) => {
-        const found = outcome(() => parseJson(bytes));
+        const found = outcome(() => parseBody(bytes));
         expect(found).toEqual(expected(bytes));
         if ("value" in found) read += 1;
         else refused += 1;
@@ -91,10 +91,10 @@ describe("BODY-2 a hostile body", () => {
   });
 
   it("pollutes no prototype", () => {
-    for (const bytes of FIXED_BODIES) outcome(() => parseJson(bytes));
+    for (const bytes of FIXED_BODIES) outcome(() => parseBody(bytes));
     expect(({} as { admin?: boolean }).admin).toBeUndefined();
     const text = '{"__proto__":{"admin":true}}';
-    const value = parseJson(new TextEncoder().encode(text)) as object;
+    const value = parseBody(new TextEncoder().encode(text)) as object;
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
     expect(Object.keys(value)).toEqual(["__proto__"]);
   });

@@ -8,7 +8,7 @@ import { z } from "zod";
 import manifest from "../../package.json" with { type: "json" };
 import { createHttpApp } from "../../src/http/app.ts";
 import { localAuthorize } from "../../src/http/auth/authorize.ts";
-import { parseJson, readJson } from "../../src/http/base/body.ts";
+import { parseBody, readJson } from "../../src/http/base/body.ts";
 import type { HttpEnv } from "../../src/http/base/context.ts";
 import { keepAlive, SILENCE_MS } from "../../src/http/base/keep-alive.ts";
 import { problem, problemOf } from "../../src/http/base/problem.ts";
@@ -145,7 +145,7 @@ describe("bodies", () => {
   it("BODY-2 any JSON comes out as it went in", () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 8 }), (value) => {
-        expect(parseJson(encoder.encode(JSON.stringify(value)))).toEqual(
+        expect(parseBody(encoder.encode(JSON.stringify(value)))).toEqual(
           JSON.parse(JSON.stringify(value)) as unknown,
         );
       }),
@@ -156,7 +156,7 @@ describe("bodies", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
         try {
-          parseJson(bytes);
+          parseBody(bytes);
         } catch (error) {
           expect(error).toMatchObject({ code: "INVALID_JSON" });
         }
@@ -170,26 +170,26 @@ describe("bodies", () => {
       fc.property(objects, fc.double({ min: 0, max: 0.999, noNaN: true }), (value, part) => {
         const bytes = encoder.encode(JSON.stringify(value));
         const cut = bytes.slice(0, Math.floor(bytes.length * part));
-        expect(errorOf(() => parseJson(cut))).toMatchObject({ code: "INVALID_JSON" });
+        expect(errorOf(() => parseBody(cut))).toMatchObject({ code: "INVALID_JSON" });
       }),
     );
   });
 
   it("BODY-2 nesting ends at 64 levels, and a million levels do no harm", () => {
     const nested = (levels: number) => encoder.encode("[".repeat(levels) + "]".repeat(levels));
-    expect(parseJson(nested(64))).toHaveLength(1);
+    expect(parseBody(nested(64))).toHaveLength(1);
     for (const levels of [65, 1_000_000]) {
-      expect(errorOf(() => parseJson(nested(levels)))).toMatchObject({ code: "INVALID_JSON" });
+      expect(errorOf(() => parseBody(nested(levels)))).toMatchObject({ code: "INVALID_JSON" });
     }
   });
 
   it("BODY-2 says where a lone surrogate stands", () => {
     const text = String.raw`{"a/b": [{"c~": "\ud800"}]}`;
-    expect(errorOf(() => parseJson(encoder.encode(text)))).toMatchObject({
+    expect(errorOf(() => parseBody(encoder.encode(text)))).toMatchObject({
       code: "INVALID_INPUT",
       errors: [{ path: "/a~1b/0/c~0" }],
     });
-    expect(errorOf(() => parseJson(encoder.encode(String.raw`{"\udc00": 1}`)))).toMatchObject({
+    expect(errorOf(() => parseBody(encoder.encode(String.raw`{"\udc00": 1}`)))).toMatchObject({
       code: "INVALID_INPUT",
     });
   });
@@ -218,12 +218,12 @@ describe("bodies", () => {
         controller.close();
       },
     });
-    expect(await readJson(streaming(body))).toEqual({ text: "käse – 🧀" });
+    expect(await readJson(streaming(body), 1_000)).toEqual({ text: "käse – 🧀" });
   });
 
   it("no body is INVALID_JSON", async () => {
     const request = new Request("http://localhost/", { method: "POST" });
-    await expect(readJson(request)).rejects.toMatchObject({ code: "INVALID_JSON" });
+    await expect(readJson(request, 1_000)).rejects.toMatchObject({ code: "INVALID_JSON" });
   });
 });
 
@@ -382,11 +382,13 @@ function tooFar(): never {
 function untouchable(authorize: () => never | Promise<Principal>) {
   return createHttpApp<object>({
     authorize,
-    actors: () => ({ agent: tooFar, conversation: tooFar, mailbox: tooFar }),
-    deadLetters: tooFar,
-    attachments: tooFar,
-    libraries: tooFar,
-    directory: tooFar,
+    requestPorts: () => ({
+      actors: { agent: tooFar, conversation: tooFar, mailbox: tooFar },
+      deadLetters: tooFar,
+      attachments: tooFar,
+      libraries: tooFar,
+      directory: tooFar,
+    }),
     seed: async () => {},
   });
 }
@@ -463,17 +465,12 @@ describe("who may enter", () => {
     };
     const app = createHttpApp<{ DRAMATIS_LOCAL?: string }>({
       authorize: localAuthorize,
-      actors: () => ({ agent: untouched, conversation: untouched, mailbox: untouched }),
-      deadLetters: untouched,
-      attachments: untouched,
-      libraries: untouched,
-      directory: () => ({
-        putAgent: untouched,
-        putConversation: untouched,
-        putUsage: untouched,
-        usage: untouched,
-        agents: untouched,
-        conversations: untouched,
+      requestPorts: () => ({
+        actors: { agent: untouched, conversation: untouched, mailbox: untouched },
+        deadLetters: untouched,
+        attachments: untouched,
+        libraries: untouched,
+        directory: untouched,
       }),
       seed: async () => {},
     });

@@ -1,4 +1,4 @@
-/** The checker of the kill harness, on histories made by hand: a good one passes, and each promise can be seen broken. */
+/** The checker of the kill harness, on handmade histories: a good one passes, and each violation is found. */
 import { describe, expect, it } from "vitest";
 import { check } from "../../bench/kills/check.ts";
 import type { FinalState, History, Hit } from "../../bench/kills/history.ts";
@@ -6,7 +6,7 @@ import { interruptionsOf, rowsOf } from "../../bench/kills/measure.ts";
 import type { Frame } from "../../src/client/index.ts";
 import { goodHistory } from "../support/kill-history.ts";
 
-/** The rules that a history breaks, after a change to the good one. */
+/** Returns the rules that a changed history violates. */
 function broken(change: (history: History) => void): string[] {
   const history = goodHistory();
   change(history);
@@ -25,7 +25,7 @@ function frame<Type extends Frame["type"]>(
   turnId: string,
 ): Extract<Frame, { type: Type }> {
   const found = finalOf(history).frames.find((one) => one.type === type && one.turnId === turnId);
-  // SAFETY: its type was just compared.
+  // SAFETY: the line above compares its type.
   return found as Extract<Frame, { type: Type }>;
 }
 
@@ -46,7 +46,7 @@ function log({ connections }: History, index: number): History["connections"][nu
   return found;
 }
 
-/** Frames that a connection of the good history got, by type. */
+/** Returns the frames of a type that a connection received. */
 function received(history: History, index: number, type: Frame["type"]) {
   return log(history, index).frames.filter((one) => one.frame.type === type);
 }

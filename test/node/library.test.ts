@@ -6,12 +6,14 @@ import {
   defineModelProfile,
   definePersona,
   defineTool,
+  type Library,
   type ToolOptions,
 } from "../../src/library/define.ts";
-import { contentHash } from "../../src/library/hash.ts";
+import { contentHash } from "../../src/library/definition.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { maxMovesPerTurn, recentTurnsLimit } from "../../src/library/persona.ts";
 import { formatReference, parseReference } from "../../src/library/reference.ts";
-import { CodeRegistry } from "../../src/library/registry.ts";
+import { Registry } from "../../src/library/registry.ts";
 import { parsePersonaSource, resolveChain } from "../../src/library/resolve.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
@@ -47,6 +49,10 @@ function acme() {
       defineModelProfile("fast", { provider: "openai", modelId: "small", costPer1kInput: 0.1 }),
     ],
   });
+}
+
+function registryOf(...libraries: Library[]): Registry {
+  return new Registry(new DeployedCode(libraries));
 }
 
 function toolNamed(name: string) {
@@ -167,7 +173,7 @@ describe("defining a library", () => {
   });
 
   test("refuses two libraries of one id", () => {
-    expect(() => new CodeRegistry([acme(), acme()])).toThrow(invalid(/"acme"/));
+    expect(() => new DeployedCode([acme(), acme()])).toThrow(invalid(/"acme"/));
   });
 });
 
@@ -230,7 +236,7 @@ describe("content hashes", () => {
 
 describe("the registry", () => {
   test("hands out a definition with its library, id, version and hash", async () => {
-    const registry = new CodeRegistry([acme()]);
+    const registry = registryOf(acme());
     const { definition } = greet;
     const expected = {
       library: "acme",
@@ -241,12 +247,13 @@ describe("the registry", () => {
     };
     expect(await registry.tool({ library: "acme", id: "greet" })).toEqual(expected);
     expect(await registry.tool({ library: "acme", id: "greet", version: 1 })).toEqual(expected);
-    expect(registry.toolCode("acme", "greet")).toBe(greet);
-    expect(registry.toolCode("acme", "great")).toBeUndefined();
+    const code = new DeployedCode([acme()]);
+    expect(code.toolCode("acme", "greet")).toBe(greet);
+    expect(code.toolCode("acme", "great")).toBeUndefined();
   });
 
   test("A1 PERSONA-1 a persona that sets no limits has recentTurnsLimit 20 and maxMovesPerTurn 16", async () => {
-    const registry = new CodeRegistry([acme()]);
+    const registry = registryOf(acme());
     const { definition, hash } = await registry.persona({ library: "acme", id: "helper" });
     expect(definition).toEqual({
       ...minimal,
@@ -260,14 +267,14 @@ describe("the registry", () => {
   });
 
   test("REG-2 changing what was handed out changes no definition", async () => {
-    const registry = new CodeRegistry([acme()]);
+    const registry = registryOf(acme());
     const first = await registry.persona({ library: "acme", id: "reviewer" });
     first.definition.identity.systemPrompt = "changed";
     expect((await registry.persona({ library: "acme", id: "reviewer" })).definition).toEqual(full);
   });
 
   test("what does not exist is NOT_FOUND, by name", async () => {
-    const registry = new CodeRegistry([acme()]);
+    const registry = registryOf(acme());
     await expect(registry.persona({ library: "none", id: "x" })).rejects.toEqual(absent('"none"', "acme"));
     await expect(registry.persona({ library: "acme", id: "x" })).rejects.toEqual(
       absent('persona "x"', "reviewer"),
@@ -280,7 +287,7 @@ describe("the registry", () => {
 
 describe("resolving a chain", () => {
   test("A2 CHAIN-1 a reference pins persona, tools and profile", async () => {
-    const registry = new CodeRegistry([acme()]);
+    const registry = registryOf(acme());
     const chain = await resolveChain(registry, "acme/reviewer", defaultProfile);
     expect(chain).toEqual({
       persona: await registry.persona({ library: "acme", id: "reviewer" }),
@@ -297,7 +304,7 @@ describe("resolving a chain", () => {
   });
 
   test("A2 an inline persona is pinned as itself, with the default profile", async () => {
-    const registry = new CodeRegistry([acme()]);
+    const registry = registryOf(acme());
     const { persona, tools, modelProfile } = await resolveChain(
       registry,
       { ...minimal, tools: { toolIds: ["acme/greet"] } },
@@ -331,14 +338,14 @@ describe("resolving a chain", () => {
     ["what is no reference", "acme", /names no library.*"library\/acme"/],
     ["a reference with more", { library: "acme", id: "reviewer", more: 1 }, /reference/],
   ])("refuses %s", async (_, source, message) => {
-    const registry = new CodeRegistry([acme()]);
+    const registry = registryOf(acme());
     // SAFETY: what arrives over a boundary has no type yet.
     await expect(resolveChain(registry, source as Persona, defaultProfile)).rejects.toEqual(invalid(message));
   });
 
   test("CHAIN-2 two tools of one name are refused", async () => {
     const other = defineLibrary("other", { tools: [defineTool({ ...toolNamed("greet"), id: "hello" })] });
-    const registry = new CodeRegistry([acme(), other]);
+    const registry = registryOf(acme(), other);
     const persona = { ...minimal, tools: { toolIds: ["acme/greet", "other/hello"] } };
     await expect(resolveChain(registry, persona, defaultProfile)).rejects.toEqual(
       invalid(/acme\/greet.*other\/hello.*"greet"/),
@@ -346,7 +353,7 @@ describe("resolving a chain", () => {
   });
 
   test("a tool or profile that does not exist is NOT_FOUND", async () => {
-    const registry = new CodeRegistry([acme()]);
+    const registry = registryOf(acme());
     const tool = { ...minimal, tools: { toolIds: ["acme/gone"] } };
     await expect(resolveChain(registry, tool, defaultProfile)).rejects.toEqual(absent('tool "gone"'));
     const profile = { identity: { systemPrompt: "x", modelProfileId: "acme/gone" } };

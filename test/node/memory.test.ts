@@ -5,7 +5,7 @@ import { dehydrateEvent, hydrateEvent } from "../../src/memory/session/event-row
 import { EventStore } from "../../src/memory/session/event-store.ts";
 import { eventToMessage, messageToEvent } from "../../src/memory/session/events.ts";
 import { LongText } from "../../src/memory/session/long-text.ts";
-import { pairedMessages } from "../../src/memory/session/pairs.ts";
+import { pairedOrder } from "../../src/memory/session/pairs.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
 import { buildWorkingContext } from "../../src/memory/session/working-context.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
@@ -15,6 +15,9 @@ import type { Facts } from "../../src/shared/json.ts";
 import { fitsUtf8, splitUtf8, utf8Length } from "../../src/shared/utf8.ts";
 import { eventFunctionsContract } from "../support/event-functions-contract.ts";
 import { eventStoreContract } from "../support/event-store-contract.ts";
+
+const pairedMessages = (messages: readonly ContextMessage[]) =>
+  pairedOrder(messages).flatMap((index) => messages[index] ?? []);
 
 describe("functions over events", () => eventFunctionsContract());
 

@@ -2,8 +2,8 @@
 import { type Schema, Validator } from "@cfworker/json-schema";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { offlineFormat } from "../../src/adapters/formats/offline/adapter.ts";
 import { offlineModel } from "../../src/adapters/formats/offline/model.ts";
-import { offlineFormat } from "../../src/adapters/formats/offline/offline.ts";
 import { ReplyAccumulator } from "../../src/adapters/reply.ts";
 import type { ModelContext } from "../../src/model/context.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
@@ -405,7 +405,7 @@ test("a request of another shape is refused as a validation error", async () => 
 });
 
 describe("answers as data", () => {
-  /** Schemas of everything that the page names. */
+  /** Schemas with every keyword that `docs/offline-model.md` names. */
   const schema: fc.Arbitrary<JsonObject> = fc.letrec<{ any: JsonObject; object: JsonObject }>((tie) => ({
     object: fc
       .tuple(fc.dictionary(fc.string(), tie("any"), { maxKeys: 3, noNullPrototype: true }), fc.boolean())
@@ -455,6 +455,11 @@ describe("answers as data", () => {
       }),
       { numRuns: 100 },
     );
+  });
+
+  test("a format that is not known is ignored, whatever its name", async () => {
+    const given = { type: "object", properties: { text: { type: "string", format: "constructor" } } };
+    expect((await ask("Hello", { output: { name: "text", schema: given } })).text).toBe('{"text":"offline"}');
   });
 
   test("a schema that refers to itself has an end", async () => {

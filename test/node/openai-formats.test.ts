@@ -1,8 +1,8 @@
-/** Requests to OpenAI's two APIs and to Workers AI, word by word; the official SDK's types say what is legal. */
+/** Requests to OpenAI's two APIs and to Workers AI, checked against the types of the official SDK. */
 import type { ChatCompletionCreateParamsStreaming } from "openai/resources/chat/completions";
 import type { ResponseCreateParamsStreaming, ResponseInputItem } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
-import { fitsStrict } from "../../src/adapters/formats/chat/strict-schema.ts";
+import { fitsStrict } from "../../src/adapters/formats/openai/schema.ts";
 import { adapterFor } from "../../src/adapters/index.ts";
 import type { ModelContext } from "../../src/model/context.ts";
 import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";
@@ -214,7 +214,7 @@ describe("a whole request", () => {
 });
 
 describe("options", () => {
-  test("OPENAI-2 a compatible server is sent no key of the cache, and a profile may leave it out", () => {
+  test("OPENAI-2 a compatible server gets no cache key, and a profile may leave it out", () => {
     const cache = { key: "k", stableMessages: 0 };
     for (const [format, profile] of [
       [openai, CHAT],
@@ -243,13 +243,13 @@ describe("options", () => {
     expect(request).toStrictEqual({ model: "gpt-test", input: [], stream: true, ...expected });
   });
 
-  test("RESPONSES-1 a model that does not reason is not asked for its reasoning", () => {
+  test("RESPONSES-1 a request to a model that does not reason leaves reasoning out", () => {
     for (const modelId of ["gpt-4.1-mini", "ft:gpt-4o:x", "gpt-5-chat-latest"]) {
       expect(responses.buildRequest({ ...RESPONSES, modelId }, context()).include).toBeUndefined();
     }
   });
 
-  test("built-in tools of the profile stand behind our own, and may be required alone", () => {
+  test("built-in tools of the profile come after our own, and may be required alone", () => {
     const profile = {
       ...RESPONSES,
       parameters: { tools: [{ type: "web_search" }], model: "other", input: [] },
@@ -277,7 +277,7 @@ describe("options", () => {
     });
   });
 
-  test("a choice of tools that asks for what is not offered is refused", () => {
+  test("a tool choice that demands a tool that is not offered is refused", () => {
     for (const [format, profile] of [
       [openai, CHAT],
       [responses, RESPONSES],
@@ -331,7 +331,7 @@ describe("patterns that look around, which the API refuses", () => {
     additionalProperties: false,
   });
 
-  test("are told to the model in words, in tools and in structured output", () => {
+  test("go into descriptions, in tools and in structured output", () => {
     const given = context({
       tools: [{ name: "write", description: "Writes.", inputSchema: schemaOf(email) }],
       output: { name: "answer", schema: schemaOf(email) },
@@ -352,7 +352,7 @@ describe("media", () => {
   const user = (part: ContextPart) => context({ messages: [{ role: "user", content: "", parts: [part] }] });
   const file = (mediaType: string): ContextPart => ({ type: "file", source: { base64: "AA" }, mediaType });
 
-  test("a file by value has a name, whose ending says what it is", () => {
+  test("a file by value has a name, whose ending is its type", () => {
     const pdf = user(file("application/pdf"));
     expect(openai.buildRequest(CHAT, pdf).messages).toMatchObject([
       { content: [{ file: { filename: "file.pdf" } }] },
@@ -390,7 +390,7 @@ describe("media", () => {
     expectUnsupported(() => openai.buildRequest(CHAT, context({ messages })), '"tool"');
   });
 
-  test("what a provider cannot take is refused by its name", () => {
+  test("media that a provider cannot take are refused with the reason", () => {
     const remote: ContextPart = { type: "file", source: { url: "https://media.example/a.pdf" } };
     expectUnsupported(() => openai.buildRequest(CHAT, user(remote)), "a file by its address");
     expectUnsupported(() => openai.buildRequest(CHAT, user(file("video/mp4"))), "video");

@@ -2,11 +2,11 @@
 import { Validator as SchemaValidator } from "@cfworker/json-schema";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { beforeAll, describe, expect, it } from "vitest";
+import { exampleOf, type Schema } from "../../app/api-docs/example.ts";
+import { docsPage } from "../../app/api-docs/page.ts";
 import { createRoutes } from "../../src/http/app.ts";
 import { type ApiDocument, apiDocument, errorStatus, pathTemplate } from "../../src/http/openapi/document.ts";
-import { exampleOf, type Schema } from "../../src/http/openapi/example.ts";
 import { TAGS } from "../../src/http/openapi/operation.ts";
-import { docsPage } from "../../src/http/openapi/page.ts";
 import { OPERATIONS } from "../../src/http/operations.ts";
 
 const document = apiDocument(OPERATIONS);
@@ -34,11 +34,7 @@ describe("the OpenAPI document", () => {
     };
     const { routes } = createRoutes<object>({
       authorize: unused,
-      actors: unused,
-      directory: unused,
-      deadLetters: unused,
-      attachments: unused,
-      libraries: unused,
+      requestPorts: unused,
       seed: unused,
     });
     const routed = new Set(
@@ -98,22 +94,30 @@ describe("the OpenAPI document", () => {
 
 describe("the docs page", () => {
   let text: string;
+  let headers: string;
 
   beforeAll(async () => {
-    ({ text } = await docsPage(document));
+    ({ html: text, headers } = await docsPage(document));
   });
 
-  it("DOCS-1 has no script, loads nothing, and is styled by the style whose hash it gives", async () => {
+  it("DOCS-1 has no script, loads nothing, and its policy allows its style and nothing else", async () => {
     expect(text).not.toMatch(
       /<script|<link|<img|<iframe|<form| on[a-z]+=| style=|url\(|@import|javascript:/i,
     );
     const style = /<style>([\s\S]*)<\/style>/.exec(text)?.[1] ?? "";
     const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(style));
-    expect((await docsPage(document)).styleHash).toBe(`sha256-${Buffer.from(digest).toString("base64")}`);
+    const hash = Buffer.from(digest).toString("base64");
+    expect(headers.split("\n")).toEqual([
+      "/docs",
+      `  Content-Security-Policy: default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+      "  Referrer-Policy: no-referrer",
+      "  X-Content-Type-Options: nosniff",
+      "",
+    ]);
   });
 
   it("says what each parameter means", () => {
-    expect(text).toContain("In the query. How many a page has at most, from 1 to 200; 50 when absent.");
+    expect(text).toContain("In the query. Page size, from 1 to 200. Default: 50.");
     expect(text).not.toMatch(/In the query\.\s*</);
   });
 
@@ -140,7 +144,7 @@ describe("the docs page", () => {
         Hostile: { type: "object", description: attack, properties: { [attack]: { enum: [attack] } } },
       },
     };
-    const page = (await docsPage(hostile)).text;
+    const page = (await docsPage(hostile)).html;
     expect(page).toContain("&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;");
     expect(page).not.toContain("<script");
     expect(page).not.toContain("<img");

@@ -7,10 +7,10 @@ import { ulid } from "ulid";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { ReplyAccumulator } from "../../src/adapters/reply.ts";
-import { type AnswerEvent, AnswerReader, partCount, partOf } from "../../src/compat/answer.ts";
+import { type AnswerEvent, AnswerReader, answerCount, answerOf } from "../../src/compat/answer.ts";
 import { ChatChunkEncoder, chatCompletion } from "../../src/compat/openai/chat-chunks.ts";
 import { chatInput, completionSchema } from "../../src/compat/openai/chat-request.ts";
-import { mayBeRepeated } from "../../src/compat/openai/errors.ts";
+import { mayRetry } from "../../src/compat/openai/errors.ts";
 import {
   type AnswerAddress,
   conversationOfKey,
@@ -194,10 +194,10 @@ function viewOf({ replies, isFailed }: TurnPlan): TurnView {
   };
 }
 
-const addressOf = (part: number, finalOnly = false): AnswerAddress => ({
+const addressOf = (index: number, finalOnly = false): AnswerAddress => ({
   conversationId: CONVERSATION,
   turnId: TURN,
-  part,
+  index,
   finalOnly,
 });
 
@@ -223,9 +223,9 @@ function sentTexts(events: readonly AnswerEvent[]): string[] {
 function answers(check: (plan: TurnPlan, part: number, events: AnswerEvent[]) => void | Promise<void>) {
   return fc.assert(
     fc.asyncProperty(turns, async (plan) => {
-      for (let part = 0; part < partCount(viewOf(plan)); part++) {
+      for (let part = 0; part < answerCount(viewOf(plan)); part++) {
         const events = eventsOf(plan, part);
-        if (partOf(viewOf(plan), addressOf(part))?.status !== "completed") continue;
+        if (answerOf(viewOf(plan), addressOf(part))?.status !== "completed") continue;
         if (events.at(-1)?.type === "end") await check(plan, part, events);
       }
     }),
@@ -283,7 +283,7 @@ describe("AnswerReader", () => {
     fc.assert(
       fc.property(turns, (plan) => {
         const { replies, isFailed } = plan;
-        for (let part = 0; part < partCount(viewOf(plan)); part++) {
+        for (let part = 0; part < answerCount(viewOf(plan)); part++) {
           const events = eventsOf(plan, part);
           const last = events.at(-1);
           expect(events.filter(({ type }) => type === "end" || type === "failed")).toEqual([last]);
@@ -301,7 +301,7 @@ describe("AnswerReader", () => {
 
   test("ANSWER-1 an answer is the same live and replayed, and as the finished turn has it", async () => {
     await answers((plan, part, events) => {
-      const found = partOf(viewOf(plan), addressOf(part));
+      const found = answerOf(viewOf(plan), addressOf(part));
       const replayed = eventsOf(plan, part, { isLive: false });
       const calls = (list: AnswerEvent[]) =>
         list.flatMap((event) => (event.type === "call" ? [event.call] : []));
@@ -316,10 +316,10 @@ describe("AnswerReader", () => {
     fc.assert(
       fc.property(turns, (plan) => {
         const view = viewOf(plan);
-        for (let part = 0; part < partCount(view); part++) {
+        for (let part = 0; part < answerCount(view); part++) {
           const events = eventsOf(plan, part, { finalOnly: true });
           if (events.at(-1)?.type === "failed") expect(plan.isFailed).toBe(true);
-          const found = partOf(view, addressOf(part, true));
+          const found = answerOf(view, addressOf(part, true));
           expect(sentTexts(events)).toEqual(found?.messages.map(({ content }) => content));
           expect(found?.messages.length).toBeLessThanOrEqual(1);
         }
@@ -333,14 +333,14 @@ describe("chat completions", () => {
   test("OAI-3, OAI-4 the chunks are the completion, for the official client and for our own decoder", async () => {
     await answers(async (plan, part, events) => {
       const address = addressOf(part);
-      const found = partOf(viewOf(plan), address);
+      const found = answerOf(viewOf(plan), address);
       if (found === null) throw new Error("The answer is there.");
       const encoder = new ChatChunkEncoder(address, "guide", true);
       const chunks = [
-        encoder.start(),
+        ...encoder.start(),
         ...events.flatMap((event) => encoder.push(event)),
         ...encoder.end(found),
-      ];
+      ].filter((payload) => "choices" in payload);
       const whole = chatCompletion(address, "guide", found);
       const [choice] = whole.choices;
       expect(chunks.flatMap(({ choices }) => choices[0]?.finish_reason ?? [])).toEqual([
@@ -407,7 +407,7 @@ describe("responses", () => {
   test("OAI-5, OAI-6 the events lead to the response, for the official client too", async () => {
     await answers(async (plan, part, events) => {
       const address = addressOf(part);
-      const found = partOf(viewOf(plan), address);
+      const found = answerOf(viewOf(plan), address);
       if (found === null) throw new Error("The answer is there.");
       const encoder = new ResponseEventEncoder(address, "guide");
       const sent = [
@@ -431,8 +431,8 @@ describe("responses", () => {
   test("OAI-1 ids lead back to where they came from, and a key to one conversation", async () => {
     const digits = fc.stringMatching(/^[0-9A-HJKMNP-TV-Z]{26}$/);
     fc.assert(
-      fc.property(digits, digits, fc.nat(9999), fc.boolean(), (one, two, part, finalOnly) => {
-        const address = { conversationId: `conv_${one}`, turnId: `turn_${two}`, part, finalOnly };
+      fc.property(digits, digits, fc.nat(9999), fc.boolean(), (one, two, index, finalOnly) => {
+        const address = { conversationId: `conv_${one}`, turnId: `turn_${two}`, index, finalOnly };
         expect(parseResponseId(responseId(address))).toEqual(address);
         const call = { conversationId: `conv_${one}`, operationId: `op_${two}` };
         const id = toolCallId(call.conversationId, call.operationId);
@@ -538,5 +538,5 @@ test.each([
   [409, false, false],
   [404, false, null],
 ])("OAI-10 after %i, begun: %s, a client is told %s", (status, hasBegun, told) => {
-  expect(mayBeRepeated(status, hasBegun)).toBe(told);
+  expect(mayRetry(status, hasBegun)).toBe(told);
 });

@@ -1,4 +1,4 @@
-/** What every format makes of any valid history (the format checks say what holds). */
+/** The format checks, for every format and any valid history. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
@@ -17,7 +17,7 @@ const opaque = fc.string({ minLength: 1, maxLength: 12 });
 const thoughtSignature = fc.record({ thoughtSignature: fc.base64String({ minLength: 4 }) });
 const signature = opaque.map((value) => ({ providerOptions: { test: { signature: value } } }));
 
-/** Chat messages, one by one, with names and ids as they are. */
+/** Checks of chat formats: one message for each, with names and ids unchanged. */
 const chat = { key: "messages", id: /^.+$/s, name: /^.*$/s, speaker: String, alternates: false };
 
 const CHECKS: FormatChecks[] = [
@@ -113,7 +113,7 @@ describe.each(CHECKS)("any history for $profile.provider", (checks) => {
 });
 
 test.each(CHECKS.filter(({ kind }) => kind.media !== undefined))(
-  "an attachment that nobody resolved is refused by its address: $profile.provider",
+  "an unresolved attachment is refused with its address: $profile.provider",
   ({ format, profile }) => {
     const parts: ContextPart[] = [{ type: "image", source: { url: "attachment:a1" } }];
     const messages: ContextMessage[] = [{ role: "user", content: "", parts }];

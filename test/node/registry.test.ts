@@ -4,22 +4,22 @@ import { type Schema, Validator } from "@cfworker/json-schema";
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { invokedTool } from "../../src/agents/conversation/core/planning/tool-target.ts";
+import { invokedTool } from "../../src/agents/conversation/effects/tool-batch.ts";
 import { D1Definitions } from "../../src/d1/d1-definitions.ts";
 import { D1_TIMEOUT_MS } from "../../src/d1/in-time.ts";
 import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
-import { claimsMore, strictest } from "../../src/library/effects.ts";
-import { contentHash } from "../../src/library/hash.ts";
+import { contentHash } from "../../src/library/definition.ts";
+import { CODE_TENANT } from "../../src/library/definition-source.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { inputSchemaIssues } from "../../src/library/input-schema.ts";
 import { completePersona } from "../../src/library/persona.ts";
-import { PublishedCode } from "../../src/library/published-code.ts";
-import { CodeRegistry } from "../../src/library/registry.ts";
+import { Registry, strictest } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
-import { VersionedRegistry } from "../../src/library/versioned-registry.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import type { Persona, ToolEffect } from "../../src/protocol/definitions.ts";
 import { canonicalJson, type Json, type JsonObject } from "../../src/shared/json.ts";
 import { effortOf } from "../../src/shared/json-schema/effort.ts";
+import type { Principal } from "../../src/shared/principal.ts";
 import { nodeD1 } from "../support/releases/node-d1.ts";
 import { SteeredClock } from "../support/steered-clock.ts";
 
@@ -108,25 +108,26 @@ describe("versions", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(write, { maxLength: 25 }), async (writes) => {
         const database = new NodeSqlDatabase();
-        const store = new D1Definitions(nodeD1(database));
+        const storeOf = (tenant: string) => new D1Definitions(nodeD1(database), tenant);
         const seen = new Map<string, number[]>();
-        for (const [now, { tenant, id, content }] of writes.entries()) {
-          const key = { tenant, library: "own", kind: "persona" as const, id };
+        for (const { tenant, id, content } of writes) {
           const definition = { identity: { systemPrompt: `${content}` } };
           const hash = await contentHash(definition);
-          const added = await store.add(key, { definition, hash, owner: tenant, overrides: false, now });
+          const key = { library: "own", kind: "persona" as const, id };
+          const author: Principal = { subject: tenant, tenant, roles: ["author"] };
+          const added = await storeOf(tenant).add({ ...key, hash, definition }, author);
           const contents = seen.get(`${tenant} ${id}`) ?? [];
           expect(added.created).toBe(!contents.includes(content));
           if (added.created) contents.push(content);
           seen.set(`${tenant} ${id}`, contents);
-          expect(added.stored.version).toBe(contents.indexOf(content) + 1);
+          expect(added.version.version).toBe(contents.indexOf(content) + 1);
         }
         for (const [name, contents] of seen) {
           const [tenant = "", id = ""] = name.split(" ");
-          const key = { tenant, library: "own", kind: "persona" as const, id };
-          const { items } = await store.versions(key);
+          const reference = { library: "own", id };
+          const { items } = await storeOf(tenant).versions("persona", reference);
           expect(items.map(({ definition }) => Number(definition.identity.systemPrompt))).toEqual(contents);
-          expect((await store.find(key))?.version).toBe(contents.length);
+          expect((await storeOf(tenant).find("persona", reference))?.version).toBe(contents.length);
         }
       }),
       { numRuns: 40 },
@@ -142,20 +143,22 @@ describe("versions", () => {
     const stand = new Proxy(database, {
       get: (_, name) => Reflect.get(hangs ? unanswered : database, name),
     });
-    const store = new D1Definitions(stand, clock);
+    const stores = {
+      deployed: new D1Definitions(stand, CODE_TENANT, clock),
+      authored: new D1Definitions(stand, "t", clock),
+    };
     const library = defineLibrary("code", {
       personas: [definePersona("guide", { identity: { systemPrompt: "Hi." } })],
     });
-    const code = new CodeRegistry([library]);
-    const published = new PublishedCode(code);
-    const registry = () => new VersionedRegistry({ code, published, store }, "t");
+    const code = new DeployedCode([library]);
+    const registry = () => new Registry(code, stores);
     const late = async <Answer>(answer: Promise<Answer>) => {
       answer.catch(() => {});
       while (clock.pending === 0) await setImmediate();
       clock.fire(D1_TIMEOUT_MS);
       return answer;
     };
-    await expect(late(store.library("t", "own"))).rejects.toMatchObject({
+    await expect(late(stores.authored.library("own"))).rejects.toMatchObject({
       ...{ code: "UNAVAILABLE", retriable: true },
     });
     expect(await late(registry().persona({ library: "code", id: "guide" }))).toMatchObject({ version: 0 });
@@ -172,7 +175,7 @@ describe("effects", () => {
   test("AUTHOR-2 REG-6 each allows what the next does, and not the other way round", () => {
     for (const [i, one] of order.entries()) {
       for (const [j, other] of order.entries()) {
-        expect(claimsMore(one, other)).toBe(i < j);
+        expect(strictest(one, other) !== one).toBe(i < j);
         expect(strictest(one, other)).toBe(order[Math.max(i, j)]);
       }
     }
@@ -285,12 +288,14 @@ describe("posted input schemas", () => {
 describe("model profiles that stand in", () => {
   const profile = (fallbacks: string[]) => ({ provider: "offline" as const, modelId: "m", fallbacks });
   const registryOf = (graph: readonly string[][]) =>
-    new CodeRegistry([
-      defineLibrary("models", {
-        modelProfiles: graph.map((fallbacks, n) => defineModelProfile(`p${n}`, profile(fallbacks))),
-      }),
-    ]);
-  const fallbacksOf = async (registry: CodeRegistry, modelProfileId: string) => {
+    new Registry(
+      new DeployedCode([
+        defineLibrary("models", {
+          modelProfiles: graph.map((fallbacks, n) => defineModelProfile(`p${n}`, profile(fallbacks))),
+        }),
+      ]),
+    );
+  const fallbacksOf = async (registry: Registry, modelProfileId: string) => {
     const persona = { identity: { systemPrompt: "Hi.", modelProfileId } };
     const chain = await resolveChain(registry, persona, { provider: "offline", modelId: "offline-1" });
     return (chain.fallbacks ?? []).map(({ id }) => id);
@@ -361,7 +366,7 @@ describe("what is deployed", () => {
     });
     const tool = { library: "own", id: "hello", version: 3, hash: "", definition: greet.definition };
     const chain = await resolveChain(
-      new CodeRegistry([]),
+      new Registry(new DeployedCode([])),
       { identity: { systemPrompt: "Hi." } },
       { provider: "offline", modelId: "offline-1" },
     );

@@ -1,17 +1,17 @@
 /** The rules of resilience, whatever happens: pauses, breakers and lines. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type FailedAttempt, nextStep } from "../../src/adapters/resilience/backoff.ts";
 import {
-  askBreaker,
+  admitCall,
   type BreakerSettings,
   type BreakerState,
   CLOSED,
-  judge,
+  record,
   type Verdict,
 } from "../../src/adapters/resilience/breaker.ts";
 import { HostGuards, hostKey } from "../../src/adapters/resilience/host-guards.ts";
 import { ConcurrencyLimiter, GONE_AFTER_MS, type Slot } from "../../src/adapters/resilience/limiter.ts";
+import { type FailedAttempt, nextStep } from "../../src/adapters/resilience/next-step.ts";
 import { completeResilience, requestDeadline } from "../../src/adapters/resilience/profile.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 
@@ -143,7 +143,7 @@ describe("a breaker", () => {
               jumped ||= action.milliseconds < 0;
               break;
             case "begin": {
-              const admission = askBreaker(state, settings, now);
+              const admission = admitCall(state, settings, now);
               state = admission.state;
               if (admission.admitted) {
                 running.push(admission.isProbe);
@@ -157,14 +157,14 @@ describe("a breaker", () => {
                 expect(before.phase).not.toBe("closed");
                 expect(admission.retryAfterMs).toBeGreaterThan(0);
                 expect(admission.retryAfterMs).toBeLessThanOrEqual(settings.coolDownMs);
-                expect(askBreaker(state, settings, now + admission.retryAfterMs).admitted).toBe(true);
+                expect(admitCall(state, settings, now + admission.retryAfterMs).admitted).toBe(true);
               }
               break;
             }
             case "end": {
               const isProbe = running.splice(action.which % Math.max(1, running.length), 1)[0];
               if (isProbe === undefined) break;
-              state = judge(state, { isProbe, verdict: action.verdict }, settings, now);
+              state = record(state, { isProbe, verdict: action.verdict }, settings, now);
               if (before.phase === "open") expect(state).toBe(before);
               if (before.phase === "half-open" && !isProbe) expect(state).toBe(before);
               if (before.phase === "half-open" && isProbe) {
@@ -192,7 +192,7 @@ describe("a breaker", () => {
   /** The breaker after attempts that end with these verdicts at these times, all admitted at once. */
   const afterEnds = (...ends: [at: number, verdict: Verdict][]) =>
     ends.reduce<BreakerState>(
-      (state, [at, verdict]) => judge(state, { isProbe: false, verdict }, settings, at),
+      (state, [at, verdict]) => record(state, { isProbe: false, verdict }, settings, at),
       CLOSED,
     );
 
@@ -208,27 +208,27 @@ describe("a breaker", () => {
 
   test("BREAKER-2 a clock that jumps back prolongs nothing", () => {
     const open: BreakerState = { phase: "open", until: 1_000_000 };
-    expect(askBreaker(open, settings, 0)).toMatchObject({ admitted: false, retryAfterMs: 500 });
+    expect(admitCall(open, settings, 0)).toMatchObject({ admitted: false, retryAfterMs: 500 });
   });
 
   test("BREAKER-3 BREAKER-4 only the probe decides", () => {
-    const probing = askBreaker({ phase: "open", until: 100 }, settings, 100).state;
+    const probing = admitCall({ phase: "open", until: 100 }, settings, 100).state;
     for (const verdict of ["alive", "failed", "unknown"] as const) {
-      expect(judge(probing, { isProbe: false, verdict }, settings, 110)).toBe(probing);
+      expect(record(probing, { isProbe: false, verdict }, settings, 110)).toBe(probing);
     }
-    expect(judge(probing, { isProbe: true, verdict: "alive" }, settings, 110)).toBe(CLOSED);
-    const failed = judge(probing, { isProbe: true, verdict: "failed" }, settings, 110);
-    expect(askBreaker(failed, settings, 609)).toMatchObject({ admitted: false, retryAfterMs: 1 });
-    const unknown = judge(probing, { isProbe: true, verdict: "unknown" }, settings, 110);
-    expect(askBreaker(unknown, settings, 110)).toMatchObject({ admitted: true, isProbe: true });
+    expect(record(probing, { isProbe: true, verdict: "alive" }, settings, 110)).toBe(CLOSED);
+    const failed = record(probing, { isProbe: true, verdict: "failed" }, settings, 110);
+    expect(admitCall(failed, settings, 609)).toMatchObject({ admitted: false, retryAfterMs: 1 });
+    const unknown = record(probing, { isProbe: true, verdict: "unknown" }, settings, 110);
+    expect(admitCall(unknown, settings, 110)).toMatchObject({ admitted: true, isProbe: true });
   });
 
   test("BREAKER-3 a probe that is never heard of is given up", () => {
     const open: BreakerState = { phase: "open", until: 100 };
-    const probe = askBreaker(open, settings, 100);
+    const probe = admitCall(open, settings, 100);
     expect(probe).toMatchObject({ admitted: true, isProbe: true });
-    expect(askBreaker(probe.state, settings, 599)).toMatchObject({ admitted: false, retryAfterMs: 1 });
-    expect(askBreaker(probe.state, settings, 600)).toMatchObject({ admitted: true, isProbe: true });
+    expect(admitCall(probe.state, settings, 599)).toMatchObject({ admitted: false, retryAfterMs: 1 });
+    expect(admitCall(probe.state, settings, 600)).toMatchObject({ admitted: true, isProbe: true });
   });
 
   test("BREAKER-5 hosts are told apart, and forgotten", async () => {
@@ -270,8 +270,8 @@ describe("a line of calls", () => {
           switch (action.type) {
             case "ask": {
               const isFull = holders.length >= limit.concurrent && waiting.length >= limit.queued;
-              if (isFull) expect(() => limiter.ask(1_000)).toThrowError(/wait already/);
-              else waiting.push(limiter.ask(1_000));
+              if (isFull) expect(() => limiter.claim(1_000)).toThrowError(/are waiting/);
+              else waiting.push(limiter.claim(1_000));
               break;
             }
             case "release": {
@@ -317,9 +317,9 @@ describe("a line of calls", () => {
   test("LIMITER-3 a slot whose holder is gone comes back when its lease is over, and the line goes on", () => {
     let now = 0;
     const limiter = new ConcurrencyLimiter({ concurrent: 1, queued: 5 }, () => now);
-    const lost = limiter.ask(GONE_AFTER_MS * 2);
-    const gone = limiter.ask(1_000);
-    const waiting = limiter.ask(1_000);
+    const lost = limiter.claim(GONE_AFTER_MS * 2);
+    const gone = limiter.claim(1_000);
+    const waiting = limiter.claim(1_000);
     now = GONE_AFTER_MS - 1;
     expect(waiting.take()).toBe(false);
     now = GONE_AFTER_MS * 2 - 2;

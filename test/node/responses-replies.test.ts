@@ -1,4 +1,4 @@
-/** Replies of the Responses API: events and whole responses in, deltas out, and what goes back to the model. */
+/** Replies of the Responses API: how events and whole responses are decoded, and how they go back. */
 import fc from "fast-check";
 import type { ResponseInputItem } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
@@ -15,7 +15,7 @@ const decode = (...payloads: unknown[]) => decoding.decode("openai-responses", p
 const outcomeOf = (...payloads: unknown[]) => decoding.outcomeOf("openai-responses", payloads);
 const replyOf = (...payloads: unknown[]) => decoding.replyOf("openai-responses", payloads);
 
-/** The items with which a reply goes back. */
+/** Returns the items of a reply on its way back to its model. */
 function returned(
   { text, toolCalls, native = [] }: ModelReply,
   parameters: JsonObject = {},
@@ -134,7 +134,7 @@ describe("a stream of the Responses API", () => {
     expect(texts).toEqual(["Grüße ", "👋🏽"]);
   });
 
-  test("as a whole response it says the same, and so does a stream of finished items only", () => {
+  test("a whole response gives the same reply, and so does a stream of finished items only", () => {
     const whole = { ...completed([REASONING, said("Grüße 👋🏽"), CALL]).response };
     expect(replyOf(whole)).toEqual(WHOLE);
     expect(replyOf(done(0, REASONING), done(1, said("Grüße 👋🏽")), done(2, CALL), completed())).toEqual(
@@ -168,7 +168,7 @@ describe("a stream of the Responses API", () => {
     );
   });
 
-  test("what is native covers text and calls, whatever the order of the items", () => {
+  test("native parts cover text and calls, whatever the order of the items", () => {
     const items = fc.array(fc.constantFrom("reasoning", "message", "call", "search"), { maxLength: 8 });
     fc.assert(
       fc.property(
@@ -265,8 +265,8 @@ describe("a stream of the Responses API", () => {
   });
 });
 
-describe("RESPONSES-2 what goes back", () => {
-  test("is the reply item by item, in the official words", () => {
+describe("RESPONSES-2 a reply on its way back", () => {
+  test("goes back item by item, in the official types", () => {
     const expected: ResponseInputItem[] = [
       { ...REASONING, summary: [...REASONING.summary] },
       {
@@ -281,8 +281,13 @@ describe("RESPONSES-2 what goes back", () => {
     expect(returned(replyOf(...STREAM))).toEqual(expected);
   });
 
-  test("nothing is native where text and calls say it all", () => {
+  test("needs no native parts if it is plain text with calls behind it", () => {
     expect(replyOf(done(0, said("a")), done(1, CALL), completed())).not.toHaveProperty("native");
+  });
+
+  test("a text behind a call goes back behind it", () => {
+    const items = [CALL, said("Wait.")];
+    expect(returned(replyOf(...items.map((item, place) => done(place, item)), completed()))).toEqual(items);
   });
 
   test("reasoning that is not encrypted goes back only to a provider that stores it", () => {
@@ -292,12 +297,12 @@ describe("RESPONSES-2 what goes back", () => {
     expect(returned(reply, { store: true })).toMatchObject([open, { id: "msg_1" }]);
   });
 
-  test("reasoning that nothing follows stays behind, because the API would refuse it", () => {
+  test("reasoning without an item behind it is left out, because the API would refuse it", () => {
     expect(returned(replyOf(done(0, REASONING), completed()))).toEqual([{ role: "assistant", content: "" }]);
     expect(returned(replyOf(done(0, CALL), done(1, REASONING), completed()))).toEqual([CALL]);
   });
 
-  test("RESPONSES-3 who speaks is said once, before the first text that says something", () => {
+  test("RESPONSES-3 the speaker is named once, before the first text that is not blank", () => {
     const parts = [
       { type: "text" as const, length: 0, extra: { id: "a", phase: "commentary" } },
       { type: "text" as const, length: 3, extra: { id: "b" } },

@@ -3,13 +3,14 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
-import type { RequestMetrics } from "../../src/adapters/resilience/metrics.ts";
+import type { RequestMetrics } from "../../src/adapters/resilience/telemetry.ts";
 import { MAX_CALLS_PER_REPLY } from "../../src/agents/conversation/core/limits.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
-import { CodeRegistry } from "../../src/library/registry.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import type { ModelGateway } from "../../src/model/gateway.ts";
 import type { ModelDelta } from "../../src/model/reply.ts";
@@ -101,7 +102,7 @@ test("FALLBACK-1 CALLS-1 METRIC-1 over HTTP: where one server refuses the key, t
   const profile = (baseUrl: string) =>
     ({ provider: "openai", modelId: "m", baseUrl, costPer1kInput: 1 }) as const;
   const persona = { identity: { systemPrompt: "Test." } };
-  const chain = await resolveChain(new CodeRegistry([]), persona, profile(refusing.baseUrl));
+  const chain = await resolveChain(new Registry(new DeployedCode([])), persona, profile(refusing.baseUrl));
   const database = new NodeSqlDatabase();
   const ended = new Map<string, () => void>();
   const measured: RequestMetrics[] = [];
@@ -112,9 +113,9 @@ test("FALLBACK-1 CALLS-1 METRIC-1 over HTTP: where one server refuses the key, t
     ids: systemIds,
     gateway: createModelGateway({ secret: () => undefined, fetch, clock: systemClock }),
     adapters: adapterFor,
-    executor: localExecutor(new CodeRegistry([]), systemClock),
+    executor: localExecutor(new DeployedCode([]), systemClock),
     gate: allowAll,
-    window: { open: async () => undefined },
+    armWakeup: async () => undefined,
     metrics: (metrics) => {
       measured.push(metrics);
       throw new Error("The sink is broken.");

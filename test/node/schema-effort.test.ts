@@ -2,8 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { violations } from "../../src/agents/conversation/core/planning/schema-check.ts";
-import { checkTurnSchemas } from "../../src/agents/conversation/core/planning/turn-schemas.ts";
+import { checkTurnSchemas, violations } from "../../src/agents/conversation/core/planning/schema-check.ts";
 import { inputSchemaIssues } from "../../src/library/input-schema.ts";
 import type { Json, JsonObject } from "../../src/shared/json.ts";
 import { effortOf } from "../../src/shared/json-schema/effort.ts";

@@ -1,6 +1,6 @@
 /**
- * Whole conversations under seeded faults (H1, A72, A73): a batch in every run, the plans of defects that were found this
- * way, and the proof that the harness finds what is planted. `npm run simulate` runs as many seeds as one likes.
+ * Simulated conversations under seeded faults (H1, A72, A73): a batch in every run, the plans of earlier defects, and
+ * planted defects that the checks must find. `npm run simulate` runs any number of seeds.
  */
 import { execFile } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** What `npm start` decides by itself; that it does as decided is shown in `test/e2e/start.test.ts`. */
+/** Decisions of `npm start`. `test/e2e/start.test.ts` tests their execution. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { mayRestart } from "../../scripts/restarts.ts";

@@ -1,4 +1,4 @@
-/** Streams of every provider: the same reply, however its bytes arrive, wherever they end, and whatever is in them. */
+/** Streams of every provider: cut at any byte, broken off at any byte, and with arbitrary payloads. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { assemble, decode, expectOneEnd, outcomeOf, replyOf } from "../support/decoding.ts";
@@ -37,7 +37,7 @@ describe.each(REPLY_STREAMS)("a stream of $provider", ({ provider, payloads, com
     }
   });
 
-  test("STREAM-2 STREAM-4 a payload that is no JSON object is a typed error, and nothing follows it", () => {
+  test("STREAM-2 STREAM-4 a payload that is not a JSON object is a typed error, and nothing follows it", () => {
     const middle = Math.floor(complete / 2);
     const before = decode(provider, payloads.slice(0, middle)).slice(0, -1);
     for (const payload of ["not json", "{", "null", "[1]", "3"]) {
@@ -47,7 +47,7 @@ describe.each(REPLY_STREAMS)("a stream of $provider", ({ provider, payloads, com
     }
   });
 
-  test("STREAM-3 what follows a complete reply cannot spoil it", () => {
+  test("STREAM-3 later payloads cannot spoil a complete reply", () => {
     for (const late of [
       "garbage",
       { error: "late" },

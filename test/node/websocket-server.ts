@@ -1,6 +1,6 @@
 /**
- * A WebSocket server on the loopback for tests of clients: unfragmented text messages of RFC 6455 and nothing else.
- * Tests await what a client does instead of guessing when it does it.
+ * A WebSocket server on loopback for tests of clients, with unfragmented text messages of RFC 6455 only. Tests await
+ * what a client does.
  */
 import { createHash } from "node:crypto";
 import { createServer, type Server } from "node:http";
@@ -9,7 +9,7 @@ import type { Duplex } from "node:stream";
 
 const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/** Values in the order in which they come; whoever asks first gets the first. */
+/** A queue of values. Readers get them in the order of their requests. */
 class Arrivals<Value> {
   readonly #ready: Value[] = [];
   readonly #waiting: ((value: Value) => void)[] = [];
@@ -29,7 +29,7 @@ class Arrivals<Value> {
   }
 }
 
-/** One client's connection, seen from the server. */
+/** The server side of a client's connection. */
 export class ServerSocket {
   readonly #messages = new Arrivals<string>();
   readonly closed: Promise<void>;
@@ -37,7 +37,7 @@ export class ServerSocket {
 
   constructor(
     readonly url: URL,
-    /** The subprotocols that the client offers. */
+    /** Subprotocols that the client offers. */
     readonly protocols: readonly string[],
     readonly stream: Duplex,
   ) {
@@ -46,7 +46,7 @@ export class ServerSocket {
     stream.on("data", (bytes: Buffer) => this.#read(bytes));
   }
 
-  /** The client's next message. */
+  /** Returns the client's next message. */
   next(): Promise<string> {
     return this.#messages.take();
   }
@@ -55,7 +55,7 @@ export class ServerSocket {
     this.#write(1, Buffer.from(text));
   }
 
-  /** Closes with a code, as a server that means it. */
+  /** Closes the connection with a code. */
   close(code: number): void {
     const payload = Buffer.alloc(2);
     payload.writeUInt16BE(code);
@@ -63,7 +63,7 @@ export class ServerSocket {
     this.stream.end();
   }
 
-  /** Cuts the connection without a word. */
+  /** Cuts the connection without a close frame. */
   cut(): void {
     this.stream.destroy();
   }
@@ -102,7 +102,7 @@ export class WebSocketServer {
   readonly #connections = new Arrivals<ServerSocket>();
   readonly #streams = new Set<Duplex>();
 
-  /** Starts to listen on a free port. */
+  /** Listens on a free port. */
   static async listen(): Promise<WebSocketServer> {
     const server = new WebSocketServer();
     await new Promise<void>((resolve) => server.#server.listen(0, "127.0.0.1", resolve));
@@ -135,7 +135,7 @@ export class WebSocketServer {
     return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** The next client that connects. */
+  /** Returns the next connection. */
   connection(): Promise<ServerSocket> {
     return this.#connections.take();
   }

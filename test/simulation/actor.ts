@@ -1,7 +1,7 @@
 /**
- * A conversation's actor on the Node adapters: it wakes when it is called, dies when a fault says so, and comes back on
- * the same database. What a Durable Object has from its platform stands here: one life at a time, sockets that outlast an
- * eviction but not a crash, and a wake-up that is set in the transaction of whoever sets it.
+ * A conversation's actor on the Node adapters. It wakes when called, dies at a fault, and wakes again on the same
+ * database. This file simulates the platform: one life at a time, sockets that survive an eviction but not a crash, and
+ * a wake-up that is set in the current transaction.
  */
 import type { Connection } from "agents";
 import {
@@ -19,21 +19,21 @@ import { Crash, InjectedError } from "./faults.ts";
 import { type ActorSurroundings, Life, type LifeHost } from "./life.ts";
 
 export const TENANT = "sim";
-/** The platform calls a wake-up again that did not get through. */
+/** Delay before the platform repeats a failed wake-up, in milliseconds. */
 const ALARM_RETRY_MS = 2_000;
 
-/** What a caller learns when the actor dies under its call. */
+/** The error of a caller when the actor dies during its call. */
 export class ActorLost extends DramatisError {
   constructor() {
     super("UNAVAILABLE", "The actor was lost.", { retriable: true });
   }
 }
 
-/** The end of a connection that the actor holds. */
+/** The actor's end of a connection. */
 export interface ServerSocket {
   send(text: string): void;
   close(code: number, reason: string): void;
-  /** The actor died, and the connection with it. */
+  /** Reports that the actor died, and the connection with it. */
   lost(): void;
 }
 
@@ -44,10 +44,10 @@ export class Actor implements LifeHost {
   #life: Life | null = null;
   #starting: Promise<Life> | null = null;
   #alarm: { due: number; cancel: () => void } | null = null;
-  /** When the wake-up that is set is due; `null` if none is, `undefined` until it is read again. */
+  /** Time of the armed wake-up; `null` if none is armed, `undefined` until it is read again. */
   #due: number | null | undefined;
   #wasIdle = false;
-  /** How often it woke. */
+  /** Number of lives. */
   lives = 0;
 
   constructor(readonly surroundings: ActorSurroundings) {
@@ -55,12 +55,12 @@ export class Actor implements LifeHost {
     new Life(this).runtime.create(surroundings.record, undefined, surroundings.history);
   }
 
-  /** The living actor, if there is one. */
+  /** The current life, if there is one. */
   get living(): Life | null {
     return this.#life?.alive ? this.#life : null;
   }
 
-  /** Calls the actor, which wakes if it has to. Throws `ActorLost` if it dies before it has answered. */
+  /** Calls the actor and wakes it if needed. Throws `ActorLost` if it dies before it answers. */
   async call<Result>(use: (life: Life) => Result | Promise<Result>): Promise<Result> {
     const life = this.living ?? (await this.#wake());
     try {
@@ -72,7 +72,7 @@ export class Actor implements LifeHost {
     }
   }
 
-  /** What tools reach of it by RPC. */
+  /** The RPC surface for tools. */
   toolState(): ToolStateApi {
     return {
       toolStateGet: (key) => this.call((life) => asResult(() => life.runtime.toolState.get(key))),
@@ -93,20 +93,20 @@ export class Actor implements LifeHost {
     await this.call((life) => {
       const connection = connectionOf(socket);
       this.#sockets.set(socket, connection);
-      openConnection(life.host, connection, principal, from ?? undefined);
+      openConnection(life.ports, connection, principal, from ?? undefined);
     });
   }
 
   async receive(socket: ServerSocket, text: string): Promise<void> {
     const connection = this.#sockets.get(socket);
-    if (connection !== undefined) await this.call((life) => receiveFrame(life.host, connection, text));
+    if (connection !== undefined) await this.call((life) => receiveFrame(life.ports, connection, text));
   }
 
   disconnect(socket: ServerSocket): void {
     this.#sockets.delete(socket);
   }
 
-  /** A life ended: its sockets are lost with it. */
+  /** Ends a life, and with it its sockets. */
   onDeath(): void {
     this.surroundings.note(this.surroundings.conversation, `life ${this.lives} ends`);
     for (const socket of this.#sockets.keys()) socket.lost();
@@ -117,12 +117,12 @@ export class Actor implements LifeHost {
     return this.#sockets.values();
   }
 
-  /** The actor dies where it stands. */
+  /** Kills the actor. */
   crash(): void {
     this.living?.die();
   }
 
-  /** Sees to what the platform does between two events: wake-ups that were set, idleness. */
+  /** Does the platform's work between two events: wake-ups and evictions. */
   tend(): void {
     this.#watchAlarm();
     const life = this.living;
@@ -182,10 +182,10 @@ export class Actor implements LifeHost {
     return life;
   }
 
-  /** Follows what stands in the database: it may have been set, moved or rolled back, and the clock may have jumped. */
+  /** Reads the wake-up from the database. It may have been set, moved or rolled back, and the clock may have jumped. */
   #watchAlarm(): void {
     const { clock } = this.surroundings;
-    // Between two events no transaction is open, and what one that failed had set is taken back.
+    // Between two events no transaction is open, and a failed one has been rolled back.
     if (this.#due === undefined)
       this.#due = this.database.all<{ due: number }>("SELECT due FROM _alarm")[0]?.due ?? null;
     const due = this.#due === null ? undefined : clock.elapsed + Math.max(0, this.#due - clock.now());
@@ -208,7 +208,7 @@ export class Actor implements LifeHost {
     note(conversation, "wake-up");
     const crash = faults.find((fault) => fault.kind === "crash");
     const twice = faults.find((fault) => fault.kind === "duplicate");
-    // Until it got through it stays set: a wake-up whose actor dies is called again.
+    // It stays armed until it succeeds: a wake-up whose actor dies is repeated.
     this.#postpone(ALARM_RETRY_MS);
     const handle = (life: Life) => {
       if (crash?.when === "before") {

@@ -1,4 +1,4 @@
-/** What must hold of model calls: why they are made, what they carry, what is kept of them. */
+/** Checks of model calls: their causes, their contents and their records. */
 import { isDeepStrictEqual } from "node:util";
 import type { ProviderCallRecord } from "../../src/model/call-record.ts";
 import { NO_USAGE } from "../../src/model/usage.ts";
@@ -20,11 +20,11 @@ export function checkModelCalls(scope: Scope): void {
   }
 }
 
-/** Failures after which a model is not asked again. */
+/** Failures after which a model is not retried. */
 const FINAL: ReadonlySet<ModelFailure | undefined> = new Set(["wrong key", "unknown model"]);
 const ATTEMPTS = 3;
 
-/** How far these failures go to use up models: so many attempts as it takes are one model. */
+/** Counts the attempts that failures use. A final failure uses all attempts of its model. */
 export function attemptsUsed(calls: readonly Pick<ModelCallRecord, "failure">[]): number {
   return calls.reduce(
     (sum, { failure }) => sum + (failure === undefined ? 0 : FINAL.has(failure) ? ATTEMPTS : 1),
@@ -32,7 +32,7 @@ export function attemptsUsed(calls: readonly Pick<ModelCallRecord, "failure">[])
   );
 }
 
-/** What faults can make attempts fail, or keep them from their provider. */
+/** Faults that can fail attempts, or prevent them from reaching the provider. */
 export function localFailures(scope: Scope): number {
   return firedIn(scope, ({ port }) => /^(?:model|sql|object)\./.test(port));
 }
@@ -47,7 +47,7 @@ export function checkFallbacks(scope: Scope): void {
         fail("fallbacks", `${round} goes back to ${MODELS[profile]}.`);
     });
     const last = own.at(-1)?.profile ?? 0;
-    // What was withdrawn is tried again by the model that gave it.
+    // A withdrawn answer is retried by the same model.
     const first = own[0]?.wantsData ? own[0].profile : 0;
     const earlier = own.filter(({ profile }) => profile < last);
     if (attemptsUsed(earlier) + faults < ATTEMPTS * (last - first))
@@ -79,7 +79,7 @@ export function checkCalls(scope: Scope): void {
   }
 }
 
-/** Each request that was counted counts once: its tokens are a bit of its own. */
+/** Counted requests must count once. The tokens of each request are a separate bit. */
 function checkCounts(
   { id, calls }: TurnView,
   seen: readonly ModelCallRecord[],
@@ -121,7 +121,7 @@ export function checkUsage(scope: Scope): void {
   if (!isDeepStrictEqual({ ...usage }, sums))
     fail("usage", `The totals are ${JSON.stringify(usage)}, the sums of the calls ${JSON.stringify(sums)}.`);
   const { published = NO_USAGE } = outcome;
-  // Where the wake-up could not be set before the actor died, the directory is told with the next turn.
+  // If the wake-up could not be armed before the actor died, the next turn reports to the directory.
   const untold =
     outcome.lives > 1 && firedIn(scope, ({ port, kind }) => port === "window.open" && kind === "error") > 0;
   if (!untold && !isDeepStrictEqual({ ...published }, { ...usage }))

@@ -1,4 +1,4 @@
-/** What must hold of the tools that clients run. */
+/** Checks of the tools that clients run. */
 import { isDeepStrictEqual } from "node:util";
 import type { ToolOutcome } from "../../src/protocol/requests.ts";
 import type { MoveView } from "../../src/protocol/views.ts";
@@ -40,10 +40,12 @@ function checkResult(
   scope.fail("client results", `${operationId} has a result that nobody gave: ${code} ${message}`);
 }
 
-/** In milliseconds: more than any user is away, and less than its time. */
+/** A time longer than any user's absence and shorter than a client tool's timeout, in milliseconds. */
 const PROMPT_MS = 25_000;
 
-/** Whether a call may have been given up: not where somebody who stayed gave its result at once, and nothing went wrong. */
+/**
+ * Reports whether a call may time out. It may not if a connected client gave its result at once and no fault happened.
+ */
 function mayBeLate({ createdAt }: MoveView, submissions: readonly Submission[], { history }: Scope): boolean {
   if (history.fired.length > 0) return true;
   return !submissions.some(({ conversation, client, at }) => {
@@ -52,7 +54,7 @@ function mayBeLate({ createdAt }: MoveView, submissions: readonly Submission[], 
   });
 }
 
-/** What was taken is recorded, and what was refused is not, unless its turn was over. */
+/** An accepted result must be recorded, and a rejected one must not, unless its turn was over. */
 function checkAnswers(
   submissions: readonly Submission[],
   recorded: Recorded | undefined,

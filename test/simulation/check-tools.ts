@@ -1,4 +1,4 @@
-/** What must hold of the tools that a conversation runs itself. */
+/** Checks of the tools that a conversation runs itself. */
 import { isDeepStrictEqual } from "node:util";
 import type { TurnView } from "../../src/protocol/views.ts";
 import { callOf } from "./client-tool.ts";
@@ -12,7 +12,7 @@ export function checkTools(scope: Scope): void {
     const operations = new Set(own.map(({ operationId }) => operationId));
     if (operations.size > 1) fail("tool runs", `${call} ran as ${[...operations].join(" and ")}.`);
     const effect = EFFECTS[own[0]?.tool ?? "look_up"];
-    // The results of a reply that was not committed are lost with it, and only pure tools run before that.
+    // The results of an uncommitted reply are lost with it. Only pure tools run before the commit.
     const uncommitted = effect === "pure" ? firedIn(scope, ({ kind }) => kind === "error") : 0;
     const most = effect === "once" ? 1 : Math.max(1, outcome.lives) + uncommitted;
     if (own.length > most)

@@ -1,4 +1,4 @@
-/** What must hold of every run, read off its history. Pure. */
+/** Checks of every run, on its history. Pure. */
 import { isDeepStrictEqual } from "node:util";
 import { NOTICES } from "../../src/agents/conversation/core/limits.ts";
 import type { LiveConversation, TurnItem } from "../../src/client/state.ts";
@@ -94,7 +94,7 @@ function checkEnds(scope: Scope): void {
   const answered = new Set(sentIn(scope).flatMap(({ tag, isAnswered }) => (isAnswered ? [tag] : [])));
   const unarmed = history.fired.some(({ port, kind }) => port === "window.open" && kind === "error");
   for (const tag of outcome.abandoned) {
-    // Where the wake-up could not be set, nobody was given an answer, though who watches may have seen the message.
+    // If the wake-up could not be armed, nobody got an acknowledgement, although a watcher may have seen the message.
     if (!unarmed || answered.has(tag)) fail("ends", `The turn of ${tag} waits until somebody calls.`);
   }
   if (outcome.timers > 0) fail("ends", `${outcome.timers} timers are left.`);
@@ -210,16 +210,16 @@ function checkFrames(connection: ConnectionRecord, history: History, fail: Scope
   checkDeltas(connection, history, report);
 }
 
-/** Entries that no client is told of. */
+/** Journal entries without a frame. */
 const SILENT = new Set(["conversation.started", "turn.resumed"]);
 
-/** From where a connection begins, every durable frame comes once, in order. */
+/** A connection must receive every durable frame after its start once, in order. */
 function checkNumbers(
   { from, frames }: ConnectionRecord,
   journal: Outcome["journal"],
   report: (detail: string) => void,
 ): void {
-  // What refuses a connection has no number, and may come before anything else.
+  // A rejection of a connection has no number and may come before all other frames.
   const told = frames.filter(({ type, seq }) => type !== "error" || seq !== undefined);
   const [first, ...rest] = told;
   const begins = from ?? first?.seq;
@@ -232,7 +232,7 @@ function checkNumbers(
   if (!isDeepStrictEqual(got, wanted)) report(`numbers ${got.join(" ")} came, of ${wanted.join(" ")}.`);
 }
 
-/** The text of a message grows without gap or repetition, and is what the model says. */
+/** The text of a message must grow without gaps or repetitions, and equal the model's text. */
 function checkDeltas(
   { conversation, frames }: ConnectionRecord,
   { modelCalls }: History,
@@ -291,7 +291,7 @@ function checkViews({ outcome, fail }: Scope): void {
     fail("views", "The turns of a replay are not those of the store.");
 }
 
-/** What every client must show of its turns, whether it saw them live or came later. */
+/** All clients must show the same turns, whether they received them live or joined later. */
 function turnsShown({ turns }: LiveConversation) {
   return turns.map(({ id, status, items, error }) => ({
     id,

@@ -1,4 +1,4 @@
-/** The tool that simulated clients run themselves. */
+/** The tool that simulated clients run. */
 
 import type { OperationState } from "../../src/client/state.ts";
 import type { ToolSpec } from "../../src/model/context.ts";
@@ -8,9 +8,9 @@ import type { Submission } from "./history.ts";
 import type { CallPlan, MessagePlan } from "./plan.ts";
 import { plannedCalls } from "./planned-calls.ts";
 
-/** A client has this long, in milliseconds. */
+/** Timeout of a client tool, in milliseconds. */
 export const CLIENT_TOOL_TIMEOUT_MS = 60_000;
-/** Before what a client gives once more. */
+/** Delay before a client repeats a result, in milliseconds. */
 const AGAIN_MS = 400;
 
 const ASK: ToolSpec = {
@@ -23,7 +23,7 @@ export function toolsOf({ replies }: MessagePlan): { tools?: ToolSpec[] } {
   return replies.some(({ calls }) => calls.some(({ tool }) => tool === "ask")) ? { tools: [ASK] } : {};
 }
 
-/** Runs the calls that one client is asked for, each once, and gives what is planned. */
+/** Runs each pending call of one client once, and gives the planned results. */
 export class ClientToolRunner {
   readonly #begun = new Set<string>();
   readonly #calls: ReadonlyMap<string, CallPlan>;

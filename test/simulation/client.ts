@@ -1,4 +1,4 @@
-/** What every simulated program of a user does: it begins, says what is planned, and leaves. */
+/** The common part of all simulated clients: connect, send the planned messages, leave. */
 
 import type { LiveConversation } from "../../src/client/state.ts";
 import type { StartTurn } from "../../src/protocol/conversation-api.ts";
@@ -25,9 +25,9 @@ export interface ClientSurroundings {
   note(conversation: number, text: string): void;
 }
 
-/** Before a client tries again, in milliseconds. */
+/** Delay before a retry, in milliseconds. */
 export const RETRY_MS = 1_000;
-/** How long it waits for an answer. */
+/** Time to wait for a response, in milliseconds. */
 export const PATIENCE_MS = 10_000;
 
 export abstract class Client {
@@ -45,7 +45,7 @@ export abstract class Client {
     if (plan.leaves !== undefined) clock.timer(plan.joins + plan.leaves, () => this.leave());
   }
 
-  /** What it shows, if it shows anything. */
+  /** The displayed state, if the client displays one. */
   get view(): LiveConversation | null {
     return null;
   }
@@ -89,7 +89,7 @@ export abstract class Client {
     return sent;
   }
 
-  /** What it asks for beside its content. */
+  /** Options of the message. */
   protected wishes(plan: MessagePlan): Pick<StartTurn, "tools" | "output"> {
     return { ...toolsOf(plan), ...(plan.output === undefined ? {} : { output: OUTPUT }) };
   }
@@ -107,8 +107,8 @@ export abstract class Client {
   }
 
   protected abstract arrive(): void;
-  /** Gives the result of a tool that it runs. */
+  /** Submits the result of a tool that the client runs. */
   protected abstract submit(submission: Submission): void;
-  /** Ends when the client goes on to its next message. */
+  /** Sends a message. Resolves when the client may continue with the next one. */
   protected abstract say(sent: SentMessage, plan: MessagePlan): Promise<void>;
 }

@@ -1,9 +1,9 @@
-/** Time in a simulation: one clock for the world, whose wall time can be set, and one per life of an actor. */
+/** The clocks of a simulation: one for the world, whose wall time can be set, and one per life of an actor. */
 
 import type { Clock } from "../../src/ports/clock.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 
-/** What is planned happens when it is due, whatever the clock on the wall shows. */
+/** Planned events happen when due, whatever the wall time. */
 export class WorldClock extends VirtualClock {
   #skew = 0;
   readonly #start = super.now();
@@ -17,20 +17,20 @@ export class WorldClock extends VirtualClock {
     this.#skew += ms;
   }
 
-  /** Since the world began, without jumps. */
+  /** Milliseconds since the world began, without jumps. */
   get elapsed(): number {
     return super.now() - this.#start;
   }
 }
 
-/** The clock of something that may die: then nothing that waits on it ever wakes. */
+/** The clock of a mortal life: after its death no timer of it fires. */
 export class MortalClock implements Clock {
   readonly #waiting = new Set<() => void>();
   #alive = true;
 
   constructor(private readonly world: Clock) {}
 
-  /** How many wait. */
+  /** Number of waiting timers. */
   get pending(): number {
     return this.#waiting.size;
   }
@@ -61,7 +61,7 @@ export class MortalClock implements Clock {
       try {
         callback();
       } catch (error) {
-        // What a crash threw ends here: nobody is left to hear of it.
+        // A crash ends here, because its caller no longer exists.
         if (this.#alive) throw error;
       }
     });

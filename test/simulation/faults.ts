@@ -1,16 +1,16 @@
 /**
- * The faults of a plan, at the ports they were planned for.
+ * The faults of a plan, at their ports.
  *
  * FAULT-1  A fault counts as fired only when it took effect.
  */
 import { type Fault, faultName, type Port } from "./plan.ts";
 
-/** The actor is gone: thrown out of every port it still touches. */
+/** The actor has died: every port that it still uses throws this. */
 export class Crash extends Error {
   override readonly name = "Crash";
 }
 
-/** A port that fails while the actor lives. */
+/** A failure of a port that the actor survives. */
 export class InjectedError extends Error {
   override readonly name = "InjectedError";
 }
@@ -44,7 +44,7 @@ export class FaultPlane {
     this.#armed = false;
   }
 
-  /** Counts a crossing; answers what is planned for it. Whoever applies a fault says so with `fire`. */
+  /** Counts a crossing and returns its planned fault. The port that applies the fault reports it with `fire`. */
   cross(conversation: number, port: Port): readonly Fault[] {
     if (!this.#armed) return [];
     const key = keyOf(conversation, port);

@@ -1,4 +1,4 @@
-/** A plan from a seed. Most plans are small: a short one that fails says more than a long one. */
+/** Generates a plan from a seed. Most plans are small, because a short failing plan is easier to understand. */
 import {
   type CallPlan,
   type ClientPlan,
@@ -33,7 +33,7 @@ export function generatePlan(seed: number): Plan {
   return { seed, conversations, faults };
 }
 
-/** One plan in twenty has none, one in fifty has a storm of crashes. */
+/** Number of faults: none in one of twenty plans, a storm of crashes in one of fifty. */
 function faultCount(shape: Random): number {
   if (shape.chance(0.05)) return 0;
   return shape.chance(0.02) ? shape.int(20, 40) : shape.int(1, 8);
@@ -91,7 +91,7 @@ function replyPlan(random: Random): ReplyPlan {
   };
 }
 
-/** Some replies fail so often that a whole chain of models can be used up. */
+/** Failures of a reply. Some exhaust a whole chain of models. */
 function failureCount(random: Random): number {
   if (random.chance(0.06)) return random.int(3, 9);
   return random.chance(0.25) ? random.small(1, 3) : 0;
@@ -120,7 +120,7 @@ function clientCallPlan(random: Random): CallPlan {
   };
 }
 
-/** How far into a run faults are planned, by port: about as often as a run crosses it. */
+/** Range of crossings for faults, by port: about as many as a run has. */
 const REACH: Readonly<Partial<Record<Port, number>>> = {
   "sql.run": 60,
   "sql.all": 40,

@@ -1,4 +1,4 @@
-/** What a simulation leaves behind for the checker and for people. */
+/** The history of a simulation, for the checker and for people. */
 
 import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
 import type { LiveConversation } from "../../src/client/state.ts";
@@ -11,20 +11,20 @@ import type { Content } from "../../src/shared/content.ts";
 import type { Json } from "../../src/shared/json.ts";
 import type { Fault, ModelFailure, Plan, ToolName, UnfitAnswer } from "./plan.ts";
 
-/** A user's message, from its first sending on. */
+/** A user's message. */
 export interface SentMessage {
   conversation: number;
   client: number;
   user: string;
-  /** What its content begins with. */
+  /** Prefix of its content. */
   tag: string;
   content: Content;
   sentAt: number;
-  /** Absent while nobody told its sender that it was recorded. */
+  /** Absent until the sender got an acknowledgement. */
   acknowledgedAt?: number;
-  /** By an answer to the request itself, and not by the frames that everybody gets. */
+  /** `true` if the response to the request acknowledged it, not a frame. */
   isAnswered: boolean;
-  /** As the acknowledgement named it, where it did. */
+  /** Turn in the acknowledgement, if it had one. */
   turnId?: string;
 }
 
@@ -32,31 +32,31 @@ export interface ModelCallRecord {
   conversation: number;
   tag: string;
   round: number;
-  /** From 1: how often this round was asked for. */
+  /** Number of requests for this round so far, from 1. */
   call: number;
   failure?: ModelFailure;
-  /** What the model says if nothing interrupts it. */
+  /** Text of the uninterrupted reply. */
   text: string;
-  /** As the answer named the request. */
+  /** Id of the request in the response. */
   requestId: string;
-  /** Which model of the chain was asked. */
+  /** Index of the model in its chain. */
   profile: number;
-  /** The tokens of input it says it read: a power of two, another for each request of a message, or none. */
+  /** Reported input tokens: a power of two, distinct among the requests of a message, or none. */
   tokens: number;
-  /** The count of tokens reached the caller. */
+  /** `true` if the caller received the token count. */
   isCounted: boolean;
-  /** The request had the conversation's seeded history before everything else, once. */
+  /** `true` if the request contained the seeded history once, before everything else. */
   isSeeded: boolean;
-  /** Images of the message that it carried, and those that it said were gone. */
+  /** Images of the message in the request, and those that it reported as missing. */
   images: number;
   missing: number;
-  /** It was asked for data. */
+  /** `true` if the request required structured output. */
   wantsData: boolean;
-  /** In place of data. */
+  /** The unfit answer instead of data. */
   unfit?: UnfitAnswer;
 }
 
-/** A result that a client gave of a tool of its own. */
+/** A result that a client gave for its own tool. */
 export interface Submission {
   conversation: number;
   client: number;
@@ -64,17 +64,17 @@ export interface Submission {
   outcome: ToolOutcome;
   /** Milliseconds since the epoch. */
   at: number;
-  /** By an answer to it: it was taken, or refused with this code. Absent if there was no answer. */
+  /** The response: accepted, or rejected with this code. Absent without a response. */
   answer?: "taken" | (string & {});
 }
 
 export interface ToolRun {
   conversation: number;
-  /** The planned call. */
+  /** Key of the planned call. */
   call: string;
   tool: ToolName;
   operationId: string;
-  /** What it answered; absent if it failed or did not end. */
+  /** Result; absent if it failed or did not end. */
   answer?: Json;
 }
 
@@ -88,51 +88,51 @@ export interface ConnectionRecord {
 
 export interface ClientOutcome {
   client: number;
-  /** After a last connection that continued where the client was; absent if it never got anything. */
+  /** State after a last connection that resumed; absent if the client received nothing. */
   resumed?: LiveConversation;
 }
 
-/** A conversation after everything came to rest. */
+/** A conversation at rest. */
 export interface Outcome {
   lives: number;
-  /** What the messages begin with whose turns were left active until somebody called again. */
+  /** Prefixes of the messages whose turns stayed active until somebody called again. */
   abandoned: string[];
-  /** Read from the database when everything had come to rest. */
+  /** State from the database at rest. */
   stored: ConversationState;
-  /** What the living actor holds; absent if none lived. */
+  /** State of the living actor; absent if none lives. */
   memory?: ConversationState;
-  /** Timers that the living actor still had. */
+  /** Timers of the living actor. */
   timers: number;
-  /** The wake-up is still armed. */
+  /** `true` if the wake-up is still armed. */
   armed: boolean;
   turns: TurnView[];
   messages: MessageView[];
   journal: JournalEntryView[];
   toolState: Record<string, Json>;
-  /** What the directory was told last. */
+  /** Last usage that the directory received. */
   published: UsageTotals | undefined;
   clients: ClientOutcome[];
-  /** A client that replays everything from the beginning. */
+  /** State of a client that replays all frames. */
   replayed: LiveConversation;
-  /** A client that begins with a snapshot. */
+  /** State of a client that starts with a snapshot. */
   snapshot: LiveConversation;
 }
 
 export interface History {
   plan: Plan;
   timeline: string[];
-  /** Every time a fault took effect. */
+  /** All faults that took effect. */
   fired: readonly Fault[];
   sent: SentMessage[];
   modelCalls: ModelCallRecord[];
   toolRuns: ToolRun[];
   submissions: Submission[];
-  /** Results as the executor reported them, by operation. */
+  /** Results reported by the executor, by operation. */
   reported: Map<string, ToolResult[]>;
   connections: ConnectionRecord[];
-  /** What should not happen in any run. */
+  /** Incidents that no run should have. */
   incidents: string[];
   outcomes: Outcome[];
-  /** How long it took in the simulation, in milliseconds. */
+  /** Duration in simulated milliseconds. */
   elapsed: number;
 }

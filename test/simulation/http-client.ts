@@ -1,4 +1,4 @@
-/** A program that asks again, under the same key, until it is answered. */
+/** A client that repeats its request with the same key until it gets a response. */
 import type { StartTurn } from "../../src/protocol/conversation-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { ActorLost } from "./actor.ts";
@@ -8,7 +8,7 @@ import type { Life } from "./life.ts";
 import type { MessagePlan, Port } from "./plan.ts";
 
 const POLL_MS = 1_000;
-/** It looks less often whether it is to run a tool. */
+/** Polling interval for tools to run, in milliseconds. */
 const TOOLS_POLL_MS = 5_000;
 
 export class HttpClient extends Client {
@@ -53,7 +53,7 @@ export class HttpClient extends Client {
     }
   }
 
-  /** Resolves with the turn; never, if the client goes before. */
+  /** Resolves with the turn; never, if the client leaves before. */
   async #send(sent: SentMessage, wishes: Pick<StartTurn, "tools" | "output">): Promise<string> {
     while (!this.gone) {
       const started = await this.#request((life) =>
@@ -75,7 +75,7 @@ export class HttpClient extends Client {
     return new Promise<never>(() => undefined);
   }
 
-  /** `undefined` if there was no answer, or one that says to come again; `onRefused` is told of one that says not to. */
+  /** Returns `undefined` without a response, or for a retriable one. Calls `onRefused` for a final rejection. */
   async #request<Result>(
     use: (life: Life) => Result | Promise<Result>,
     onRefused = ({ code, message }: DramatisError) => {
@@ -102,7 +102,7 @@ export class HttpClient extends Client {
     return answer;
   }
 
-  /** Answers how often the message arrives. */
+  /** Returns the number of times that the message arrives. */
   async #travel(port: Port): Promise<number> {
     const { plane, conversation, clock, actor } = this.world;
     let copies = 1;

@@ -1,4 +1,4 @@
-/** The images that simulated users name, in an object store that can fail and lose what it has. */
+/** The images of simulated users, in an object store that can fail and lose objects. */
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { ATTACHMENT_SCHEME } from "../../src/attachments/attachment.ts";
 import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
@@ -22,7 +22,7 @@ export class Images {
     private readonly plane: FaultPlane,
   ) {}
 
-  /** Uploads one whose bytes begin with `text`; answers how a message names it. */
+  /** Uploads an image whose bytes begin with `text`. Returns its part of content. */
   async upload(conversation: number, text: string): Promise<MediaPart> {
     this.#uploaded += 1;
     const id = `att_${String(this.#uploaded).padStart(26, "0")}`;
@@ -34,7 +34,7 @@ export class Images {
     return { type: "image", url: `${ATTACHMENT_SCHEME}${id}` };
   }
 
-  /** As one life of an actor reaches them. */
+  /** Returns the store as one life of an actor sees it. */
   mediaFor(caller: Caller): ConversationMedia {
     const store = new AttachmentStore(this.#reached(caller));
     const owner = ownerOf(caller.conversation);

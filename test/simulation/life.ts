@@ -1,4 +1,4 @@
-/** One life of a simulated actor: a runtime on the Node adapters, every port of which a fault can strike. */
+/** One life of a simulated actor: a runtime on the Node adapters, with faults at every port. */
 import type { Connection } from "agents";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
@@ -9,11 +9,11 @@ import {
   type ConnectionMemory,
   type ConnectionPorts,
 } from "../../src/agents/conversation/door/connections.ts";
-import { openingSlices } from "../../src/agents/conversation/door/opening.ts";
 import { Subscribers } from "../../src/agents/conversation/door/subscribers.ts";
 import { effectsOf } from "../../src/agents/conversation/effects/effects.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { UsageMirror } from "../../src/agents/conversation/mirror/usage-mirror.ts";
+import { openingSlices } from "../../src/agents/conversation/reads/opening.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import type { Directory } from "../../src/d1/directory.ts";
@@ -30,15 +30,15 @@ import type { Caller } from "./model.ts";
 import type { Port } from "./plan.ts";
 import type { PutUsage } from "./usage-directory.ts";
 
-/** Ports that a variant of the world may put its own around: how planted defects come in. */
+/** Ports that a variant of the world may wrap, to plant defects. */
 export interface Variant {
   database?(database: SqlDatabase): SqlDatabase;
   keyValue?(keyValue: KeyValue): KeyValue;
   executor?(executor: TaskExecutor): TaskExecutor;
-  /** Gets what would arm the wake-up. */
+  /** Wraps the arming of the wake-up. */
   window?(open: (milliseconds: number) => void): (milliseconds: number) => void;
   publish?(publish: Publish): Publish;
-  /** Gets what reaches the provider. */
+  /** Wraps the provider's `fetch`. */
   fetch?(fetch: Fetch): Fetch;
   directory?(put: PutUsage): PutUsage;
   submit?(submit: Submit): Submit;
@@ -56,39 +56,39 @@ export interface ActorSurroundings {
   fetch(caller: Caller): Fetch;
   media(caller: Caller): ConversationMedia;
   directory(caller: Caller): PutUsage;
-  /** Said elsewhere before. */
+  /** Seeded history. */
   history: readonly SessionEvent[];
   executor(caller: Caller): TaskExecutor;
   note(conversation: number, text: string): void;
   variant: Variant;
 }
 
-/** What outlasts a life. */
+/** The parts that outlast a life. */
 export interface LifeHost {
   readonly surroundings: ActorSurroundings;
   readonly database: SqlDatabase;
   readonly keyValue: KeyValue;
   connections(): Iterable<Connection<ConnectionMemory>>;
-  /** Sets the wake-up, in the transaction that is open. */
+  /** Arms the wake-up in the open transaction. */
   arm(milliseconds: number): void;
   disarm(): void;
   onDeath(): void;
 }
 
-/** Everything it reaches dies with it. */
+/** One life of an actor. All of its ports fail once it ends. */
 export class Life implements Caller {
   readonly conversation: number;
   readonly clock: MortalClock;
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
-  readonly host: ConnectionPorts;
+  readonly ports: ConnectionPorts;
   readonly submit: Submit;
   readonly #usage: UsageMirror;
-  /** Nobody's authority ends here. */
+  /** Authority never expires here. */
   readonly subscribers = new Subscribers(() => undefined);
-  /** Streams that are being read: they keep it in memory. */
+  /** Number of open streams, which keep the actor in memory. */
   readers = 0;
-  /** Rejects when it dies. */
+  /** Rejects when the life ends. */
   readonly death: Promise<never>;
   #alive = true;
   #reject: (error: unknown) => void = () => undefined;
@@ -99,12 +99,12 @@ export class Life implements Caller {
     this.clock = new MortalClock(clock);
     this.death = new Promise<never>((_, reject) => (this.#reject = reject));
     this.death.catch(() => undefined);
-    this.runtime = new ConversationRuntime(this.#ports());
+    this.runtime = new ConversationRuntime(this.#runtimePorts());
     this.#usage = this.#usageMirror();
     const submit: Submit = (results) => this.runtime.submit(results);
     this.submit = actor.surroundings.variant.submit?.(submit) ?? submit;
     this.queries = new ConversationQueries(this.runtime.store);
-    this.host = this.#connectionHost();
+    this.ports = this.#connectionPorts();
   }
 
   get alive(): boolean {
@@ -118,24 +118,24 @@ export class Life implements Caller {
     this.#reject(new Crash());
   }
 
-  /** Whether something of it runs that only this life knows of. */
+  /** Reports whether work runs that only this life knows of. */
   get isAtWork(): boolean {
     return effectsOf(this.runtime.state).length > 0 || this.clock.pending > 0 || this.readers > 0;
   }
 
-  /** What the wake-up does; answers in how many milliseconds it must come again. */
+  /** Handles the wake-up. Returns the delay until the next one, in milliseconds. */
   wakeUp(): number | null {
     this.runtime.reconcile();
     return this.runtime.dueIn ?? this.#usage.wake();
   }
 
-  /** Goes without taking its sockets along. */
+  /** Ends the life without closing its sockets. */
   leave(): void {
     this.#alive = false;
     this.clock.die();
   }
 
-  #ports(): ConstructorParameters<typeof ConversationRuntime>[0] {
+  #runtimePorts(): ConstructorParameters<typeof ConversationRuntime>[0] {
     const { variant, ids, fetch, media, executor } = this.actor.surroundings;
     const { subscribers } = this;
     subscribers.add((frames) => broadcast(this.actor.connections(), frames, this.clock.now()));
@@ -165,7 +165,7 @@ export class Life implements Caller {
       gate: allowAll,
       media: media(this),
       clientToolTimeoutMs: CLIENT_TOOL_TIMEOUT_MS,
-      window: { open: async (milliseconds) => arm(milliseconds) },
+      armWakeup: async (milliseconds) => arm(milliseconds),
       publish: variant.publish?.(publish) ?? publish,
     };
   }
@@ -176,7 +176,7 @@ export class Life implements Caller {
     const putUsage = variant.directory?.(put) ?? put;
     return new UsageMirror({
       state: () => this.runtime.state,
-      // SAFETY: it is all that the mirror uses.
+      // SAFETY: the mirror uses only these members.
       directory: () => ({ putUsage }) as Directory,
       clock: this.clock,
       disarm: () => {
@@ -233,13 +233,13 @@ export class Life implements Caller {
     };
   }
 
-  /** As the actor's class has it on the platform. */
-  #connectionHost(): ConnectionPorts {
+  /** Same values as in the actor's class on the platform. */
+  #connectionPorts(): ConnectionPorts {
     const { runtime, queries, clock } = this;
     return {
       opening: (_principal, from) => openingSlices({ runtime, queries, clock }, from),
       connections: () => [...this.actor.connections()].length,
-      now: () => clock.now(),
+      clock,
       startTurn: ({ subject: userId }, { idempotencyKey: id, ...data }) =>
         runtime.accept({
           type: "conversation.user.message",

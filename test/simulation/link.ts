@@ -1,4 +1,4 @@
-/** One direction of a connection: what is sent arrives later, in order, or nothing arrives any more. */
+/** One direction of a connection: data arrives later, in order, or not at all. */
 import type { WorldClock } from "./clocks.ts";
 import type { FaultPlane } from "./faults.ts";
 import type { Fault, Port } from "./plan.ts";
@@ -10,14 +10,14 @@ export interface LinkOptions<Item> {
   conversation: number;
   port: Port;
   deliver(item: Item): void;
-  /** The actor at one end dies. */
+  /** Reports that the actor at one end died. */
   crash(): void;
-  /** The connection is dead, and nobody was told; `heard` says whether an error says so at once. */
+  /** Breaks the connection silently. `heard` reports the error at once. */
   broken(heard: boolean): void;
 }
 
 export class Link<Item> {
-  /** When what was sent last arrives. */
+  /** Arrival time of the last data. */
   #clear = 0;
   #open = true;
   #held: { item: Item; fault: Fault } | null = null;
@@ -68,7 +68,7 @@ export class Link<Item> {
     }
   }
 
-  /** Sends what must come last, whatever is planned. */
+  /** Sends the final data, whatever is planned. */
   end(item: Item): void {
     if (!this.#open) return;
     this.#release(false);
@@ -79,7 +79,7 @@ export class Link<Item> {
     this.#open = false;
   }
 
-  /** Lets go of what was held back, now that something has gone before it. */
+  /** Releases held data after its successor has been sent. */
   #release(swapped: boolean): void {
     const held = this.#held;
     if (held === null) return;
@@ -90,7 +90,7 @@ export class Link<Item> {
 
   #carry(item: Item, extra: number): void {
     const { clock, latency, deliver } = this.options;
-    // A delay holds up everything behind it; timers of one due time fire in the order in which they were set.
+    // A delay holds up all later data. Timers with equal times fire in the order of their creation.
     this.#clear = Math.max(this.#clear, clock.elapsed + latency + extra);
     clock.timer(this.#clear - clock.elapsed, () => {
       if (this.#open) deliver(item);

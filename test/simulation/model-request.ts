@@ -1,4 +1,4 @@
-/** What the simulated model reads in a request: which message it is to answer, and how far the turn has come. */
+/** Parser of requests to the simulated model: the message to answer, and the progress of the turn. */
 
 export interface RequestBody {
   model: string;
@@ -15,14 +15,14 @@ interface RequestMessage {
 
 export interface ReadRequest {
   tag: string;
-  /** Replies so far, those that were withdrawn included. */
+  /** Number of replies so far, including withdrawn ones. */
   round: number;
-  /** Answers that were withdrawn. */
+  /** Number of withdrawn answers. */
   withdrawn: number;
-  /** Texts of everything before the message, instructions left out. */
+  /** Texts before the message, without instructions. */
   before: string[];
   images: string[];
-  /** Images that are said to be no longer there. */
+  /** Images that the request reports as missing. */
   missing: number;
 }
 
@@ -30,7 +30,7 @@ export function readRequest({ messages }: RequestBody): ReadRequest {
   const start = messages.findLastIndex(({ role }) => role === "user");
   const moves = messages.slice(start + 1);
   const isCorrection = (message: RequestMessage | undefined) => message?.role === "system";
-  // An answer that was empty is not given back: of it there is only what was wrong.
+  // An empty answer is not sent back; only the complaint about it is.
   const replies = moves.filter(
     (message, index) =>
       message.role === "assistant" || (isCorrection(message) && moves[index - 1]?.role !== "assistant"),

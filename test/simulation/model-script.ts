@@ -1,4 +1,4 @@
-/** What the simulated model says, as answers of a provider that speaks Chat Completions. */
+/** Replies of the simulated model, in the format of Chat Completions. */
 import type { OutputSpec } from "../../src/model/context.ts";
 import type { CallPlan, ModelFailure, UnfitAnswer } from "./plan.ts";
 
@@ -9,13 +9,13 @@ export interface Answer {
   headers: Record<string, string>;
   /** Payloads of server-sent events, or one body. */
   pieces: string[];
-  /** Which of the pieces says what was used. */
+  /** Index of the payload with the usage. */
   usageAt?: number;
   pace: number;
   end: "complete" | "stalled" | "refused";
 }
 
-/** What a user's message begins with; the model knows by it what it is to say. */
+/** Prefix of a user's message. It identifies the script of the reply. */
 export function tagOf(conversation: number, client: number, index: number): string {
   return `#${conversation}.${client}.${index}`;
 }
@@ -32,10 +32,10 @@ const chunk = (delta: object, finish: string | null = null) =>
 const usage = (tokens: number) =>
   event({ id: "c", choices: [], usage: { prompt_tokens: tokens, completion_tokens: 1 } });
 
-/** An answer that must be data is given at most so often. */
+/** Maximum number of attempts at structured output. */
 export const OUTPUT_TRIES = 3;
 
-/** What an answer must be that is asked for as data. */
+/** The schema of structured output. */
 export const OUTPUT: OutputSpec = {
   name: "said",
   schema: {
@@ -46,7 +46,7 @@ export const OUTPUT: OutputSpec = {
   },
 };
 
-/** An answer in place of `text` where data is wanted. */
+/** An answer instead of `text` for structured output. */
 export function dataOf(text: string, unfit: UnfitAnswer | undefined): string {
   switch (unfit) {
     case undefined:
@@ -68,11 +68,11 @@ export function dataOf(text: string, unfit: UnfitAnswer | undefined): string {
 interface Script {
   text: string;
   calls: readonly CallPlan[];
-  /** Of the round. */
+  /** Key of the round. */
   key: string;
   pace: number;
   requestId: string;
-  /** As in `ModelCallRecord`. */
+  /** Same as in `ModelCallRecord`. */
   tokens: number;
   finish?: "length" | "content_filter";
 }
@@ -124,7 +124,7 @@ export function answerOf(script: Script, failure: ModelFailure | undefined): Ans
   }
 }
 
-/** Cut every few units, also within a character. */
+/** Splits a text every few units, also within a character. */
 function textPieces(text: string): string[] {
   return (text.match(/[\s\S]{1,9}/g) ?? []).map((content) => chunk({ content }));
 }

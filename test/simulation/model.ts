@@ -1,4 +1,4 @@
-/** The model provider of a simulation: speaks Chat Completions over a network that is not there. */
+/** The model provider of a simulation: Chat Completions over a simulated network. */
 import type { WorldClock } from "./clocks.ts";
 import type { FaultPlane } from "./faults.ts";
 import { InjectedError } from "./faults.ts";
@@ -9,7 +9,7 @@ import { MODELS } from "./models.ts";
 import type { Fault, MessagePlan, Plan, ReplyPlan } from "./plan.ts";
 import { saidBefore } from "./said-before.ts";
 
-/** A life of an actor, as far as a network needs to know it. */
+/** The part of an actor's life that the network uses. */
 export interface Caller {
   readonly alive: boolean;
   readonly conversation: number;
@@ -18,7 +18,7 @@ export interface Caller {
 
 const LATENCY_MS = 20;
 const FINAL_REPLY: ReplyPlan = { failures: [], length: 6, pace: 5, calls: [] };
-/** Requests of one message that say what they used: their counts are powers of two. */
+/** Maximum number of a message's requests that report usage: their counts are powers of two. */
 const MAX_COUNTED = 40;
 
 type Feed = Answer & { record: ModelCallRecord };
@@ -43,7 +43,7 @@ export class Model {
     });
   }
 
-  /** The `fetch` of one life: a dead one hears nothing more. */
+  /** Returns the `fetch` of one life. A dead life receives nothing. */
   fetchFor(caller: Caller): (url: string, init: RequestInit) => Promise<Response> {
     return async (_url, { body, signal }) => {
       const faults = this.plane.cross(caller.conversation, "model.request");
@@ -164,7 +164,7 @@ export class Model {
         else if (fault.kind !== "jump") this.plane.fire(fault);
         if (fault.kind === "loss") return;
         if (fault.kind === "error") {
-          // What has not been read is lost with the connection.
+          // Unread data is lost with the connection.
           const unread = 1 - (controller.desiredSize ?? 1);
           if (usageAt !== undefined && usageAt >= index - unread) record.isCounted = false;
           return controller.error(new InjectedError("connection reset"));
@@ -185,7 +185,7 @@ export class Model {
   }
 }
 
-/** Never answers; fails when it is aborted, as a fetch does. */
+/** Never resolves; rejects when aborted, as `fetch` does. */
 function hang(signal: AbortSignal | null | undefined): Promise<never> {
   return new Promise((_, reject) => {
     signal?.addEventListener("abort", () => reject(signal.reason), { once: true });

@@ -1,9 +1,9 @@
-/** The models of a simulation: the first one of every conversation, and those that may stand in for it. */
+/** The models of a simulation: the first one of every conversation, and its fallbacks. */
 import type { ModelProfile } from "../../src/model/profile.ts";
 
 export const MODELS: readonly string[] = ["first", "second", "third"];
 
-/** A token of input costs a billionth of a dollar, one of output a thousand times as much. */
+/** Prices: a billionth of a dollar per input token, and a thousand times that per output token. */
 export function profileOf(modelId: string): ModelProfile {
   return {
     provider: "openai",

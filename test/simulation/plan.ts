@@ -1,56 +1,56 @@
 /**
- * What a simulation does, as plain data: who says what, how models and tools behave, and which faults happen where. A
- * seed gives a plan; a plan is what is shrunk, printed, and kept as a test.
+ * The plan of a simulation, as plain data: messages, behavior of models and tools, and faults. A seed generates a plan.
+ * Plans are shrunk, printed and kept as tests.
  */
 
-/** Milliseconds everywhere. */
+/** All times are in milliseconds. */
 export interface Plan {
-  /** Of the identifiers. */
+  /** Seed of the identifiers. */
   seed: number;
   conversations: ConversationPlan[];
   faults: Fault[];
 }
 
 export interface ConversationPlan {
-  /** Model replies per turn before the agent must answer. */
+  /** Maximum number of model replies per turn. */
   maxMoves: number;
-  /** Models that stand in for the first, in order; none when absent. */
+  /** Fallback models, in order; none by default. */
   fallbacks?: number;
-  /** Exchanges that were said elsewhere before; none when absent. */
+  /** Seeded exchanges; none by default. */
   history?: number;
   clients: ClientPlan[];
 }
 
 /**
- * A program that a user runs. `socket` is the live client; `http` asks again until it is answered; `stream` does so too, and
+ * A client. `socket` is the live client; `http` repeats a request until it gets a response; `stream` does the same and
  * reads the stream of frames.
  */
 export interface ClientPlan {
   user: string;
   channel: "socket" | "http" | "stream";
-  /** When it begins. */
+  /** Start time. */
   joins: number;
-  /** One way through the network. */
+  /** One-way network latency. */
   latency: number;
-  /** When it goes for good; absent = it stays. */
+  /** Time at which it leaves; it stays by default. */
   leaves?: number;
-  /** Times at which its connection is lost, for so long. */
+  /** Interruptions of its connection. */
   absences: { at: number; ms: number }[];
   messages: MessagePlan[];
 }
 
 export interface MessagePlan {
-  /** What the client waits for before it sends the next message. */
+  /** Condition for sending the next message. */
   waitsFor: "nothing" | "acknowledgement" | "answer";
-  /** Before it is sent. */
+  /** Delay before sending. */
   pause: number;
-  /** Words. */
+  /** Number of words. */
   length: number;
-  /** Images that it names; none when absent. */
+  /** Number of images; none by default. */
   images?: number;
-  /** Its answer must be data; the model answers like this first, and then with what fits. Absent = any text will do. */
+  /** Requires structured output. The model gives these answers first, then a valid one. Any text will do by default. */
   output?: UnfitAnswer[];
-  /** What the model answers, one reply a round; after the last it answers with text. */
+  /** Replies, one per round. A text follows the last one. */
   replies: ReplyPlan[];
 }
 
@@ -58,11 +58,11 @@ export const UNFIT_ANSWERS = ["prose", "wrong", "empty", "cut off", "refused"] a
 export type UnfitAnswer = (typeof UNFIT_ANSWERS)[number];
 
 export interface ReplyPlan {
-  /** What goes wrong with the first requests for this reply, one each. */
+  /** Failures of the first requests for this reply, one each. */
   failures: ModelFailure[];
-  /** Words of text. */
+  /** Number of words of text. */
   length: number;
-  /** Between two pieces of the stream. */
+  /** Delay between two deltas. */
   pace: number;
   calls: CallPlan[];
 }
@@ -82,24 +82,24 @@ export const MODEL_FAILURES = [
 ] as const;
 
 export interface CallPlan {
-  /** `ask` is the client's own: a message whose replies call it brings it along. */
+  /** `ask` is the client's tool. A message whose replies call it brings it along. */
   tool: ToolName | "ask" | "unknown";
   arguments: "valid" | "wrong" | "broken";
-  /** How long the tool runs. */
+  /** Duration of the tool. */
   ms: number;
   outcome: "answer" | "error" | "throw" | "never";
-  /** Progress reports while it runs. */
+  /** Number of progress reports. */
   progress: number;
-  /** What the client gives once more, of its own tool. */
+  /** Repeated result of the client's tool. */
   again?: "same" | "different";
-  /** Everybody who sees the call of a client's tool answers it, and each differently. */
+  /** Every client that sees the call gives a different result. */
   rivals?: boolean;
 }
 
 export const TOOL_NAMES = ["look_up", "save", "charge", "note"] as const;
 export type ToolName = (typeof TOOL_NAMES)[number];
 
-/** Where faults are injected. A port is crossed once per call, statement, piece, line, request or frame. */
+/** Ports with faults. A port is crossed once per call, statement, chunk, line, request or frame. */
 export const PORTS = [
   "sql.run",
   "sql.all",
@@ -129,11 +129,10 @@ export const PORTS = [
 export type Port = (typeof PORTS)[number];
 
 /**
- * `crash`: the actor dies, before the operation or after it took effect. `error`: the port fails, and the actor lives.
- * `loss`: it is never heard of; on a connection nothing after it either; at `object.get`
- * the object is gone for good. `delay`: it takes longer. `duplicate`: it
- * comes twice. `swap`: it changes places with the next. `jump`: the clock on the wall is set. `evict`: the idle actor
- * leaves memory, and its sockets stay.
+ * `crash`: the actor dies, before the operation or after it took effect. `error`: the port fails, and the actor
+ * survives. `loss`: the data never arrives; on a connection nothing after it arrives either; at `object.get` the object
+ * is deleted. `delay`: it takes longer. `duplicate`: it arrives twice. `swap`: it changes places with the next. `jump`:
+ * the wall clock is set. `evict`: the idle actor leaves memory, and its sockets stay.
  */
 export type Fault = { conversation: number; port: Port; nth: number } & (
   | { kind: "crash"; when: "before" | "after" }
@@ -147,7 +146,7 @@ export type Fault = { conversation: number; port: Port; nth: number } & (
 );
 export type FaultKind = Fault["kind"];
 
-/** Which faults each port can have. */
+/** Possible faults of each port. */
 export const FAULTS_OF: Readonly<Record<Port, readonly FaultKind[]>> = {
   "sql.run": ["crash", "error"],
   "sql.all": ["crash", "error"],
@@ -175,7 +174,7 @@ export const FAULTS_OF: Readonly<Record<Port, readonly FaultKind[]>> = {
   idle: ["evict", "crash"],
 };
 
-/** A key per kind of fault and port, for counting. */
+/** Returns a key for counting: kind of fault and port. */
 export function faultName({ kind, port }: Pick<Fault, "kind" | "port">): string {
   return `${kind} at ${port}`;
 }

@@ -1,4 +1,4 @@
-/** The tool calls of a plan, by what their arguments name. */
+/** The tool calls of a plan, by their keys in the arguments. */
 import { tagOf } from "./model-script.ts";
 import type { CallPlan, Plan } from "./plan.ts";
 

@@ -1,4 +1,4 @@
-/** Defects at the ports of a simulated conversation, and plans under which a property must fail because of them. */
+/** Planted defects at the ports of a simulated conversation, and plans under which they violate a property. */
 import type { Variant } from "./life.ts";
 import type { CallPlan, ConversationPlan, Fault, MessagePlan, Plan, ReplyPlan } from "./plan.ts";
 
@@ -42,7 +42,7 @@ const SMALL: Plan = {
 
 const withFaults = (...faults: Omit<Fault, "conversation">[]): Plan => ({
   ...SMALL,
-  // SAFETY: `Omit` forgets which members belong to which kind; each call gives those of one.
+  // SAFETY: `Omit` loses the relation between kind and members; each call passes the members of one kind.
   faults: faults.map((fault) => ({ conversation: 0, ...fault }) as Fault),
 });
 const crashAt = (port: Fault["port"], nth: number): Plan =>
@@ -198,7 +198,7 @@ export const PLANTED: Planted[] = [
   },
 ];
 
-/** One message of a user who asks again until it is answered. */
+/** One message of a user who repeats the request until it gets a response. */
 function saying(message: Partial<MessagePlan>, conversation: Partial<ConversationPlan> = {}): Plan {
   const plain: MessagePlan = { waitsFor: "answer", pause: 0, length: 2, replies: [] };
   const messages = [{ ...plain, ...message }];
@@ -217,7 +217,7 @@ function calling(call: Partial<CallPlan>): ReplyPlan {
   return { failures: [], length: 3, pace: 0, calls: [{ ...plain, ...call }] };
 }
 
-/** Sends another body than was meant. */
+/** Replaces the body of a request. */
 function sending(change: (body: string) => string): NonNullable<Variant["fetch"]> {
   return (fetch) => (url, init) => fetch(url, { ...init, body: change(String(init.body)) });
 }

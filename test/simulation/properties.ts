@@ -1,11 +1,11 @@
-/** What must hold of every run, in words. */
+/** The properties of every run. */
 
 export interface Violation {
   property: Property;
   detail: string;
 }
 
-/** Every property, in a sentence. */
+/** All properties, each in one sentence. */
 export const PROPERTIES = {
   incident:
     "Nothing happens that should not happen in any run: unplanned errors, refusals, a run without end.",

@@ -1,7 +1,7 @@
 /**
- * The only source of chance in a simulation.
+ * The only source of randomness in a simulation.
  *
- * RANDOM-1  Equal seeds give equal draws; a fork depends on its seed and its label only, not on what was drawn before it.
+ * RANDOM-1  Equal seeds give equal draws. A fork depends only on its seed and its label, not on earlier draws.
  */
 export class Random {
   #state: number;
@@ -10,7 +10,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** A source of its own, so that one part of a plan does not change when another draws more. */
+  /** Returns an independent source, so that one part of a plan does not depend on the draws of another. */
   fork(label: string): Random {
     let hash = 0x811c9dc5 ^ this.seed;
     for (let index = 0; index < label.length; index++) {
@@ -19,17 +19,17 @@ export class Random {
     return new Random(new Random(hash).#next());
   }
 
-  /** From 0 up to, not including, 1. */
+  /** Returns a number from 0 to below 1. */
   fraction(): number {
     return this.#next() / 2 ** 32;
   }
 
-  /** A whole number from `low` to `high`, both included. */
+  /** Returns a whole number from `low` to `high`, inclusive. */
   int(low: number, high: number): number {
     return low + Math.floor(this.fraction() * (high - low + 1));
   }
 
-  /** As `int`, small ones far more often than large ones. */
+  /** Returns a number as `int` does, with small ones far more likely. */
   small(low: number, high: number): number {
     return low + Math.floor(this.fraction() ** 2 * (high - low + 1));
   }
@@ -44,7 +44,7 @@ export class Random {
     return item;
   }
 
-  /** `count` items made by `make`. */
+  /** Returns `count` items from `make`. */
   list<Item>(count: number, make: (index: number) => Item): Item[] {
     return Array.from({ length: count }, (_, index) => make(index));
   }

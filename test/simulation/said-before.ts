@@ -1,10 +1,10 @@
-/** What was said elsewhere before a simulated conversation began. */
+/** The seeded history of a simulated conversation. */
 import { seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
 import type { SessionEvent } from "../../src/memory/session/types.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
 import type { Ids } from "../../src/ports/ids.ts";
 
-/** Ends with a call and its result, where there is anything. */
+/** Returns the seeded history. Unless empty, it ends with a call and its result. */
 export function saidBefore(exchanges: number): ContextMessage[] {
   return Array.from({ length: exchanges }, (_, index): ContextMessage[] => [
     { role: "user", content: `Before ${index}: a question.` },

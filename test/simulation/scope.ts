@@ -1,4 +1,4 @@
-/** What the checks of one conversation look at. */
+/** The input of one conversation's checks. */
 
 import { textOf } from "../../src/client/state.ts";
 import type { MessageView } from "../../src/protocol/views.ts";
@@ -13,7 +13,7 @@ export interface Scope {
   fail(property: Property, detail: string): void;
 }
 
-/** A message as far as it concerns its place in the transcript. */
+/** The part of a message that concerns its place in the transcript. */
 export const tagIn = (content: MessageView["content"]) => textOf(content).split(" ")[0] ?? "";
 
 export function sentIn({ history, conversation }: Scope): SentMessage[] {

@@ -1,14 +1,14 @@
 /**
- * Makes a failing plan small: leaves out whatever it fails without, then makes numbers small, until nothing more can go.
+ * Shrinks a failing plan: removes all parts that the failure does not need, then reduces numbers.
  *
- * SHRINK-1  What is returned fails still, and no single step makes it smaller, unless time ran out.
+ * SHRINK-1  The result still fails, and no single step makes it smaller, unless the time ran out.
  */
 import type { Fault, Plan } from "./plan.ts";
 
 export interface Shrunk {
   plan: Plan;
   tried: number;
-  /** No single step makes it smaller. */
+  /** `true` if no single step makes it smaller. */
   minimal: boolean;
 }
 
@@ -33,7 +33,7 @@ export async function shrink(
   }
 }
 
-/** Every plan that is one step smaller, the largest steps first. */
+/** Returns all plans that are one step smaller, the largest steps first. */
 export function* reductions(plan: Plan): Generator<Plan> {
   for (let index = 0; plan.conversations.length > 1 && index < plan.conversations.length; index++) {
     yield withoutConversation(plan, index);
@@ -58,7 +58,7 @@ export function* reductions(plan: Plan): Generator<Plan> {
   }
 }
 
-/** Numbers that are no sizes stay as they are. */
+/** Numbers that are not sizes stay unchanged. */
 const FIXED = new Set(["seed", "conversation"]);
 const LEAST: ReadonlyMap<string, number> = new Map([
   ["maxMoves", 1],
@@ -81,7 +81,7 @@ function withoutConversation(plan: Plan, index: number): Plan {
   };
 }
 
-/** A list without a part of it: the whole, halves, quarters, down to single items. */
+/** Returns a list without a part: all, halves, quarters, down to single items. */
 function* cuts(list: readonly unknown[], make: (shorter: unknown[]) => Plan): Generator<Plan> {
   for (let size = list.length; size >= 1; size = Math.floor(size / 2)) {
     for (let start = 0; start < list.length; start += size) {
@@ -109,7 +109,7 @@ function valueAt(root: unknown, path: readonly Key[]): unknown {
   return path.reduce((node, key) => (node as Record<Key, unknown>)[key], root);
 }
 
-/** A copy with one place changed; `undefined` removes a member. */
+/** Returns a copy with one place changed. `undefined` removes a member. */
 function replaced(plan: Plan, path: readonly Key[], value: unknown): Plan {
   const copy = structuredClone(plan);
   const last = path.at(-1);

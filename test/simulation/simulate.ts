@@ -1,4 +1,4 @@
-/** Runs plans and batches of seeds, and makes of a failing one what a person needs to see. */
+/** Runs plans and batches of seeds, and reports failures. */
 import { createHash } from "node:crypto";
 import { check } from "./check.ts";
 import { generatePlan } from "./generate.ts";
@@ -20,13 +20,13 @@ export async function tryPlan(plan: Plan, variant?: Variant): Promise<Trial> {
   return { plan, history, violations: check(history) };
 }
 
-/** How many faults were planned and how many took effect, by kind and port. */
+/** Planned and fired faults, by kind and port. */
 export type FaultTable = Map<string, { planned: number; fired: number }>;
 
 export interface Batch {
   failures: { seed: number; violations: Violation[] }[];
   table: FaultTable;
-  /** Messages recorded, turns failed and lives of actors: that the runs were about something. */
+  /** Recorded messages, failed turns and lives of actors, to show that the runs did real work. */
   turns: number;
   failedTurns: number;
   lives: number;
@@ -58,7 +58,7 @@ function emptyTable(): FaultTable {
   return new Map(names.map((name) => [name, { planned: 0, fired: 0 }]));
 }
 
-/** Equal for equal runs, to the last frame. */
+/** A digest of the run, to the last frame. */
 export function fingerprint({ timeline, connections, outcomes }: History): string {
   const text = JSON.stringify([
     timeline,
@@ -68,7 +68,7 @@ export function fingerprint({ timeline, connections, outcomes }: History): strin
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** The smallest plan that violates one of the same properties. */
+/** Finds the smallest plan that violates one of the same properties. */
 export async function shrinkTrial(
   { plan, violations }: Trial,
   variant: Variant | undefined,
@@ -86,7 +86,7 @@ export async function shrinkTrial(
   );
 }
 
-/** A failing run for a person: what was violated, when what happened, which faults never came. */
+/** Describes a failing run: violations, timeline, and faults that did not fire. */
 export function reportOf({ plan, history, violations }: Trial): string {
   const fired = new Set(history.fired);
   const idle = plan.faults.filter((fault) => !fired.has(fault));

@@ -1,7 +1,7 @@
-/** A program on our own client, with sockets that come and go. */
+/** A client on the published session, over sockets that break. */
 
-import { pendingCalls } from "../../src/client/results.ts";
-import { isFinalClose } from "../../src/client/resume.ts";
+import { pendingCalls } from "../../src/client/outbox.ts";
+import { isFinalClose } from "../../src/client/reconnect.ts";
 import { ConversationSession, type FrameTransport } from "../../src/client/session.ts";
 import type { LiveConversation, PendingResult } from "../../src/client/state.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
@@ -11,7 +11,7 @@ import type { ConnectionRecord, SentMessage, Submission } from "./history.ts";
 import { Link } from "./link.ts";
 import type { MessagePlan } from "./plan.ts";
 
-/** A connection of which nothing arrives any more is noticed after so long. */
+/** Time after which a silent connection counts as broken, in milliseconds. */
 const SILENCE_MS = 60_000;
 
 type Item = { type: "open" } | { type: "text"; text: string } | { type: "close"; code: number };
@@ -26,9 +26,9 @@ export class SocketClient extends Client {
   readonly #session = new ConversationSession({ clock: this.world.clock });
   #connection: Connection | null = null;
   #absent = false;
-  /** What names messages and results that were rejected and will be sent again. */
+  /** Ids of rejected messages and results that will be sent again. */
   readonly #retrying = new Set<string>();
-  /** Sent, and not known to be recorded. */
+  /** Messages that are sent and not known to be recorded. */
   readonly #waiting: SentMessage[] = [];
   readonly #watchers = new Set<() => void>();
 
@@ -117,7 +117,7 @@ export class SocketClient extends Client {
     });
   }
 
-  /** What was refused for now is given again; a call that is over takes nothing any more. */
+  /** A temporarily rejected result is given again. A call that is over accepts no more. */
   #giveAgain({ operationId, status, refusal, ...outcome }: PendingResult): void {
     if (status !== "rejected" || refusal?.code === "CONFLICT" || this.#retrying.has(operationId)) return;
     this.#retrying.add(operationId);
@@ -186,7 +186,7 @@ export class SocketClient extends Client {
     }
   }
 
-  /** Whether the request to open a connection got through. */
+  /** Reports whether the request to connect arrived. */
   async #handshake(): Promise<boolean> {
     const { plane, conversation, clock, actor } = this.world;
     for (const fault of plane.cross(conversation, "socket.open")) {

@@ -1,7 +1,7 @@
-/** A program that sends by HTTP and reads the conversation's stream, as slowly as it likes. */
+/** A client that sends over HTTP and reads the conversation's stream at any speed. */
 import { frameStream } from "../../src/agents/conversation/door/subscribers.ts";
+import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState, type LiveConversation } from "../../src/client/state.ts";
-import { applyFrame } from "../../src/client/store.ts";
 import { parseFrame } from "../../src/protocol/frames.ts";
 import { RETRY_MS } from "./client.ts";
 import type { ConnectionRecord } from "./history.ts";
@@ -30,21 +30,21 @@ export class StreamClient extends HttpClient {
         history.connections.push(record);
         await this.#read(opened, record);
       } catch {
-        // The actor was lost, and the stream with it.
+        // The actor died, and the stream with it.
       }
       this.note("reads no more");
       await clock.sleep(RETRY_MS);
     }
   }
 
-  #open({ host, subscribers }: Life, from: number | null): ReadableStream<Uint8Array> {
-    const opening = host.opening(this.principal, from ?? undefined)[Symbol.iterator]();
+  #open({ ports, subscribers }: Life, from: number | null): ReadableStream<Uint8Array> {
+    const opening = ports.opening(this.principal, from ?? undefined);
     const { principal, world } = this;
     const options = { principal, clock: world.clock, turnId: undefined, encoding: "ndjson" } as const;
     return frameStream(subscribers, opening, options);
   }
 
-  /** Ends when the connection does. */
+  /** Resolves when the connection ends. */
   async #read(
     { life, stream }: { life: Life; stream: ReadableStream<Uint8Array> },
     record: ConnectionRecord,
@@ -76,7 +76,7 @@ export class StreamClient extends HttpClient {
     this.#state = applyFrame(this.#state, frame);
   }
 
-  /** Whether what was read gets through; otherwise the connection is gone. */
+  /** Reports whether the data arrived; otherwise the connection is broken. */
   async #carried(): Promise<boolean> {
     const { plane, conversation, clock } = this.world;
     for (const fault of plane.cross(conversation, "stream.read")) {

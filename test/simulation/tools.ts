@@ -1,4 +1,4 @@
-/** The tools of a simulation, and the executor that runs them, in a process of its own behind a network. */
+/** The tools of a simulation and their executor, a separate process behind a network. */
 import { z } from "zod";
 import { readCalls } from "../../src/agents/executor/calls.ts";
 import { serviceExecutor } from "../../src/agents/executor/client.ts";
@@ -12,7 +12,7 @@ import {
   type Library,
   type ToolContext,
 } from "../../src/library/define.ts";
-import type { CodeRegistry } from "../../src/library/registry.ts";
+import type { DeployedCode } from "../../src/library/deployed-code.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { ExecutorReport, TaskExecutor, ToolStateApi } from "../../src/protocol/executor-api.ts";
@@ -34,7 +34,7 @@ export const EFFECTS: Readonly<Record<ToolName, ToolEffect>> = {
 export const LIBRARY = "sim";
 const TIMEOUT_MS = 10_000;
 const LATENCY_MS = 3;
-/** After a connection was lost, its ends are told so. */
+/** Delay before the ends of a broken connection notice, in milliseconds. */
 const SILENCE_MS = 30_000;
 
 type Note = (conversation: number, text: string) => void;
@@ -94,17 +94,17 @@ async function perform(
 }
 
 export interface ExecutorSurroundings {
-  registry: CodeRegistry;
+  code: DeployedCode;
   clock: WorldClock;
   plane: FaultPlane;
   history: History;
-  /** The conversation's actor, which wakes if it has to. */
+  /** Calls the conversation's actor and wakes it if needed. */
   connect: (conversation: number) => Promise<ToolStateApi>;
 }
 
-/** The executor as one life of an actor reaches it. It runs what it was given, whatever becomes of the caller. */
+/** Returns the executor as one life of an actor sees it. It completes accepted calls even if the caller dies. */
 export function executorFor(caller: Caller, surroundings: ExecutorSurroundings): TaskExecutor {
-  const { registry, clock, plane, connect } = surroundings;
+  const { code, clock, plane, connect } = surroundings;
   const { conversation } = caller;
   const state = () => conversationToolState(() => connect(conversation));
   return serviceExecutor({
@@ -123,11 +123,11 @@ export function executorFor(caller: Caller, surroundings: ExecutorSurroundings):
         caller.die();
         return new Promise<never>(() => undefined);
       }
-      // Over RPC what is passed is a copy.
+      // RPC copies its arguments.
       const batch = readCalls(JSON.parse(JSON.stringify(calls)));
       const source = writeLines(async function* (cancelled): AsyncGenerator<ExecutorReport, void> {
         yield* batch.refused;
-        yield* runCalls({ tools: registry, clock, state }, batch.calls, AbortSignal.any([signal, cancelled]));
+        yield* runCalls({ tools: code, clock, state }, batch.calls, AbortSignal.any([signal, cancelled]));
       });
       const lines = carried(caller, source, surroundings);
       if (crash !== undefined) {
@@ -142,7 +142,7 @@ export function executorFor(caller: Caller, surroundings: ExecutorSurroundings):
   });
 }
 
-/** The executor's lines, read as fast as they come, on their way to the caller. */
+/** Forwards the executor's lines to the caller. */
 function carried(
   caller: Caller,
   source: ReadableStream<Uint8Array>,

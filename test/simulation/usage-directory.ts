@@ -1,4 +1,4 @@
-/** The directory of a simulation, as far as it is told what conversations used: its own statement, on SQLite. */
+/** The usage part of the directory in a simulation, with the production statement on SQLite. */
 
 import type { ConversationUsage } from "../../src/d1/directory.ts";
 import { MIGRATIONS } from "../../src/d1/schema.ts";
@@ -21,7 +21,7 @@ export class UsageDirectory {
     private readonly plane: FaultPlane,
   ) {}
 
-  /** As one life of an actor reaches it. What was sent arrives, whatever becomes of the sender. */
+  /** Returns the directory as one life of an actor sees it. Sent data arrives even if the sender dies. */
   putFor(caller: Caller): PutUsage {
     return async (usage) => {
       const faults = this.plane.cross(caller.conversation, "directory.put");
@@ -50,7 +50,7 @@ export class UsageDirectory {
         output_tokens AS outputTokens, nano_dollars AS nanoDollars FROM usage WHERE conversation_id = ?`,
       conversationId,
     );
-    // SAFETY: the columns are those of the totals.
+    // SAFETY: the statement selects the columns of the totals.
     return row === undefined ? undefined : ({ ...row } as unknown as UsageTotals);
   }
 

@@ -1,4 +1,4 @@
-/** A worker thread of `npm run simulate`: takes one job after the other. */
+/** A worker thread of `npm run simulate`. It processes one job at a time. */
 import { parentPort } from "node:worker_threads";
 import { generatePlan } from "./generate.ts";
 import type { Plan } from "./plan.ts";
@@ -6,7 +6,7 @@ import { type Batch, reportOf, shrinkTrial, tryPlan, trySeeds } from "./simulate
 
 export type Job =
   | { type: "seeds"; from: number; count: number }
-  /** Shrinks what fails; 0 milliseconds leave it as it is. */
+  /** Time to shrink a failing plan; 0 leaves it unchanged. */
   | { type: "explain"; plan: Plan | number; milliseconds: number };
 
 export type Answer =

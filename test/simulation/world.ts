@@ -1,12 +1,13 @@
 /**
- * Runs a plan: conversations on the Node adapters, users, models and tools on one virtual clock, until everything rests.
- * Equal plans give equal histories, line by line.
+ * Runs a plan: conversations on the Node adapters, with users, models and tools on one virtual clock, until all are at
+ * rest. Equal plans give equal histories, line by line.
  */
 import type { ConversationIdentity, ConversationState } from "../../src/agents/conversation/core/state.ts";
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
+import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState, type LiveConversation, textOf } from "../../src/client/state.ts";
-import { applyFrame } from "../../src/client/store.ts";
-import { CodeRegistry } from "../../src/library/registry.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
@@ -29,9 +30,9 @@ import { StreamClient } from "./stream-client.ts";
 import { EFFECTS, executorFor, LIBRARY, toolLibrary } from "./tools.ts";
 import { UsageDirectory } from "./usage-directory.ts";
 
-/** More events than any run takes. */
+/** Maximum number of events; no run needs as many. */
 const MAX_EVENTS = 60_000;
-/** Any run is at rest by then, in milliseconds of its own time. */
+/** Maximum duration of a run, in simulated milliseconds. */
 const MAX_ELAPSED = 3 * 60 * 60_000;
 
 const AGENT = "tester";
@@ -103,7 +104,7 @@ interface PlacedClient {
 }
 
 async function build(plan: Plan, { clock, plane, history, note, variant }: Surroundings) {
-  const registry = new CodeRegistry([toolLibrary(plan, clock, history, note)]);
+  const code = new DeployedCode([toolLibrary(plan, clock, history, note)]);
   const ids = seededIds(plan.seed, clock);
   const model = new Model(plan, clock, plane, history, note);
   const images = new Images(clock, plane);
@@ -112,7 +113,7 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
   const clients: PlacedClient[] = [];
   for (const [conversation, own] of plan.conversations.entries()) {
     const actor = new Actor({
-      record: await recordOf(conversation, own, registry, clock.now()),
+      record: await recordOf(conversation, own, code, clock.now()),
       conversation,
       clock,
       plane,
@@ -123,7 +124,7 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
       history: seedOf(own.history ?? 0, AGENT, clock.now(), ids),
       executor: (caller) =>
         executorFor(caller, {
-          registry,
+          code,
           clock,
           plane,
           history,
@@ -159,7 +160,7 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
 async function recordOf(
   index: number,
   { maxMoves, fallbacks = 0 }: ConversationPlan,
-  registry: CodeRegistry,
+  code: DeployedCode,
   createdAt: number,
 ): Promise<ConversationIdentity> {
   const toolIds = Object.keys(EFFECTS).map((name) => `${LIBRARY}/${name.replace("_", "-")}`);
@@ -179,7 +180,7 @@ async function recordOf(
     agentId: AGENT,
     projectId: "default",
     participants: [{ type: "user", id: "ada" }],
-    chain: await resolveChain(registry, persona, profile),
+    chain: await resolveChain(new Registry(code), persona, profile),
     createdAt,
   };
 }
@@ -201,7 +202,7 @@ function storedState({ database, keyValue }: Actor): ConversationState {
   return stored;
 }
 
-/** What the inputs of the active turns begin with. */
+/** Prefixes of the inputs of active turns. */
 function activeIn(actor: Actor): string[] {
   return [...storedState(actor).active.values()].map(({ input }) => textOf(input).split(" ")[0] ?? "");
 }
@@ -239,10 +240,10 @@ function clientOutcome({ client, program }: PlacedClient, life: Life): ClientOut
   return view === null || view.seq === null ? { client } : { client, resumed: resumed(life, view) };
 }
 
-/** A client's state after a connection that continues where it is. */
-function resumed({ host }: Life, from: LiveConversation): LiveConversation {
+/** Returns a client's state after a connection that resumes. */
+function resumed({ ports }: Life, from: LiveConversation): LiveConversation {
   const principal = { subject: "ada", tenant: TENANT, roles: [] };
-  const frames: Frame[] = [...host.opening(principal, from.seq ?? undefined)].flatMap(
+  const frames: Frame[] = [...ports.opening(principal, from.seq ?? undefined)].flatMap(
     (slice) => slice.frames,
   );
   return frames.reduce(applyFrame, from);
@@ -258,14 +259,14 @@ function allOf<Item>(read: (options: PageOptions) => Page<Item>): Item[] {
   }
 }
 
-/** What is logged and was not planned is an incident, and so is a promise that fails with nobody to hear of it. */
+/** Unplanned log lines and unhandled rejections are incidents. */
 function watchLog(history: History): () => void {
   const original = console.error;
   console.error = (...values: unknown[]) => {
     if (!values.some(isPlanned)) history.incidents.push(`Logged: ${values.map(describe).join(" ")}`);
   };
   const onRejection = (error: unknown) => {
-    // What died has no one left to tell.
+    // A rejection of a dead life is expected.
     if (!(error instanceof Crash)) history.incidents.push(`Unhandled: ${describe(error)}`);
   };
   process.on("unhandledRejection", onRejection);

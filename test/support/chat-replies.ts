@@ -1,13 +1,13 @@
-/** Replies of a provider that speaks Chat Completions, as the payloads of server-sent events. */
+/** Replies of a Chat Completions provider, as payloads of server-sent events. */
 
-/** The part of a request that scripts look at. */
+/** The part of a request that scripts read. */
 export interface ChatRequestBody {
   model?: string;
   messages: { role: string; content: string | null }[];
   tools?: unknown[];
 }
 
-/** A provider's rule: a request's body in, the payloads of its answer out. */
+/** A scripted provider: maps a request's body to the payloads of its response. */
 export type Provider = (body: ChatRequestBody) => string[];
 
 const chunk = (delta: object, finish: string | null = null) =>
@@ -18,7 +18,7 @@ export function textPayloads(text: string): string[] {
   return [...text.split(/(?<= )/).map((content) => chunk({ content })), chunk({}, "stop"), "[DONE]"];
 }
 
-/** Some text, and then the provider's own failure in the stream. */
+/** Some text, then an error of the provider in the stream. */
 export function failingPayloads(text: string, code: string): string[] {
   return [chunk({ content: text }), JSON.stringify({ error: { message: "No.", code } })];
 }
@@ -34,13 +34,13 @@ export function callPayloads(text: string, calls: readonly [name: string, input:
   return [chunk({ content: text }), chunk({ tool_calls: toolCalls }), chunk({}, "tool_calls"), "[DONE]"];
 }
 
-/** How many replies the request's last user message has had so far. */
+/** Counts the replies to the request's last user message so far. */
 export function repliesSoFar({ messages }: ChatRequestBody): number {
   const start = messages.findLastIndex(({ role }) => role === "user");
   return messages.slice(start).filter(({ role }) => role === "assistant").length;
 }
 
-/** A `fetch` that answers from a rule, for a gateway without a network. */
+/** Creates a `fetch` that answers from a rule, for a gateway without a network. */
 export function scriptedFetch(provider: Provider) {
   return async (_url: string, init: RequestInit): Promise<Response> => {
     const payloads = provider(JSON.parse(String(init.body)));

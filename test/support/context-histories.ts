@@ -1,28 +1,28 @@
-/** Random valid histories with everything that a message may hold, for the formats of all providers. */
+/** Random valid histories with all kinds of content, for the formats of all providers. */
 import fc from "fast-check";
 import type { ContextMessage, ContextPart, NativePart, ToolCall } from "../../src/model/messages.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import type { Facts } from "../../src/shared/json.ts";
 
-/** What a provider adds to the histories that it is tested with. */
+/** Provider-specific content of the histories. */
 export interface HistoryKind {
-  /** Media that the provider takes; none are sent when absent. */
+  /** Media that the provider accepts; none by default. */
   media?: fc.Arbitrary<ContextPart>;
-  /** Blocks that only this provider understands; no reply has native parts of its own when absent. */
+  /** Blocks in the provider's own format; replies have no native parts by default. */
   block?: fc.Arbitrary<Facts>;
-  /** What this provider may have beside a text, and beside a call. */
+  /** Members that this provider may have beside a text, and beside a call. */
   textExtra?: fc.Arbitrary<Facts>;
   callExtra?: fc.Arbitrary<Facts>;
 }
 
-/** Stands in every native part of another provider or model, and must never be sent. */
+/** Occurs in every native part of another provider or model, and must never be sent. */
 export const FOREIGN = "words of another provider";
 
 /** One pixel. */
 const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** An image in each of the ways in which it may be given. */
+/** An image by address, by `data:` URL or by value. */
 export const images: fc.Arbitrary<ContextPart> = fc.oneof(
   fc.webPath().map((path): ContextPart => {
     return { type: "image", source: { url: `https://media.example${path}/a.png` } };
@@ -31,7 +31,7 @@ export const images: fc.Arbitrary<ContextPart> = fc.oneof(
   fc.constant<ContextPart>({ type: "image", source: { base64: PNG }, mediaType: "image/png" }),
 );
 
-/** A document given by value. */
+/** A document as base64. */
 export const documents: fc.Arbitrary<ContextPart> = fc
   .tuple(fc.base64String({ minLength: 4, maxLength: 40 }), fc.option(fc.constantFrom("a.pdf", "b c.pdf")))
   .map(([base64, name]): ContextPart => {
@@ -44,7 +44,7 @@ const text = fc.oneof(
   { arbitrary: fc.constantFrom("", " ", "\n\t"), weight: 1 },
 );
 
-/** As parsed from text: without the negative zero that JSON cannot write. */
+/** A value that went through JSON text, which has no negative zero. */
 const json = fc
   .json({ maxDepth: 2 })
   .map((value): object => ({ value: JSON.parse(JSON.stringify(JSON.parse(value))) }));
@@ -85,12 +85,12 @@ function userMessage({ media }: HistoryKind): fc.Arbitrary<ContextMessage[]> {
   return fc.oneof(plain, withMedia);
 }
 
-/** A reply of no known provider, without a result yet. */
+/** A reply without a provider and without results. */
 const plainReply = fc.tuple(text, calls, speaker).map(([content, toolCalls, name]): ContextMessage => {
   return { role: "assistant", content, ...named(name), ...(toolCalls.length === 0 ? {} : { toolCalls }) };
 });
 
-/** A reply whose native parts cover its text and calls. */
+/** A reply with native parts that cover its text and calls. */
 function nativeReply(
   profile: ModelProfile,
   kind: HistoryKind,
@@ -127,7 +127,7 @@ function owner({ provider, modelId }: ModelProfile): { provider: string; modelId
   return { provider, modelId };
 }
 
-/** A reply with native parts that must not be sent: of another provider or model, or covering another text. */
+/** A reply with native parts that must not be sent: they are of another provider or model, or cover another text. */
 function foreignReply(profile: ModelProfile): fc.Arbitrary<ContextMessage> {
   const own = owner(profile);
   const of = fc.constantFrom({ ...own, provider: "elsewhere" }, { ...own, modelId: "another-model" }, own);
@@ -144,7 +144,7 @@ function foreignReply(profile: ModelProfile): fc.Arbitrary<ContextMessage> {
   });
 }
 
-/** A reply and, right behind it, one result for each of its calls, in any order. */
+/** A reply, followed by one result for each of its calls, in any order. */
 function withResults(reply: ContextMessage): fc.Arbitrary<ContextMessage[]> {
   const { toolCalls = [] } = reply;
   const order = fc.shuffledSubarray(toolCalls, { minLength: toolCalls.length });
@@ -161,8 +161,8 @@ function withResults(reply: ContextMessage): fc.Arbitrary<ContextMessage[]> {
 }
 
 /**
- * A history in groups that belong together: a message, or a reply with the results of its calls. It may begin with any
- * of them; flattened, it is what a context holds.
+ * A history in groups: a message, or a reply with the results of its calls. It may begin with any group. Flattened, it
+ * is the content of a context.
  */
 export function contextHistory(profile: ModelProfile, kind: HistoryKind): fc.Arbitrary<ContextMessage[][]> {
   const replies = [plainReply, foreignReply(profile)];

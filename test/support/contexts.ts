@@ -1,4 +1,4 @@
-/** What a format is given, and how it refuses. */
+/** Contexts for formats, and their refusals. */
 import { expect } from "vitest";
 import type { ReplyOutcome } from "../../src/adapters/reply.ts";
 import type { ModelContext } from "../../src/model/context.ts";
@@ -9,7 +9,7 @@ export function context(given: Partial<ModelContext> = {}): ModelContext {
   return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };
 }
 
-/** `what` stands in the message of the refusal. */
+/** Expects a refusal whose message contains or matches `what`. */
 export function expectUnsupported(build: () => unknown, what: RegExp | string): void {
   const message = typeof what === "string" ? expect.stringContaining(what) : expect.stringMatching(what);
   expect(build).toThrowError(expect.objectContaining({ code: "UNSUPPORTED", message }));
@@ -19,7 +19,7 @@ export function user(content: string, parts?: ContextPart[]): ContextMessage {
   return { role: "user", content, ...(parts === undefined ? {} : { parts }) };
 }
 
-/** A question, a reply with two calls, and their results in another order, one of them a failure. */
+/** A question, a reply with two calls, and their results in another order. One result is a failure. */
 export const ROUND: ContextMessage[] = [
   user("Weather in Oslo and Rome?"),
   {
@@ -34,7 +34,7 @@ export const ROUND: ContextMessage[] = [
   { role: "tool", content: "rain", toolCallId: "a", name: "lookup", metadata: { isSuccess: true } },
 ];
 
-/** A reply that has parts of its own, as the message that goes back to the model that gave it. */
+/** Turns a reply with native parts into the message that goes back to its model. */
 export function givenBack(outcome: ReplyOutcome, profile: ModelProfile): ContextMessage {
   if (!outcome.ok || outcome.reply.native === undefined) throw new Error("no native parts");
   const { text: content, toolCalls, native } = outcome.reply;

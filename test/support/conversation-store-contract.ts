@@ -1,12 +1,12 @@
-/** What every store of the engine must do, in memory, on Node's SQLite and on a Durable Object's. */
+/** The contract of the engine's stores: in memory, on Node's SQLite and on a Durable Object's. */
 import { expect, it } from "vitest";
 import type { ConversationStore } from "../../src/engine/conversation-store.ts";
-import type { ConversationMessage, ConversationRecord, ConversationTurn } from "../../src/engine/types.ts";
+import type { ConversationMessage, ConversationRecord, ConversationTurn } from "../../src/engine/records.ts";
 
-/** Runs a test's body on a store that nobody used before. */
+/** Runs a test's body on a new store. */
 export type WithStore = (body: (store: ConversationStore) => Promise<void>) => Promise<void>;
 
-/** A time, in seconds after a fixed one. */
+/** Returns a time that is some seconds after a fixed one. */
 export const timeAt = (second: number) => new Date(1_767_225_600_000 + second * 1_000).toISOString();
 
 export const conversationOf = (id: string, more: Partial<ConversationRecord> = {}): ConversationRecord => ({

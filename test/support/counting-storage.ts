@@ -1,6 +1,6 @@
 /**
- * A Durable Object's storage that counts statements, keys and rows (see `counting.ts`), to be used in place of
- * `ctx.storage`. The SDK's own use of `ctx.storage` is not counted.
+ * A Durable Object's storage that counts operations and rows (see `counting.ts`). Pass it to the adapters instead of
+ * `ctx.storage`. Calls of the SDK to `ctx.storage` are not counted.
  */
 
 import type { ActorStorage } from "../../src/ports/workers/durable-storage.ts";
@@ -10,7 +10,7 @@ export function countingStorage(storage: ActorStorage, counter: CostCounter): Ac
   return {
     sql: {
       exec: (statement, ...bindings) => {
-        // SAFETY: the cursor is passed on as it is; the type of its rows is the caller's.
+        // SAFETY: the cursor is passed on unchanged; the caller chooses the type of its rows.
         const cursor = storage.sql.exec(statement, ...bindings) as SqlStorageCursor<never>;
         counter.countStatement(cursor);
         return cursor;

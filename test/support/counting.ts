@@ -1,9 +1,9 @@
 /**
- * Counts the cost of an actor's storage, for tests and benchmarks. Counting wraps the ports from outside, so ports that are
- * not wrapped pay nothing.
+ * Counts the storage operations of an actor, for tests and benchmarks. Counting wraps the ports, so unwrapped ports
+ * have no overhead.
  *
  * COST-1  A call of a statement counts as one statement, and so does a call of a key.
- * COST-2  A put and a delete of a key count as one row written each.
+ * COST-2  A put or a delete of a key counts as one row written.
  */
 import type { KeyValue } from "../../src/ports/key-value.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
@@ -14,7 +14,7 @@ export interface Cost {
   rowsRead: number;
 }
 
-/** A database's counts for one statement, after its rows were read. */
+/** Row counts of one statement, complete once its rows are read. */
 export interface RowCounts {
   readonly rowsWritten: number;
   readonly rowsRead: number;
@@ -25,7 +25,7 @@ export class CostCounter {
   private keysWritten = 0;
   private cursors: RowCounts[] = [];
 
-  /** The total since construction or the last `reset`. Includes the rows that the database has counted. */
+  /** Counts since construction or the last `reset`. Row counts are as complete as the database reports them. */
   get cost(): Cost {
     const cost = { statements: this.statements, rowsWritten: this.keysWritten, rowsRead: 0 };
     for (const { rowsWritten, rowsRead } of this.cursors) {
@@ -41,7 +41,7 @@ export class CostCounter {
     this.cursors = [];
   }
 
-  /** Counts a statement. `cursor` has its rows later. */
+  /** Records a statement. `cursor` has its row counts later. */
   countStatement(cursor?: RowCounts): void {
     this.statements += 1;
     if (cursor !== undefined) this.cursors.push(cursor);
@@ -57,7 +57,7 @@ export class CostCounter {
   }
 }
 
-/** Returns ports that count into `counter`. If the database does not count rows, only those of keys count. */
+/** Wraps ports so that they count into `counter`. For a database without row counts, only rows of keys count. */
 export function countingDatabase(
   db: SqlDatabase,
   kv: KeyValue,

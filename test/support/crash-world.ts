@@ -1,9 +1,8 @@
 /**
- * A conversation in Node that can be killed at any crossing of its ports and wakes up again on the same database, with a
- * user who retries until acknowledged and a client who reconnects with the last number it saw.
+ * A conversation in Node that can be killed at any port crossing and wakes on the same database. Its user retries until
+ * acknowledged, and its client reconnects with its last number.
  *
- * Nothing here stands in for the runtime: adapters, gateway, executor and client reducer are the real ones. Only the
- * provider's HTTP answers are scripted.
+ * Adapters, gateway, executor and client reducer are the real ones. Only the provider's HTTP responses are scripted.
  */
 
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
@@ -11,11 +10,12 @@ import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
-import { pendingCalls } from "../../src/client/results.ts";
+import { pendingCalls } from "../../src/client/outbox.ts";
+import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState, type LiveConversation } from "../../src/client/state.ts";
-import { applyFrame } from "../../src/client/store.ts";
 import type { Library } from "../../src/library/define.ts";
-import { CodeRegistry } from "../../src/library/registry.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import type { OutputSpec, ToolSpec } from "../../src/model/context.ts";
 import type { ModelGateway } from "../../src/model/gateway.ts";
@@ -36,40 +36,40 @@ export interface WorldOptions {
   persona: Persona;
   provider: Provider;
   gate?: Gate;
-  /** Changes what the conversation pins, for a defect that no definition could bring about. */
+  /** Changes the pinned definitions, for a defect that no definition can cause. */
   spoil?: (chain: VersionChain) => VersionChain;
-  /** In place of the gateway that speaks to `provider`. */
+  /** Replaces the gateway to `provider`. */
   gateway?: ModelGateway;
-  /** What the answers must be. */
+  /** Schema of structured output. */
   output?: OutputSpec;
-  /** The user's messages, sent one after the other, each when the turn before is over. */
+  /** Messages of the user. Each is sent after the previous turn has ended. */
   messages: string[];
-  /** Tools that each message brings, and what the client answers: what it does each time a call is shown to it. */
+  /** Tools of each message, and the function that runs a displayed call for the client. */
   client?: { tools: ToolSpec[]; run: (name: string, input: unknown) => Json };
 }
 
-/** Everything that outlives the actor. */
+/** The parts that outlive the actor. */
 export interface World {
   readonly turns: TurnView[];
-  /** The client's view at the end, after all reconnections. */
+  /** State of the client at the end, after all reconnections. */
   readonly client: LiveConversation;
   readonly lives: number;
 }
 
 const USER = { type: "user", userId: "ada" } as const;
-/** More steps than any run takes: one that needs more is stuck. */
+/** Maximum number of steps. A run that needs more is stuck. */
 const MAX_STEPS = 5_000;
 
-/** Runs the whole conversation, with whatever crashes `crossings` brings about. */
+/** Runs the whole conversation with the crashes of `crossings`. */
 export async function runWorld(options: WorldOptions, crossings: Crossings): Promise<World> {
   const database = new NodeSqlDatabase();
   const keyValue = new NodeKeyValue(database);
   const clock = new VirtualClock();
   const ids = seededIds(7, clock);
-  const registry = new CodeRegistry([options.library]);
-  const executor = localExecutor(registry, clock);
+  const code = new DeployedCode([options.library]);
+  const executor = localExecutor(code, clock);
   const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
-  const resolved = await resolveChain(registry, options.persona, profile);
+  const resolved = await resolveChain(new Registry(code), options.persona, profile);
   const chain = options.spoil?.(resolved) ?? resolved;
   const gateway =
     options.gateway ??
@@ -91,7 +91,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
       adapters: adapterFor,
       executor: crossExecutor(executor, life),
       gate: options.gate ?? allowAll,
-      window: { open: () => life.cross("window.open", async () => undefined) },
+      armWakeup: () => life.cross("window.open", async () => undefined),
       publish: (frames: Frame[]) => {
         if (!life.alive) return;
         life.cross("publish", () => {
@@ -102,7 +102,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
     return { runtime, queries: new ConversationQueries(runtime.store) };
   }
 
-  /** A new life after a crash: the actor wakes, and the client comes back with the last number it saw. */
+  /** Starts a new life after a crash: the actor wakes, and the client reconnects with its last number. */
   async function rebirth() {
     for (;;) {
       connected = false;
@@ -132,10 +132,10 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
       done = slice.done;
     }
     runtime.deltas.flush();
-    for (const frame of runtime.partialFrames()) client = applyFrame(client, frame);
+    for (const frame of runtime.deltas.partialFrames()) client = applyFrame(client, frame);
   }
 
-  /** The client gives results of what it is shown, as often as it is shown. */
+  /** Gives the client's results for displayed calls, as often as they are displayed. */
   async function answer(): Promise<void> {
     const results = pendingCalls(client).map(({ id, name, input }) => ({
       operationId: id,
@@ -203,7 +203,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
   return { turns, client, lives };
 }
 
-/** Lets every promise reaction that is ready run. */
+/** Runs all promise reactions that are ready. */
 function breathe(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

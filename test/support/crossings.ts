@@ -1,6 +1,6 @@
 /**
- * Crossings of the ports, counted, and a crash at a chosen one. A crash throws out of the port, and from then on every
- * port of that life is dead: what still runs of it can neither write nor be seen.
+ * Counted crossings of the ports, with a crash at chosen ones. A crash throws out of the port. Then every port of that
+ * life is dead: its remaining code can neither write nor be observed.
  */
 
 import type { ModelGateway } from "../../src/model/gateway.ts";
@@ -12,7 +12,7 @@ class Crash extends Error {
   override readonly name = "Crash";
 }
 
-/** A port that fails for once. */
+/** A single failure of a port. */
 export class Fault extends Error {
   override readonly name = "Fault";
 }
@@ -20,20 +20,23 @@ export class Fault extends Error {
 /** One life of the actor. */
 export interface Life {
   readonly alive: boolean;
-  /** Crosses a port: may crash before the operation, or after it took effect and before it is known. */
+  /**
+   * Crosses a port. A crash may happen before the operation, or after it took effect and before the caller gets its
+   * result.
+   */
   cross<Result>(name: string, operation: () => Result): Result;
 }
 
 export class Crossings {
-  /** Names of the crossings so far, in order; each can be crashed at twice, before and after. */
+  /** Names of the crossings so far, in order. Each has two crash points, before and after. */
   readonly names: string[] = [];
   #armed = false;
   #point = 0;
   #life: { alive: boolean } = { alive: true };
 
   /**
-   * `points` are the numbers at which to crash, ascending: 2k before crossing k, 2k + 1 after it. At `faults` the port
-   * fails, and the actor lives on.
+   * `points` are the crash points, ascending: 2k is before crossing k, 2k + 1 after it. At `faults` the port fails and
+   * the actor survives.
    */
   constructor(
     private readonly points: readonly number[] = [],
@@ -48,12 +51,12 @@ export class Crossings {
     this.#armed = false;
   }
 
-  /** How many crash points the run had. */
+  /** Number of crash points of the run. */
   get count(): number {
     return this.#point;
   }
 
-  /** Whether the newest life has crashed. */
+  /** Reports whether the newest life has crashed. */
   get crashed(): boolean {
     return !this.#life.alive;
   }
@@ -121,14 +124,14 @@ export function crossGateway(gateway: ModelGateway, life: Life): ModelGateway {
 export function crossExecutor(executor: TaskExecutor, life: Life): TaskExecutor {
   return {
     async *run(calls, signal) {
-      // The executor is another process: once it has the calls, it runs them whatever becomes of the caller.
+      // The executor is another process: it completes accepted calls even if the caller dies.
       const reports = await pass(life, "tool.call", () => collect(executor.run(calls, signal)));
       for await (const report of reports) yield await pass(life, "tool.report", () => report);
     },
   };
 }
 
-/** As `cross`, for what runs on its own: a life that crashed hears nothing more, not even an error. */
+/** Same as `cross`, for work that runs by itself: a crashed life receives nothing more, not even an error. */
 async function pass<Result>(life: Life, name: string, operation: () => Result): Promise<Result> {
   try {
     return life.cross(name, operation);
@@ -138,7 +141,7 @@ async function pass<Result>(life: Life, name: string, operation: () => Result): 
   }
 }
 
-/** Starts at once, however slowly it is read. */
+/** Starts at once, without waiting for its reader. */
 function collect<Item>(source: AsyncIterable<Item>): AsyncIterable<Item> {
   const items: Promise<IteratorResult<Item>>[] = [];
   const iterator = source[Symbol.asyncIterator]();

@@ -1,4 +1,4 @@
-/** What a provider's decoder makes of payloads: texts as they are, other values as JSON. */
+/** Decodes payloads of a provider: texts as they are, other values as JSON. */
 import { expect } from "vitest";
 import { adapterFor, ReplyAccumulator, type ReplyOutcome } from "../../src/adapters/index.ts";
 import type { ProviderId } from "../../src/model/profile.ts";
@@ -23,14 +23,14 @@ export function outcomeOf(provider: ProviderId, payloads: readonly unknown[]): R
   return assemble(provider, decode(provider, payloads));
 }
 
-/** The reply; throws why there is none. */
+/** Returns the reply; throws its error if there is none. */
 export function replyOf(provider: ProviderId, payloads: readonly unknown[]): ModelReply {
   const outcome = outcomeOf(provider, payloads);
   if (outcome.ok) return outcome.reply;
   throw new Error(`${outcome.error.category}: ${outcome.error.message}`);
 }
 
-/** A reply ends once: with its finish, or with a typed error that says something. */
+/** Expects that a reply ends once: with its finish, or with a typed error that has a message. */
 export function expectOneEnd(deltas: readonly ModelDelta[]): void {
   const ends = deltas.filter(({ type }) => type === "finish" || type === "error");
   expect(ends).toHaveLength(1);

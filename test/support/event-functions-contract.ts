@@ -1,6 +1,6 @@
-/** What the pure functions over events must do, in whichever runtime. */
+/** The contract of the pure functions over events, in any runtime. */
 import { expect, it } from "vitest";
-import { workersAIAdapter } from "../../src/adapters/formats/workers-ai/workers-ai.ts";
+import { workersAIAdapter } from "../../src/adapters/formats/workers-ai/adapter.ts";
 import { dehydrateEvent, hydrateEvent } from "../../src/memory/session/event-rows.ts";
 import { eventToMessage, messageToEvent } from "../../src/memory/session/events.ts";
 import { EventAction, type StoredEvent } from "../../src/memory/session/types.ts";

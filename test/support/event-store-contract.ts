@@ -1,4 +1,4 @@
-/** What the stores of sessions and events must do, whichever database stands behind them. */
+/** The contract of the stores of sessions and events, on any database. */
 import { expect, it } from "vitest";
 import { EventStore, type LoadWindowOptions } from "../../src/memory/session/event-store.ts";
 import { LongText, MAX_TEXT_BYTES, packedBytes } from "../../src/memory/session/long-text.ts";
@@ -263,7 +263,7 @@ export function eventStoreContract(withPorts: WithPorts): void {
         ([key, value]: (typeof packed)[number]) =>
         () =>
           longText.unpack(key, value);
-      for (const gone of packed.slice(0, 3)) expect(outcome(gone)).toThrow("not complete");
+      for (const gone of packed.slice(0, 3)) expect(outcome(gone)).toThrow("are missing");
     });
   });
 

@@ -1,4 +1,4 @@
-/** Events as tests write them. */
+/** Short constructors of events. */
 import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
 
 const base = (id: string, content: string) => ({
@@ -39,11 +39,11 @@ export const compaction = (id: string, compactedEventCount: number): SessionEven
   compactedEventCount,
 });
 
-/** The events with ascending sequence numbers, as a session would give them. */
+/** Returns the events with ascending sequence numbers, as a session assigns them. */
 export const numbered = (events: readonly SessionEvent[], from = 0): SessionEvent[] =>
   events.map((event, index) => ({ ...event, seq: from + index }));
 
-/** One event of every action, with every fact that an action can carry. */
+/** One event of every action, with all facts of the action. */
 export const everyAction = (): SessionEvent[] =>
   numbered([
     { ...user("u", "hello"), metadata: { origin: "user", nested: { model: "not a model" } } },

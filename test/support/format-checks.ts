@@ -1,4 +1,4 @@
-/** What holds of the requests of every format, whatever its words. */
+/** Invariants of the requests of every format. */
 import fc from "fast-check";
 import { expect } from "vitest";
 import { ownParts } from "../../src/adapters/formats/common/native.ts";
@@ -14,20 +14,20 @@ export interface FormatChecks {
   format: FormatAdapter;
   profile: ModelProfile;
   kind: HistoryKind;
-  /** The key of the request under which the messages stand. */
+  /** The key of the messages in a request. */
   key: string;
-  /** What ids and names of calls must look like. */
+  /** Patterns of the ids and the names of calls. */
   id: RegExp;
   name: RegExp;
-  /** A speaker's name as it is sent; unchanged when absent. */
+  /** Converts a speaker's name; unchanged by default. */
   speaker?: (name: string) => string;
-  /** Whether the first message must be a user's, and no two in a row of one role. */
+  /** Set if the first message must be a user's, and roles must alternate. */
   alternates: boolean;
 }
 
 const RUNS = { numRuns: 150 };
 
-/** Whatever history: nothing is lost or made up, calls have their results, and equal contexts give equal bytes. */
+/** For any history: nothing is lost or made up, calls have their results, and equal contexts give equal bytes. */
 export function checkRequests(checks: FormatChecks): void {
   fc.assert(
     fc.property(
@@ -48,7 +48,7 @@ export function checkRequests(checks: FormatChecks): void {
   );
 }
 
-/** Wherever a history is cut between two groups: what was sent stays byte for byte, and nothing of the rest is lost. */
+/** For any cut between two groups of a history: the sent part stays byte for byte, and nothing of the rest is lost. */
 export function checkExtension(checks: FormatChecks): void {
   fc.assert(
     fc.property(contextHistory(checks.profile, checks.kind), fc.nat(), (groups, at) => {
@@ -65,7 +65,7 @@ export function checkExtension(checks: FormatChecks): void {
         JSON.stringify(extended),
       );
       checkSent(checks, groups.flat(), ["Be brief."], extended);
-      // Where turns alternate, a turn that was sent cannot be joined by its neighbour any more.
+      // Where turns alternate, a turn that was sent is not joined with its neighbour.
       if (!checks.alternates) expect(extended).toEqual(build(checks, groups.flat(), ["Be brief."]));
     }),
     RUNS,
@@ -96,7 +96,7 @@ function checkSent(
   ]);
   const asked = messages.flatMap(({ toolCalls = [] }) => toolCalls);
   const given = items.filter((item) => item.type === "call");
-  // As text, which also tells members apart that an object of JavaScript has by itself.
+  // Compared as text, which also shows members such as `__proto__`.
   expect(JSON.stringify(given.map((item) => item.arguments))).toBe(
     JSON.stringify(asked.map((call) => call.arguments)),
   );
@@ -126,7 +126,7 @@ function wantedOf(checks: FormatChecks, message: ContextMessage): Wanted[] {
   ];
 }
 
-/** A message without anything to send needs no speaker. */
+/** A message without content is sent without its speaker. */
 function isSilent({ content, parts = [], toolCalls = [] }: ContextMessage): boolean {
   return isBlank(content) && toolCalls.length === 0 && parts.every(({ type }) => type === "text");
 }
@@ -146,7 +146,7 @@ function isBlank(text: string): boolean {
   return text.trim() === "";
 }
 
-/** Every wanted thing is found behind the one before it. Blank texts may be left out; texts may be joined. */
+/** Finds every wanted thing behind the one before it. Blank texts may be left out; texts may be joined. */
 function checkInOrder(items: readonly SentItem[], wanted: readonly Wanted[]): void {
   let at = 0;
   let offset = 0;
@@ -170,7 +170,7 @@ function checkInOrder(items: readonly SentItem[], wanted: readonly Wanted[]): vo
   }
 }
 
-/** Where the wanted thing ends in the item, from an offset on; -1 if it is not there. */
+/** Returns the end of the wanted thing in the item, searched from an offset on; -1 if it is not there. */
 function positionIn(item: SentItem, want: Wanted, offset: number): number {
   if (item.type === "text" && want.type === "text") {
     const start = item.text.indexOf(want.text, offset);
@@ -186,7 +186,7 @@ function hasExtra(given: JsonObject | undefined, wanted: Facts | undefined): boo
   return wanted === undefined || JSON.stringify({ ...given, ...wanted }) === JSON.stringify(given ?? {});
 }
 
-/** Each call has one result, in the run of results right behind its reply, and it is the result that was given. */
+/** Each call has one result, the right one, in the run of results right behind its reply. */
 function checkResults(messages: readonly ContextMessage[], sent: readonly SentMessage[]): void {
   const items = sent.flatMap((message) => message.items.map((item) => ({ ...item, role: message.role })));
   const replies = messages.flatMap((message, index) => {
@@ -203,7 +203,7 @@ function checkResults(messages: readonly ContextMessage[], sent: readonly SentMe
       if (item?.type === "call") ids.push(item.id);
     }
     expect(new Set(ids).size).toBe(ids.length);
-    // What stands between the last call and the first result belongs to the reply.
+    // Items between the last call and the first result belong to the reply.
     while (items[at]?.role === "assistant") at++;
     const behind = items.slice(at, at + toolCalls.length);
     at += toolCalls.length;

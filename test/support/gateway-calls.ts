@@ -1,4 +1,4 @@
-/** Calls of the gateway as tests make them. */
+/** Calls of the gateway for tests. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { createModelGateway, type GatewayPorts, secretsOf, trustedHosts } from "../../src/adapters/index.ts";
 import type { ModelError } from "../../src/model/error.ts";
@@ -8,10 +8,10 @@ import type { JsonObject } from "../../src/shared/json.ts";
 
 export const KEY = "test-key-0123456789abcdef";
 
-/** What the clock shows. */
+/** Time of the clock. */
 export const NOW = Date.UTC(2026, 0, 1);
 
-/** Stands still, but really sleeps and times. */
+/** A clock that stands still, with real sleeps and timers. */
 export const clock: GatewayPorts["clock"] = {
   now: () => NOW,
   sleep: async (milliseconds, signal) => {
@@ -32,7 +32,7 @@ export interface Call {
 
 const CONTEXT = { tenant: "t", projectId: "p", agentId: "a", conversationId: "c", turnId: "u" };
 
-/** One call; by default of `openai` with a key, and every server that a test names may get it. */
+/** Creates a call: `openai` with a key by default. Every server may receive the key. */
 export function stream(call: Call): AsyncIterable<ModelDelta> {
   const profile: ModelProfile = { provider: "openai", modelId: "gpt-test", ...call.profile };
   const body = call.body ?? { model: profile.modelId, messages: [], stream: true };
@@ -46,14 +46,14 @@ export function deltasOf(call: Call): Promise<ModelDelta[]> {
   return allOf(stream(call));
 }
 
-/** Everything that comes. */
+/** Collects all deltas. */
 export async function allOf<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   const all: Item[] = [];
   for await (const item of items) all.push(item);
   return all;
 }
 
-/** The one error of a call. Throws if there is none, if anything follows it, or if it shows the key. */
+/** Returns the error of a call. Throws if it is missing, not the last delta, or contains the key. */
 export async function errorOf(call: Call): Promise<ModelError> {
   const deltas = await deltasOf(call);
   const last = deltas.at(-1);

@@ -1,4 +1,4 @@
-/** Random valid histories: what a session may hand to a model. */
+/** Random valid histories, as a session gives them to a model. */
 import fc from "fast-check";
 import type { SessionEvent } from "../../src/memory/session/types.ts";
 import type { ToolSpec } from "../../src/model/context.ts";
@@ -6,7 +6,7 @@ import type { ContextMessage, ToolCall } from "../../src/model/messages.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { agent, numbered, request, result, user } from "./events.ts";
 
-/** As parsed from text: without the negative zero that JSON cannot write. */
+/** Normalizes a value as JSON does: -0 becomes 0. */
 const json = fc.json({ maxDepth: 2 }).map((value): Json => JSON.parse(JSON.stringify(JSON.parse(value))));
 
 const text = fc.string({ unit: "grapheme", maxLength: 40 });
@@ -25,7 +25,7 @@ const said = fc
     { role, content, ...(name === undefined ? {} : { name }) },
   ]);
 
-/** An assistant message with calls and, right behind it, one result for each, in any order. */
+/** An assistant message with calls, followed by one result for each, in any order. */
 const round = fc
   .uniqueArray(call, { minLength: 1, maxLength: 5, selector: ({ id }) => id })
   .chain((calls) =>
@@ -38,7 +38,7 @@ const round = fc
     }),
   ]);
 
-/** A history that begins with a user message. */
+/** A history with a user message first. */
 export const history: fc.Arbitrary<ContextMessage[]> = fc
   .tuple(text, fc.array(fc.oneof(said, round), { maxLength: 12 }))
   .map(([first, rest]) => [{ role: "user", content: first }, ...rest.flat()]);
@@ -51,7 +51,7 @@ export const tools: fc.Arbitrary<ToolSpec[]> = fc.subarray(
   })),
 );
 
-/** A turn's events: the user's message, rounds of calls with one result each, the answer. Ids are unique by `n`. */
+/** Events of a turn: the user's message, rounds of calls with one result each, the answer. `n` makes ids unique. */
 export function turnOfEvents(
   n: number,
   said: string,
@@ -68,7 +68,7 @@ export function turnOfEvents(
   return [user(`u${n}`, said), ...moves, agent(`a${n}`, answer)];
 }
 
-/** Sessions of whole turns, the events of each turn apart, numbered; texts have at most `maxLength` characters. */
+/** Sessions of whole turns, with numbered events grouped by turn. Texts have at most `maxLength` characters. */
 export const sessionTurns = (maxTurns: number, maxLength: number): fc.Arbitrary<SessionEvent[][]> => {
   const words = fc.nat(maxLength).map((length) => "word ".repeat(Math.ceil(length / 5)).slice(0, length));
   const turn = fc.tuple(

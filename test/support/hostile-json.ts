@@ -1,13 +1,13 @@
 /**
- * Bodies that try to break a reader of JSON, in the spirit of JSONTestSuite: bytes that are almost JSON, JSON that is
- * almost acceptable, and everything at its extremes.
+ * Hostile bodies for a JSON reader, in the spirit of JSONTestSuite: almost valid JSON, barely acceptable JSON, and
+ * extremes.
  */
 import fc from "fast-check";
 
 const encoder = new TextEncoder();
 const bytesOf = (text: string) => encoder.encode(text);
 
-/** Texts that RFC 8259 does not allow, by the rule they break. */
+/** Texts that violate RFC 8259, by rule. */
 const BROKEN_TEXTS = [
   "",
   " ",
@@ -68,7 +68,7 @@ const BROKEN_TEXTS = [
   "{}\ufeff",
 ] as const;
 
-/** JSON that is allowed, however odd it looks. */
+/** Unusual but valid JSON. */
 const ODD_TEXTS = [
   "null",
   "0",
@@ -112,7 +112,7 @@ const BAD_BYTES = [
   [0x7b, 0x22, 0x61, 0x22, 0x3a, 0x31, 0x7d, 0xff],
 ] as const;
 
-/** UTF-16 without a mark: it is UTF-8 by chance, and full of NUL. */
+/** UTF-16 without a byte order mark: by chance valid UTF-8, with many NUL. */
 function utf16(text: string, littleEndian: boolean): Uint8Array {
   const view = new DataView(new ArrayBuffer(text.length * 2));
   for (let i = 0; i < text.length; i++) view.setUint16(i * 2, text.charCodeAt(i), littleEndian);
@@ -145,7 +145,7 @@ const huge = fc
   )
   .map(bytesOf);
 
-/** JSON with a part of it cut out, put in, doubled or changed. */
+/** JSON with a part removed, inserted, doubled or changed. */
 const damaged = fc
   .tuple(
     fc.json({ maxDepth: 4 }),
@@ -170,7 +170,7 @@ const otherEncodings = fc
   .tuple(fc.json({ maxDepth: 2 }), fc.boolean(), fc.boolean())
   .map(([text, littleEndian, mark]) => utf16(`${mark ? "\ufeff" : ""}${text}`, littleEndian));
 
-/** Every one of the fixed texts; each is worth a test of its own. */
+/** All fixed texts, one test each. */
 export const FIXED_BODIES: readonly Uint8Array[] = [
   ...BROKEN_TEXTS.map(bytesOf),
   ...ODD_TEXTS.map(bytesOf),
@@ -189,7 +189,7 @@ export const hostileBodies: fc.Arbitrary<Uint8Array> = fc.oneof(
   { weight: 1, arbitrary: huge },
 );
 
-/** The fields of a body that is right, each replaced by something it may not be. */
+/** The fields of a valid body, each replaced by an invalid value. */
 export function spoiled(valid: Readonly<Record<string, unknown>>): fc.Arbitrary<string> {
   const value = fc.oneof(
     fc.jsonValue({ maxDepth: 3 }),

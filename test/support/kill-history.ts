@@ -1,4 +1,4 @@
-/** A short history as the kill harness records it, made by hand, in which nothing is wrong. */
+/** A short handmade history without violations, in the form of the kill harness. */
 import {
   type FinalState,
   type History,
@@ -10,7 +10,7 @@ import { callName, contentOf, piecesOf, type Script, textOf } from "../../bench/
 import type { Frame } from "../../src/client/index.ts";
 
 const CONVERSATION = "conv_1";
-/** Milliseconds since the epoch at which the story begins. */
+/** Start time, in milliseconds since the epoch. */
 const BEGIN = Date.parse("2026-01-01T00:00:00.000Z");
 
 const FIRST: Script = { key: "a", rounds: [["once", "idempotent"]], pieces: 3, pieceMs: 1, toolMs: 1 };
@@ -19,8 +19,9 @@ const SECOND: Script = { key: "b", rounds: [], pieces: 2, pieceMs: 1, toolMs: 1 
 type Fact = { type: Frame["type"]; data?: unknown; item?: number; op?: number };
 
 /**
- * `a` is said over a socket and killed twice: while its idempotent tool runs (second 5), and in the middle of its answer
- * (second 10). Then `b` is posted, and left alone after a kill (second 20) until the alarm brings it back (second 29).
+ * Message `a` is sent over a socket and interrupted twice: while its idempotent tool runs (second 5), and within its
+ * answer (second 10). Then `b` is posted, interrupted (second 20), and resumed by the alarm without a caller (second
+ * 29).
  */
 export function goodHistory(): History {
   const history = newHistory();
@@ -119,7 +120,7 @@ function facts(turnId: string, list: readonly [seq: number, second: number, fact
       ...(op === undefined ? {} : { operationId: operation(turnId, op) }),
     };
     const time = new Date(BEGIN + second * 1_000).toISOString();
-    // SAFETY: the facts above have the data that belongs to their types.
+    // SAFETY: the facts above match their types.
     return { v: 1, seq, type, turnId, ...ids, time, data } as Frame;
   });
 }
@@ -190,7 +191,7 @@ function toolHit(script: Script, index: number, at: number, endedAt: number, ans
   return { kind: "tool", key: script.key, effect, call, operationId, at, endedAt, answered };
 }
 
-/** The journal holds what the frames say, and beside it what is told to nobody. */
+/** The journal contains the facts of the frames, and entries without a frame. */
 function final(frames: Frame[]): FinalState {
   const silent = [
     { seq: 1, type: "conversation.started" },

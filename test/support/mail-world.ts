@@ -1,6 +1,6 @@
 /**
- * Actors with mailboxes in Node, on a network that drops, delays, repeats and reorders, and with crashes and faults at
- * the crossings of their ports. The mailboxes are the real ones; the world around them is simulated.
+ * Actors with mailboxes in Node, on a network that drops, delays, repeats and reorders requests, with crashes and
+ * faults at their port crossings. The mailboxes are the real ones.
  */
 
 import { encodeTime } from "ulid";
@@ -19,19 +19,19 @@ import type { DeadLetterView } from "../../src/protocol/views.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { Crossings, crossKeyValue, type Life } from "./crossings.ts";
 
-/** The network's treatment of one attempt. Times are in milliseconds. */
+/** Behavior of the network for one attempt. Times are in milliseconds. */
 export interface Fate {
-  /** When each copy of the request arrives; empty if it is lost. */
+  /** Arrival time of each copy of the request; none if it is lost. */
   requests: number[];
-  /** The delay of the answer to the first copy; `null` if it is lost. */
+  /** Delay of the response to the first copy; `null` if it is lost. */
   answer: number | null;
-  /** When the sender's connection breaks; `null` if it does not. */
+  /** Time at which the sender notices the broken connection; `null` if it waits. */
   breaks: number | null;
 }
 
 const GOOD: Fate = { requests: [1], answer: 1, breaks: null };
 
-/** The behaviour of the receiver's handler at the first run for an envelope, the second one, … */
+/** Behavior of the receiver's handler at the first, second, … delivery of one envelope. */
 export type Behaviour = ("accept" | "refuse" | "busy" | "defect")[];
 
 export interface Told {
@@ -39,7 +39,7 @@ export interface Told {
   late: boolean;
 }
 
-/** A run that needs more steps is stuck. */
+/** Maximum number of steps. A run that needs more is stuck. */
 const MAX_STEPS = 20_000;
 
 const bodySchema = z.strictObject({ reply: z.boolean() });
@@ -66,13 +66,13 @@ export class SimulatedActor {
     [this.#life, this.#mailbox] = this.#begin();
   }
 
-  /** Returns the mailbox of the present life. Begins a new life after a crash. */
+  /** Returns the mailbox of the current life, and starts a new life after a crash. */
   awake(): { mailbox: Mailbox; life: Life } {
     if (this.crossings.crashed) [this.#life, this.#mailbox] = this.#begin();
     return { mailbox: this.#mailbox, life: this.#life };
   }
 
-  /** Makes a decision that sends. `committed` reports whether it has committed. */
+  /** Makes a decision that sends. `committed` reports whether it was committed. */
   async decide(operationId: string, to: ActorAddress, reply: boolean, rollBack: boolean): Promise<void> {
     const { mailbox, life } = this.awake();
     const [database, keyValue] = [this.#sql(life), crossKeyValue(this.#keyValue, life)];
@@ -116,7 +116,7 @@ export class SimulatedActor {
     return this.#keyValue.get<Told[]>(`told:${operationId}`) ?? [];
   }
 
-  /** Returns the accepted replies to an operation. */
+  /** Accepted replies of an operation, each with whether it was late. */
   repliesTo(operationId: string): { late: boolean }[] {
     return this.#keyValue.get<{ late: boolean }[]>(`replies:${operationId}`) ?? [];
   }
@@ -129,7 +129,7 @@ export class SimulatedActor {
     return this.#keyValue.get<number>("job");
   }
 
-  /** Runs the armed job as the SDK's queue does: arming meanwhile wins over the time that the handler returns. */
+  /** Runs the armed job as the SDK's queue does: a time that is armed meanwhile overrides the handler's. */
   fire(): void {
     const { job } = this;
     const { mailbox, life } = this.awake();
@@ -196,7 +196,7 @@ export class SimulatedActor {
     };
   }
 
-  /** A crash within a transaction rolls it back. Only the outermost transaction is a crossing. */
+  /** Rolls back if the process died within the transaction. Only the outermost transaction is a crossing. */
   #sql(life: Life): SqlDatabase {
     let depth = 0;
     return {
@@ -222,7 +222,7 @@ export class SimulatedActor {
 }
 
 export interface MailWorldOptions {
-  /** The treatment of attempts, in their order. Later attempts arrive. */
+  /** Behavior of the network for the first attempts, in order. All later attempts succeed. */
   fates: Fate[];
   behaviours: Map<string, Behaviour>;
 }
@@ -232,7 +232,7 @@ export class MailWorld {
   readonly actors = new Map<string, SimulatedActor>();
   readonly #fates: Fate[];
   readonly #behaviours: Map<string, Behaviour>;
-  /** Attempts in the order in which the network got them. */
+  /** First attempts, in the order of their arrival. */
   readonly carried: { operationId: string; attempt: Attempt }[] = [];
 
   constructor({ fates, behaviours }: MailWorldOptions) {
@@ -246,7 +246,7 @@ export class MailWorld {
     return actor;
   }
 
-  /** Throws the error of the receiver's next behaviour, if it has one. */
+  /** Throws if the receiver of the envelope fails this time. */
   behave(operationId: string): void {
     switch (this.#behaviours.get(operationId)?.shift() ?? "accept") {
       case "refuse":
@@ -283,7 +283,7 @@ export class MailWorld {
     });
   }
 
-  /** Moves the clock until nothing is under way. */
+  /** Advances time until all work is done. */
   async untilQuiet(): Promise<void> {
     for (let step = 0; step < MAX_STEPS; step++) {
       await this.clock.advance(0);
@@ -298,13 +298,13 @@ export class MailWorld {
     throw new Error("The world does not come to rest.");
   }
 
-  /** Ignores errors of decisions and jobs: crashes, faults and rollbacks are intended. */
+  /** Ignores crashes, faults and rollbacks, which are planned. */
   swallow(error: unknown): void {
     if (!(error instanceof Error)) throw error;
   }
 }
 
-/** Returns the operation id of a time with a tail of Crockford characters. */
+/** Returns an operation id with a time and a distinct tail of Crockford characters. */
 export function operationIdAt(time: number, tail: string): string {
   return `op_${encodeTime(time, 10)}${tail.replaceAll(/[ILOU]/g, "X").padStart(16, "0")}`;
 }

@@ -1,14 +1,14 @@
 /**
- * A project in a folder of its own, outside of this repository, with the packages that its manifest and theirs declare
- * and no others. They are what `npm install` would bring, but come from this checkout's `node_modules`, at the versions
- * of its lockfile: a test needs no registry. Links would lead back into the checkout, so each package is there in full.
+ * A project in its own folder outside this repository, with the declared packages of its manifest and theirs only. They
+ * are copied from this repository's `node_modules` at the locked versions, so a test needs no registry. Links would
+ * lead back into the repository.
  */
 import { copyFileSync, existsSync, linkSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-/** An entry of `package-lock.json`, as far as it says what else is needed. */
+/** The part of a `package-lock.json` entry that names dependencies. */
 interface LockedPackage {
   dependencies?: Record<string, string>;
   optionalDependencies?: Record<string, string>;
@@ -16,16 +16,16 @@ interface LockedPackage {
   peerDependenciesMeta?: Record<string, { optional?: boolean }>;
 }
 
-/** Puts packages, and all that they need, into `node_modules` of `project`; what is there already stays as it is. */
+/** Copies packages and their dependencies into `node_modules` of `project`. Existing packages stay unchanged. */
 export function installFromCheckout(project: string, names: readonly string[]): void {
   for (const path of lockedPaths(names)) {
     if (!existsSync(join(project, path))) cloneFolder(join(ROOT, path), join(project, path));
   }
 }
 
-/** Where the lockfile puts these packages and all that they need, as far as it is installed on this platform. */
+/** Returns the lockfile paths of packages and their dependencies, as far as this platform has them. */
 function lockedPaths(names: readonly string[]): Set<string> {
-  // SAFETY: this repository's own lockfile, whose format npm keeps.
+  // SAFETY: npm maintains the format of this repository's lockfile.
   const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as {
     packages: Record<string, LockedPackage>;
   };
@@ -50,14 +50,17 @@ function neededBy({
   return [...Object.keys({ ...dependencies, ...optionalDependencies }), ...peers];
 }
 
-/** Where Node looks for a package that the one at `path` imports; nearest first. */
+/** Returns the paths where Node searches a package for the importer at `path`, nearest first. */
 function placesFor(path: string, name: string): string[] {
   const owners = path.split("/node_modules/");
   const nested = owners.map((_, index) => owners.slice(0, owners.length - index).join("/node_modules/"));
   return [...nested.map((owner) => `${owner}/node_modules/${name}`), `node_modules/${name}`];
 }
 
-/** Without `node_modules` below it. Hard links where that is possible: nobody writes into an installed package. */
+/**
+ * Copies a package without its `node_modules`. Uses hard links if possible, because nobody writes to installed
+ * packages.
+ */
 function cloneFolder(from: string, to: string): void {
   mkdirSync(to, { recursive: true });
   for (const entry of readdirSync(from, { withFileTypes: true })) {
@@ -71,7 +74,7 @@ function cloneFile(from: string, to: string): void {
   try {
     linkSync(from, to);
   } catch {
-    // Another file system.
+    // Hard links do not work across file systems.
     copyFileSync(from, to);
   }
 }

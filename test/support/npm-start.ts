@@ -1,4 +1,4 @@
-/** `npm start` as a user runs it, for tests that need the whole runtime. */
+/** Runs `npm start` for tests that need the whole server. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -9,15 +9,15 @@ const ROOT = join(import.meta.dirname, "../..");
 export interface RunningStart {
   /** `http://127.0.0.1:PORT`. */
   url: string;
-  /** The process of npm itself. */
+  /** npm's process. */
   npm: ChildProcess;
-  /** Everything that it printed so far. */
+  /** Returns all output so far. */
   output(): string;
-  /** Asks it to end, as Ctrl-C does, and waits until all of its processes have. */
+  /** Interrupts it as Ctrl-C does, and waits until all of its processes have exited. */
   stop(): Promise<void>;
 }
 
-/** Starts the runtime, on a free port where none is given, and waits until it says that it is ready. */
+/** Starts the server, on a free port by default, and waits until it is ready. */
 export async function npmStart(
   persist: string,
   environment: Record<string, string> = {},

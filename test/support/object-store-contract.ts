@@ -1,21 +1,21 @@
-/** The contract of every `ObjectStore`. */
+/** The contract of `ObjectStore`. */
 import { expect, it } from "vitest";
 import type { ObjectStore } from "../../src/ports/object-store.ts";
 
-/** Registers the contract's tests. Keys are unique, so the store need not be empty. */
+/** Registers the tests. Keys are unique, so the store need not be empty. */
 export function objectStoreContract(storeOf: () => ObjectStore): void {
   const key = (name: string) => `contract/${crypto.randomUUID()}/${name}`;
   const bytes = new Uint8Array([0, 255, 1, 2]);
   const facts = { mediaType: "image/png", name: "caf%C3%A9.png" };
 
-  it("OBJECT-1 an object is read back as it was put", async () => {
+  it("OBJECT-1 an object comes back as it was put", async () => {
     const [store, at] = [storeOf(), key("a")];
     await store.put(at, bytes, facts);
     expect(await store.get(at)).toEqual({ size: 4, facts, bytes });
     expect(await store.head(at)).toEqual({ size: 4, facts });
   });
 
-  it("OBJECT-1 changing the bytes afterwards does not change the object", async () => {
+  it("OBJECT-1 one that is changed afterwards stays as it was put", async () => {
     const [store, at, mutable] = [storeOf(), key("a"), bytes.slice()];
     await store.put(at, mutable, facts);
     mutable.fill(9);
@@ -23,14 +23,14 @@ export function objectStoreContract(storeOf: () => ObjectStore): void {
     expect((await store.get(at))?.bytes).toEqual(bytes);
   });
 
-  it("OBJECT-1 a put replaces the object, also by an empty one", async () => {
+  it("OBJECT-1 a put replaces, also by nothing", async () => {
     const [store, at] = [storeOf(), key("a")];
     await store.put(at, bytes, facts);
     await store.put(at, new Uint8Array(), {});
     expect(await store.get(at)).toEqual({ size: 0, facts: {}, bytes: new Uint8Array() });
   });
 
-  it("OBJECT-2 a missing object is null, and deleting it is no error", async () => {
+  it("OBJECT-2 what does not exist is null, and deleting it no error", async () => {
     const [store, at] = [storeOf(), key("a")];
     expect([await store.get(at), await store.head(at)]).toEqual([null, null]);
     await store.delete(at);

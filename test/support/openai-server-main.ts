@@ -1,8 +1,8 @@
 /**
  * The loopback model server as a process: `node test/support/openai-server-main.ts --port 4010 --log calls.jsonl
- * --delay 20`. It prints its address when it is ready. `!tool NAME {json}` lines in the last user message become tool
- * calls, once; after their results, and otherwise, it streams an answer word by word with the delay (milliseconds) before
- * each. Every call is logged as one JSON line when it arrives: `{number, time, model, messages, tools, lastUser}`.
+ * --delay 20`. It prints its address when ready. Lines `!tool NAME {json}` in the last user message become tool calls,
+ * once. After their results, and otherwise, it streams an answer word by word, with the delay (milliseconds) before
+ * each. Every call is logged as one JSON line: `{number, time, model, messages, tools, lastUser}`.
  */
 import { appendFileSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -52,7 +52,7 @@ function ruleReply(body: ChatRequest, delayMs: number): Reply {
   return { kind: "stream", steps: [...steps, { finish: "stop" }] };
 }
 
-/** The last user message, and what came after it. */
+/** Returns the last user message and the messages after it. */
 function lastUser({ messages = [] }: ChatRequest): {
   text: string;
   since: NonNullable<ChatRequest["messages"]>;

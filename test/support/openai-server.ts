@@ -1,50 +1,50 @@
 /**
- * A model server on loopback that speaks the Chat Completions protocol and answers what a test scripts. It uses nothing
- * of the runtime, so it can also run as a process of its own (`openai-server-main.ts`).
+ * A Chat Completions server on loopback with scripted responses. It uses no code of the package, so it can also run as
+ * a process (`openai-server-main.ts`).
  *
- * A script says, request by request, what is answered. A step that waits for a promise lets a test decide what happens
- * first, without sleeping.
+ * A script defines the response of each request. A step that waits for a promise lets a test order events without
+ * sleeping.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** One thing that happens while a reply is streamed. */
+/** A step of a streamed reply. */
 export type Step =
   | { text: string }
   | { reasoning: string }
   | { toolCall: { index?: number; id?: string; name?: string; arguments?: string } }
   | { finish: string }
   | { usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number } }
-  /** Any payload, as JSON. */
+  /** A payload, sent as JSON. */
   | { event: unknown }
-  /** Bytes as they are. */
+  /** Raw bytes. */
   | { raw: string | Uint8Array }
-  /** Goes on when the promise resolves. */
+  /** Waits for the promise. */
   | { gate: Promise<unknown> }
   | { delayMs: number }
   /** Breaks the connection. */
   | { cut: true };
 
 export type Reply =
-  /** `status` is 200 when absent. */
+  /** `status` is 200 by default. */
   | { kind: "stream"; status?: number; steps: Step[] }
   | { kind: "body"; status: number; headers: Record<string, string>; body: string | Uint8Array }
   /** Never answers. */
   | { kind: "hang" };
 
-/** One request that arrived. */
+/** A received request. */
 export interface RecordedRequest {
-  /** From 0, in the order of arrival. */
+  /** Number of the request, from 0. */
   number: number;
   path: string;
   headers: Record<string, string>;
   body: ChatRequest;
-  /** Resolves when the exchange is over: answered in full, or left by either side. */
+  /** Resolves when the exchange is over: completed, or aborted by either side. */
   closed: Promise<void>;
 }
 
-/** The parts of a request that scripts look at. */
+/** The parts of a request that scripts read. */
 export interface ChatRequest {
   model?: string;
   messages?: { role: string; content?: string | null; tool_call_id?: string; tool_calls?: unknown[] }[];
@@ -55,25 +55,25 @@ export interface ChatRequest {
 }
 
 export interface OpenAIServer extends AsyncDisposable {
-  /** For a model profile: `http://127.0.0.1:PORT/v1`. */
+  /** Base URL for a model profile: `http://127.0.0.1:PORT/v1`. */
   readonly baseUrl: string;
-  /** Every request so far. */
+  /** All requests so far. */
   readonly requests: readonly RecordedRequest[];
-  /** Queues replies; each answers one request. */
+  /** Queues replies, one per request. */
   reply(...replies: Reply[]): void;
-  /** Resolves once the request of this number (from 0) has arrived. */
+  /** Resolves once the request with this number (from 0) has arrived. */
   request(number: number): Promise<RecordedRequest>;
   close(): Promise<void>;
 }
 
 export interface OpenAIServerOptions {
-  /** 0, the default, takes any free port. */
+  /** 0, the default, selects a free port. */
   port?: number;
-  /** What is answered when no reply is queued; without it that is a status 500. */
+  /** Reply when no reply is queued; status 500 by default. */
   script?: (request: RecordedRequest) => Reply;
 }
 
-/** A gate for a script: `wait` resolves when `open` is called. */
+/** Creates a gate for a script: `wait` resolves when `open` is called. */
 export function newGate(): { wait: Promise<void>; open: () => void } {
   let open = () => {};
   const wait = new Promise<void>((resolve) => {
@@ -122,7 +122,7 @@ export async function startOpenAIServer(options: OpenAIServerOptions = {}): Prom
 
   const server = createServer((incoming, response) => {
     handle(incoming, response).catch((error: unknown) => {
-      // A client that leaves in the middle is a part of many tests; everything else is a mistake in one.
+      // Many tests abort requests. Any other error is a mistake in a test.
       if (!response.destroyed) console.error(error);
       response.destroy();
     });

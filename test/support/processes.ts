@@ -1,4 +1,4 @@
-/** What runs on this machine, for tests that end processes: read from `/proc` where there is one, else from `ps`. */
+/** Processes on this machine, from `/proc` if it exists, otherwise from `ps`. For tests that end processes. */
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
@@ -6,11 +6,11 @@ import { setTimeout as delay } from "node:timers/promises";
 export interface RunningProcess {
   pid: number;
   parent: number;
-  /** The command line, its parts joined by spaces. */
+  /** Command line, joined by spaces. */
   command: string;
 }
 
-/** Every descendant of a process, and the process itself; nearest first. */
+/** Returns a process and all of its descendants, nearest first. */
 export function processTree(root: number): RunningProcess[] {
   const all = runningProcesses();
   const tree = all.filter(({ pid }) => pid === root);
@@ -18,24 +18,24 @@ export function processTree(root: number): RunningProcess[] {
   return tree;
 }
 
-/** The processes of `pids` that still run. */
+/** Returns the processes of `pids` that still run. */
 function survivors(pids: readonly number[]): RunningProcess[] {
   return runningProcesses().filter(({ pid }) => pids.includes(pid));
 }
 
-/** Kills them all at once, as far as they still run, and waits until they are gone. */
+/** Kills all of them at once and waits until they have exited. */
 export async function killAll(pids: readonly number[]): Promise<void> {
   for (const pid of pids) {
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // It went with one that was killed before it.
+      // It exited with a process that was killed before.
     }
   }
   await waitUntilGone(pids);
 }
 
-/** Waits until none of `pids` runs; after `patienceMs` it throws and names those that do. */
+/** Waits until none of `pids` runs. After `patienceMs` it throws with the remaining ones. */
 export async function waitUntilGone(pids: readonly number[], patienceMs = 10_000): Promise<void> {
   const deadline = Date.now() + patienceMs;
   for (;;) {
@@ -57,7 +57,7 @@ function fromProc(): RunningProcess[] {
       const [, state, parent] =
         /^\d+ \(.*\) (\S) (\d+)/s.exec(readFileSync(`/proc/${entry}/stat`, "utf8")) ?? [];
       const command = readFileSync(`/proc/${entry}/cmdline`, "utf8").replaceAll("\0", " ").trim();
-      // A zombie runs no more; it only waits to be counted.
+      // A zombie has exited; its parent has not collected it.
       return state === "Z" ? [] : [{ pid: Number(entry), parent: Number(parent), command }];
     } catch {
       return [];

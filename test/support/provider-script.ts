@@ -1,21 +1,21 @@
 /**
- * How a test tells the scripted provider what to answer: the script stands, as JSON, in the user's own message. So tests
- * that run at once never meet, and a request that is made again, by whichever actor, is answered by the same rule.
+ * Scripts for the scripted provider. A script is JSON in the user's own message, so concurrent tests stay separate, and
+ * a repeated request gets the same rule from any actor.
  */
 
 export interface Script {
-  /** Names everything that the provider keeps of this script: requests, gates and runs of tools. */
+  /** Key of all requests, gates and tool runs of this script. */
   key: string;
-  /** One per model reply of the turn; the last also answers all later requests. */
+  /** Replies of the turn. The last one answers all later requests too. */
   replies: ReplyScript[];
-  /** Answers a request that may not call tools; absent = as any other. */
+  /** Reply to a request that may not call tools; same as any other by default. */
   final?: AttemptScript;
 }
 
-/** What answers one model call. `attempts` is for calls that are made again; the last also answers all later ones. */
+/** The response to one model call. `attempts` is for repeated calls; the last one answers all later ones too. */
 export type ReplyScript = AttemptScript | { attempts: AttemptScript[] };
 
-/** Steps are streamed, and a finish reason with `[DONE]` ends them. */
+/** Steps to stream, before a finish reason and `[DONE]`. */
 export type AttemptScript =
   | StepScript[]
   | { status: number; headers?: Record<string, string>; message: string };
@@ -23,15 +23,15 @@ export type AttemptScript =
 export type StepScript =
   | { text: string }
   | { call: string; input: unknown; id?: string }
-  /** Bytes as they are. */
+  /** Raw bytes. */
   | { raw: string }
   | { usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number } }
-  /** Goes on when a test opens the gate. */
+  /** Waits until a test opens the gate. */
   | { gate: string }
   /** Breaks the connection. */
   | { cut: true };
 
-/** The parts of a request that tests look at. */
+/** The parts of a request that tests read. */
 export interface RecordedBody {
   model: string;
   messages: {
@@ -44,16 +44,16 @@ export interface RecordedBody {
   tool_choice?: string;
 }
 
-/** One request that the provider got for a script. */
+/** A request that the provider received for a script. */
 export interface RequestRecord {
-  /** Which reply of the script it asked for, from 0. */
+  /** Index of the requested reply, from 0. */
   reply: number;
-  /** From 0: how often that reply had been asked for before. */
+  /** Number of earlier requests for that reply. */
   attempt: number;
   body: RecordedBody;
 }
 
-/** One run of a tool, as the tool itself reported it. */
+/** A run of a tool, as the tool reported it. */
 export interface RunRecord {
   tool: string;
   operationId: string;

@@ -1,4 +1,4 @@
-/** Runs the scripted provider beside the tests on workerd, which reach it over loopback. */
+/** Runs the scripted provider for the tests on workerd, which reach it over loopback. */
 import type { TestProject } from "vitest/node";
 import { startScriptedProvider } from "./scripted-provider.ts";
 

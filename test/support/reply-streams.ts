@@ -1,4 +1,6 @@
-/** One reply, as each provider streams it: reasoning, text beyond ASCII, a call in pieces and one without arguments. */
+/**
+ * One reply in the format of each provider: reasoning, non-ASCII text, a call in pieces and a call without arguments.
+ */
 
 import type { ProviderId } from "../../src/model/profile.ts";
 import type { ModelReply } from "../../src/model/reply.ts";
@@ -6,7 +8,7 @@ import type { ModelReply } from "../../src/model/reply.ts";
 export interface ReplyStreamCase {
   provider: ProviderId;
   payloads: unknown[];
-  /** After how many payloads the reply is complete. */
+  /** Number of payloads after which the reply is complete. */
   complete: number;
 }
 
@@ -14,7 +16,7 @@ const TEXT = ["Grüße 👋🏽 ", "aus 東京\r\n\u2028"] as const;
 const THOUGHT = ["Höchst ", "merkwürdig"] as const;
 const INPUT = ['{"city":', '"Zürich"}'] as const;
 
-/** What every one of the streams says. */
+/** The reply of each of the streams. */
 export const SAID = {
   text: TEXT.join(""),
   reasoning: THOUGHT.join(""),

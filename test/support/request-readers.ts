@@ -1,15 +1,15 @@
-/** What a request says, whatever its provider's words: the readers of the format checks. */
+/** Reads the requests of all providers into one form, for the format checks. */
 import { expect } from "vitest";
 import type { ProviderId } from "../../src/model/profile.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../src/shared/json.ts";
 
-/** One thing that a body says. A speaker's name, where it is a field of its own, is a text before the others. */
+/** One item of a message. A speaker's name in a field of its own is a text before the others. */
 export type SentItem =
   | { type: "text"; text: string; extra?: JsonObject }
-  /** The address of a medium, or its bytes in base64. */
+  /** The URL of a medium, or its base64 data. */
   | { type: "media"; source: string }
   | { type: "call"; id: string; name: string; arguments: unknown; extra?: JsonObject }
-  /** `failed` is absent where the format has no word for it. */
+  /** `failed` is absent if the format has no field for it. */
   | { type: "result"; callId: string; text: string; failed?: boolean }
   | { type: "block"; value: unknown };
 
@@ -18,7 +18,7 @@ export interface SentMessage {
   items: SentItem[];
 }
 
-/** Everything that a body says, in order: its instructions first, as a message of the role `system`. */
+/** Returns the content of a body in order; its instructions come first, as a message of the role `system`. */
 export function readRequest(provider: ProviderId, body: JsonObject): SentMessage[] {
   switch (provider) {
     case "openai":

@@ -1,4 +1,4 @@
-/** A provider adapter that answers what a test scripts, and keeps what it was asked. */
+/** A provider adapter with scripted answers. It records its requests. */
 import type {
   ProviderAdapter,
   ProviderCallOptions,
@@ -14,12 +14,12 @@ export interface Asked {
 
 type Answer = ProviderChatResult | Promise<ProviderChatResult> | (() => Promise<ProviderChatResult>) | Error;
 
-/** A whole reply of one text. */
+/** Returns a whole reply of one text. */
 export const said = (text: string): ProviderChatResult => ({
   messages: [{ role: "assistant", content: text }],
 });
 
-/** Answers `Answer n.`, or what was queued; an error is thrown. It does not stream. */
+/** Answers with queued answers, or `Answer n.`. A queued error is thrown. It does not stream. */
 export class ScriptedAdapter implements ProviderAdapter {
   readonly supportsStreaming: boolean = false;
   readonly asked: Asked[] = [];
@@ -40,10 +40,10 @@ export class ScriptedAdapter implements ProviderAdapter {
   }
 }
 
-/** Streams these chunks; an error among them is thrown, a promise is waited for. */
+/** Streams these chunks. An error among them is thrown, a promise is awaited. */
 export class StreamingAdapter extends ScriptedAdapter {
   override readonly supportsStreaming: boolean = true;
-  /** Whether the stream was left before its end, or came to it. */
+  /** `true` once the stream has ended or its reader has stopped. */
   isOver = false;
 
   constructor(private readonly chunks: readonly (ProviderStreamChunk | Error | Promise<unknown>)[]) {

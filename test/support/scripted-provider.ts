@@ -1,16 +1,16 @@
 /**
- * A provider on loopback for tests that run in another process: it answers by the script in the user's message
- * (`provider-script.ts`). Its second port is for the tests themselves:
+ * A provider on loopback for tests that run in another process. It follows the script in the user's message
+ * (`provider-script.ts`). Its second port is for the tests:
  *
- *   GET  /requests/KEY?count=N        the requests of a script, once there are N
- *   POST /runs/KEY                    a tool reports that it runs
- *   GET  /runs/KEY?count=N            the runs, once there are N
- *   GET  /gates/KEY/NAME              waits until the gate is open
- *   GET  /gates/KEY/NAME/waiting?count=N  waits until N have come to the gate
- *   POST /gates/KEY/NAME              opens it
- *   POST /documents/KEY               keeps a document; `null` = none
- *   GET  /documents/KEY               the document; 503 where there is none
- *   GET  /documents/KEY/reads         how often it was asked for
+ *   GET  /requests/KEY?count=N            returns the requests of a script, once there are N
+ *   POST /runs/KEY                        records a run of a tool
+ *   GET  /runs/KEY?count=N                returns the runs, once there are N
+ *   GET  /gates/KEY/NAME                  waits until the gate is open
+ *   GET  /gates/KEY/NAME/waiting?count=N  waits until N callers wait at the gate
+ *   POST /gates/KEY/NAME                  opens the gate
+ *   POST /documents/KEY                   stores a document; `null` removes it
+ *   GET  /documents/KEY                   returns the document; 503 without one
+ *   GET  /documents/KEY/reads             returns the number of reads
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -31,13 +31,13 @@ import type {
 } from "./provider-script.ts";
 
 export interface ScriptedProvider {
-  /** For a model profile. */
+  /** Base URL for a model profile. */
   readonly baseUrl: string;
   readonly controlUrl: string;
   close(): Promise<void>;
 }
 
-/** A list that can be waited for. */
+/** A list with waiting readers. */
 class Log<Entry> {
   readonly #entries: Entry[] = [];
   readonly #waiting = new Set<() => void>();
@@ -51,7 +51,7 @@ class Log<Entry> {
     return this.#entries.filter(matches).length;
   }
 
-  /** All entries, once there are `count`. */
+  /** Returns all entries once there are `count`. */
   reach(count: number): Promise<readonly Entry[]> {
     return new Promise((resolve) => {
       const check = () => {
@@ -78,7 +78,7 @@ class Gate {
   }
 }
 
-/** What is kept of one script. */
+/** The state of one script. */
 class Play {
   readonly requests = new Log<RequestRecord>();
   readonly runs = new Log<RunRecord>();
@@ -123,7 +123,7 @@ export async function startScriptedProvider(): Promise<ScriptedProvider> {
 }
 
 function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play): Reply {
-  // SAFETY: only tests send requests here, and what they rely on in the body they assert.
+  // SAFETY: only tests send requests here, and they assert the parts of the body that they use.
   const body = request.body as unknown as RecordedBody;
   const start = body.messages.findLastIndex(({ role }) => role === "user");
   const script = parseScript(body.messages[start]?.content);
@@ -141,7 +141,7 @@ function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play):
     : toReply(answer, play, reply);
 }
 
-/** The script in a message, or in the text of one that has an image as well. */
+/** Returns the script of a message, from its text or from its text part beside an image. */
 function parseScript(content: unknown): Script | null {
   const text: unknown = Array.isArray(content) ? content.find(({ type }) => type === "text")?.text : content;
   try {
@@ -169,7 +169,7 @@ function toStep(step: StepScript, play: Play, nextCall: () => { index: number; i
   }
   if (!("gate" in step)) return step;
   const gate = play.gate(step.gate);
-  // The gate is passed when the stream gets there, not when the script is read.
+  // The gate is passed when the stream reaches it, not when the script is parsed.
   return {
     get gate() {
       return gate.pass();

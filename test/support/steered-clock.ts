@@ -1,12 +1,15 @@
-/** A clock for calls of a real server: a sleep is over as soon as others had their turn, and moves time on, and a timer ends when a test says so. */
+/**
+ * A steered clock for calls of a real server: a sleep ends after other work had its turn, and advances the time. A
+ * timer ends when a test ends it.
+ */
 import { setImmediate } from "node:timers/promises";
 import type { Clock } from "../../src/ports/clock.ts";
 import { NOW } from "./gateway-calls.ts";
 
 export class SteeredClock implements Clock {
-  /** Every sleep, in milliseconds. */
+  /** All sleeps, in milliseconds. */
   readonly slept: number[] = [];
-  /** Called at the beginning of a sleep. */
+  /** Called at the start of a sleep. */
   onSleep: () => void = () => undefined;
   readonly #timers = new Set<{ milliseconds: number; callback: () => void }>();
   #time = NOW;
@@ -29,7 +32,7 @@ export class SteeredClock implements Clock {
     return () => void this.#timers.delete(timer);
   }
 
-  /** Timers that run. */
+  /** Running timers. */
   get pending(): number {
     return this.#timers.size;
   }
@@ -38,7 +41,7 @@ export class SteeredClock implements Clock {
     this.#time += milliseconds;
   }
 
-  /** Lets the time of the timers of this length pass, and ends them. Throws if there is none. */
+  /** Ends the timers of this length and advances the time. Throws if there is none. */
   fire(milliseconds: number): void {
     const due = [...this.#timers].filter((timer) => timer.milliseconds === milliseconds);
     if (due.length === 0) throw new Error(`No timer of ${milliseconds} ms runs.`);

@@ -1,21 +1,21 @@
-/** A small library of tools that misbehave in every way, and calls of them. */
+/** A small library of misbehaving tools, and calls of them. */
 import { z } from "zod";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
-import { CodeRegistry } from "../../src/library/registry.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import type { ToolInvocation } from "../../src/protocol/executor-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 
-/** What the tools of `testTools` have done, so that a test can say what was never done. */
+/** Side effects of `testTools`, so that a test can assert their absence. */
 export interface Trace {
   executed: string[];
   aborted: string[];
-  /** Resolves when `steps` has reported once more after its answer. */
+  /** Resolves when `steps` has reported once more after its result. */
   late: Promise<void>;
 }
 
-export function testTools(): { registry: CodeRegistry; trace: Trace } {
+export function testTools(): { registry: DeployedCode; trace: Trace } {
   let reportedLate = () => {};
   const late = new Promise<void>((resolve) => {
     reportedLate = resolve;
@@ -101,7 +101,7 @@ export function testTools(): { registry: CodeRegistry; trace: Trace } {
     execute: (input, { context: where, operationId, now }) => ({ input, where, operationId, now: now() }),
   });
   const tools = [add, steps, stubborn, failing, giving, keeping, context];
-  return { registry: new CodeRegistry([defineLibrary("test", { tools })]), trace };
+  return { registry: new DeployedCode([defineLibrary("test", { tools })]), trace };
 }
 
 const OUTPUTS: Record<string, () => unknown> = {
@@ -126,7 +126,7 @@ const OUTPUTS: Record<string, () => unknown> = {
 
 let calls = 0;
 
-/** A call of a tool of `testTools`, with an operation id of its own. */
+/** Creates a call of a tool of `testTools` with its own operation id. */
 export function callOf(
   id: string,
   input: JsonObject = {},

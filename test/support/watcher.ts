@@ -1,4 +1,4 @@
-/** Somebody who watches a conversation through the published client, and remembers all that was received and shown. */
+/** A watcher of a conversation, by the published client. It records all received frames and displayed texts. */
 import {
   type ConversationConnection,
   connectConversation,
@@ -9,11 +9,11 @@ import {
 } from "../../src/client/index.ts";
 
 export class Watcher implements Disposable {
-  /** The address of each attempt to connect. */
+  /** URL of each attempt to connect. */
   readonly addresses: URL[] = [];
-  /** Every frame, in the order of arrival. */
+  /** All frames, in the order of arrival. */
   readonly frames: Frame[] = [];
-  /** What the agent's messages were after each change. */
+  /** Texts of the agent's messages after each change. */
   readonly shown: string[][] = [];
   readonly #connection: ConversationConnection;
 
@@ -33,7 +33,7 @@ export class Watcher implements Disposable {
     });
   }
 
-  /** Resolves with the first state, from now on, that fulfils the condition. */
+  /** Resolves with the next state that fulfils the condition. */
   until(condition: (state: LiveConversation) => boolean): Promise<LiveConversation> {
     return new Promise((resolve) => {
       const look = () => {
@@ -52,7 +52,7 @@ export class Watcher implements Disposable {
   }
 }
 
-/** What the agent has said, and what it is saying, in a state. */
+/** Returns the complete and partial texts of the agent in a state. */
 export function agentTexts(state: LiveConversation): string[] {
   return visibleMessages(state).flatMap(({ role, content }) => (role === "agent" ? [textOf(content)] : []));
 }

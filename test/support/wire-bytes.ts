@@ -1,4 +1,4 @@
-/** A provider's stream as bytes on the wire, in every way the format allows, and what comes of it through our parser. */
+/** Writes a provider's stream as bytes, in every form that the wire format allows, and decodes it. */
 import fc from "fast-check";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { eventData } from "../../src/adapters/gateway/events.ts";
@@ -20,7 +20,7 @@ export const wireStyles: fc.Arbitrary<WireStyle> = fc.record({
 
 const PLAIN_STYLE: WireStyle = { newline: "\n", comments: false, bom: false };
 
-/** Server-sent events of these payloads; an event is named as its payload's `type` says. */
+/** Writes payloads as server-sent events; the `type` of a payload names its event. */
 export function toBytes(payloads: readonly unknown[], style: WireStyle = PLAIN_STYLE): Uint8Array {
   const { newline, comments, bom } = style;
   const events = payloads.map(payloadText).map((data) => {
@@ -32,7 +32,7 @@ export function toBytes(payloads: readonly unknown[], style: WireStyle = PLAIN_S
   return new TextEncoder().encode((bom ? "\uFEFF" : "") + events.join(""));
 }
 
-/** The bytes in pieces that end at these places, wherever that is; a place given twice makes an empty piece. */
+/** Cuts bytes into pieces that end at these places; a place given twice makes an empty piece. */
 export function cutAt<Bytes extends Uint8Array>(bytes: Bytes, places: readonly number[]): Uint8Array[] {
   const ends = places.map((place) => place % (bytes.length + 1)).sort((one, other) => one - other);
   return [...ends, bytes.length].map((end, index) => bytes.subarray(index === 0 ? 0 : ends[index - 1], end));
@@ -49,14 +49,16 @@ function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   });
 }
 
-/** What the gateway's parser and the provider's decoder make of a body. */
+const ATTEMPT = { signal: new AbortController().signal, received() {}, waiting() {} };
+
+/** Decodes a body with the gateway's parser and the provider's decoder. */
 export async function decodeBytes(
   provider: ProviderId,
   chunks: readonly Uint8Array[],
 ): Promise<ModelDelta[]> {
   const decoder = adapterFor(provider).decoder();
   const deltas: ModelDelta[] = [];
-  for await (const batch of eventData(streamOf(chunks), new AbortController().signal)) {
+  for await (const batch of eventData(streamOf(chunks), ATTEMPT)) {
     for (const data of batch) deltas.push(...decoder.push(data));
   }
   return [...deltas, ...decoder.end()];

@@ -7,10 +7,12 @@ import { getAgentByName } from "agents";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
-import { beginTransition, reduce } from "../../src/agents/conversation/core/reducer.ts";
+import { reduce } from "../../src/agents/conversation/core/reducer.ts";
 import type { Signal } from "../../src/agents/conversation/core/signals.ts";
 import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
-import { CodeRegistry } from "../../src/library/registry.ts";
+import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import { NO_USAGE } from "../../src/model/usage.ts";
 import { allowAll } from "../../src/policy/gate.ts";
@@ -552,7 +554,11 @@ describe("the core", () => {
   afterEach(() => vi.restoreAllMocks());
 
   test("A71 planning asks neither clock nor chance nor network, changes nothing it is given, and repeats itself", async () => {
-    const chain = await resolveChain(new CodeRegistry([testLibrary]), "test/handy", OFFLINE_PROFILE);
+    const chain = await resolveChain(
+      new Registry(new DeployedCode([testLibrary])),
+      "test/handy",
+      OFFLINE_PROFILE,
+    );
     const no = (what: string) => () => {
       throw new Error(`Planning used ${what}.`);
     };

@@ -11,7 +11,8 @@ import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
-import { CodeRegistry } from "../../src/library/registry.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
@@ -176,7 +177,11 @@ describe("failing model calls", () => {
   });
 
   test("A43 DEADLINE-1 a minute of silence, on a clock of its own, are a retryable failure; a moment less is none", async () => {
-    const chain = await resolveChain(new CodeRegistry([testLibrary]), "test/plain", OFFLINE_PROFILE);
+    const chain = await resolveChain(
+      new Registry(new DeployedCode([testLibrary])),
+      "test/plain",
+      OFFLINE_PROFILE,
+    );
     const play = new Play({ replies: [{ attempts: [[{ gate: "never" }], say("At last.")] }] });
     await runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), async (_, { storage }) => {
       const clock = new VirtualClock();
@@ -198,9 +203,9 @@ describe("failing model calls", () => {
           clock,
         }),
         adapters: adapterFor,
-        executor: localExecutor(new CodeRegistry([testLibrary]), clock),
+        executor: localExecutor(new DeployedCode([testLibrary]), clock),
         gate: allowAll,
-        window: { open: async () => undefined },
+        armWakeup: async () => undefined,
         publish(published) {
           frames.push(...published);
           look();

@@ -14,7 +14,8 @@ import { seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
-import { CodeRegistry } from "../../src/library/registry.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import type { SessionEvent } from "../../src/memory/session/types.ts";
 import type { ToolSpec } from "../../src/model/context.ts";
@@ -37,7 +38,7 @@ const tool = (name: string, effect: "pure" | "once") =>
     effect,
     execute: ({ n }) => ({ doubled: n * 2 }),
   });
-const registry = new CodeRegistry([
+const code = new DeployedCode([
   defineLibrary("cost", { tools: [tool("double", "pure"), tool("charge", "once")] }),
 ]);
 
@@ -144,9 +145,9 @@ class CountedConversation {
       ids: systemIds,
       gateway: createModelGateway({ secret: () => undefined, fetch: provider, clock: systemClock }),
       adapters: adapterFor,
-      executor: localExecutor(registry, systemClock),
+      executor: localExecutor(code, systemClock),
       gate: allowAll,
-      window: { open: async () => undefined },
+      armWakeup: async () => undefined,
       publish: (frames: Frame[]) => {
         if (frames.some(({ type }) => type === "turn.completed" || type === "turn.failed")) this.#ended();
       },
@@ -161,7 +162,7 @@ async function inFreshConversation<Value>(
   const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
   const toolIds = ["cost/double", "cost/charge"];
   const persona = { identity: { systemPrompt: "Test." }, tools: { toolIds } };
-  const chain = await resolveChain(registry, persona, profile);
+  const chain = await resolveChain(new Registry(code), persona, profile);
   return runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), (_instance, { storage }) =>
     body(new CountedConversation(storage, chain)),
   );

@@ -6,13 +6,12 @@ import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import { D1Definitions } from "../../src/d1/d1-definitions.ts";
 import { MAX_VERSIONS } from "../../src/d1/definition-statements.ts";
 import { migrate } from "../../src/d1/migrate.ts";
-import { Catalogue } from "../../src/library/catalogue.ts";
 import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
-import { contentHash } from "../../src/library/hash.ts";
-import { PublishedCode } from "../../src/library/published-code.ts";
-import { CodeRegistry } from "../../src/library/registry.ts";
+import { contentHash } from "../../src/library/definition.ts";
+import { CODE_TENANT } from "../../src/library/definition-source.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
-import { VersionedRegistry } from "../../src/library/versioned-registry.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { ToolDefinition, ToolEffect } from "../../src/protocol/definitions.ts";
@@ -149,17 +148,17 @@ describe("versions", () => {
   });
 
   test("a definition has so many versions and no more", async () => {
-    const store = new D1Definitions(database());
-    const key = { tenant: "many", library: "full", kind: "persona" as const, id: "guide" };
+    const store = new D1Definitions(database(), "many");
+    const key = { library: "full", kind: "persona" as const, id: "guide" };
     const definition = { identity: { systemPrompt: "One more." } };
-    const version = (hash: string) => ({ definition, hash, owner: "ann", overrides: false, now: 1 });
-    await store.add(key, version("first"));
+    const add = (hash: string) => store.add({ ...key, definition, hash }, inTenant("many"));
+    await add("first");
     await database()
       .prepare("UPDATE definitions SET version = ?1 WHERE tenant = 'many' AND library = 'full'")
       .bind(MAX_VERSIONS)
       .run();
-    await expect(store.add(key, version("second"))).rejects.toMatchObject({ code: "CONFLICT" });
-    expect(await store.add(key, version("first"))).toMatchObject({ created: false });
+    await expect(add("second")).rejects.toMatchObject({ code: "CONFLICT" });
+    expect(await add("first")).toMatchObject({ created: false });
   });
 });
 
@@ -596,17 +595,16 @@ describe("lists", () => {
         author,
       );
     }
-    const store = new D1Definitions(database());
-    const kind = { tenant: "large", library: "big", kind: "persona" as const };
+    const store = new D1Definitions(database(), "large");
     await database()
       .prepare(
         "UPDATE definitions SET definition = json_set(definition, '$.name', ?1) WHERE tenant = 'large'",
       )
       .bind("x".repeat(1_500_000))
       .run();
-    const first = await store.list(kind);
+    const first = await store.list("persona", "big");
     expect(first.items.map(({ id }) => id)).toEqual(["p0", "p1"]);
-    const rest = await store.list(kind, { cursor: first.nextCursor ?? "" });
+    const rest = await store.list("persona", "big", { cursor: first.nextCursor ?? "" });
     expect([rest.items.map(({ id }) => id), rest.nextCursor]).toEqual([["p2", "p3"], undefined]);
   });
 
@@ -624,7 +622,7 @@ describe("publishing what is deployed", () => {
 
   /** A deployment, as a fresh isolate has it. */
   function deployed(library: string, systemPrompt: string, effect: ToolEffect = "pure") {
-    const code = new CodeRegistry([
+    const code = new DeployedCode([
       defineLibrary(library, {
         personas: [persona(systemPrompt)],
         tools: [charge(effect)],
@@ -632,16 +630,14 @@ describe("publishing what is deployed", () => {
       }),
     ]);
     const meter = metered();
-    const store = new D1Definitions(meter.database);
-    const published = new PublishedCode(code);
-    const registry = new VersionedRegistry({ code, published, store }, "anybody");
+    const registry = new Registry(code, storesOf(meter.database, "anybody"));
     const guide = (version?: number) =>
       registry.persona({ library, id: "guide", ...(version === undefined ? {} : { version }) });
     const prompt = async (version?: number) => {
       const found = await guide(version);
       return [found.version, found.definition.identity.systemPrompt];
     };
-    return { registry, prompt, meter, catalogue: new Catalogue({ code, published, store }) };
+    return { registry, prompt, meter };
   }
 
   test("PUBLISH-1 H5 one read where all is known, writes of what is missing only, and nothing after that", async () => {
@@ -684,12 +680,10 @@ describe("publishing what is deployed", () => {
     expect(await back.prompt(2)).toEqual([2, two]);
     await expect(back.prompt(3)).rejects.toMatchObject({ code: "NOT_FOUND" });
     const reference = { library: "rolling", id: "guide" };
-    expect(await back.catalogue.find("anybody", "persona", reference)).toMatchObject({ version: 1 });
-    const { items } = await back.catalogue.versions("anybody", "persona", reference);
+    expect(await back.registry.find("persona", reference)).toMatchObject({ version: 1 });
+    const { items } = await back.registry.versions("persona", reference);
     expect(items.map(({ version }) => version)).toEqual([1, 2]);
-    expect((await back.catalogue.list("anybody", "persona", "rolling")).items).toMatchObject([
-      { version: 1 },
-    ]);
+    expect((await back.registry.list("persona", "rolling")).items).toMatchObject([{ version: 1 }]);
     expect(await deployed("rolling", "Three.").prompt()).toEqual([3, "Three."]);
   });
 
@@ -714,43 +708,40 @@ describe("publishing what is deployed", () => {
   test("REG-5 while the store is away what is deployed goes on under number 0, and the rest is UNAVAILABLE", async () => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     onTestFinished(() => log.mockRestore());
-    const code = new CodeRegistry([testLibrary]);
+    const code = new DeployedCode([testLibrary]);
     // SAFETY: the store uses these two methods only.
     const broken = {
       prepare: (sql: string) => database().prepare(sql),
       batch: () => Promise.reject(new Error("D1 is away.")),
     } as unknown as D1Database;
-    const store = new D1Definitions(broken);
-    const registry = new VersionedRegistry({ code, published: new PublishedCode(code), store }, "test");
+    const stores = storesOf(broken, "test");
+    const registry = new Registry(code, stores);
     const away = { code: "UNAVAILABLE", retriable: true };
     const plain = { library: "test", id: "plain" };
     const pinned = await registry.persona(plain);
-    expect(pinned).toMatchObject({ version: 0, hash: (await code.persona(plain)).hash });
+    expect(pinned).toMatchObject({ version: 0, hash: (await new Registry(code).persona(plain)).hash });
     expect(await registry.tool({ library: "test", id: "double" })).toMatchObject({ version: 0 });
     await expect(registry.persona({ ...plain, version: 1 })).rejects.toMatchObject(away);
     await expect(registry.persona({ library: "desk", id: "guide" })).rejects.toMatchObject(away);
-    await expect(store.list({ tenant: "test", library: "desk", kind: "persona" })).rejects.toMatchObject(
-      away,
-    );
+    await expect(stores.authored.list("persona", "desk")).rejects.toMatchObject(away);
   });
 
   test("without a database the deployed code answers alone, and nothing can be added", async () => {
-    const code = new CodeRegistry([testLibrary]);
-    const catalogue = new Catalogue({ code, published: new PublishedCode(code), store: null });
+    const registry = new Registry(new DeployedCode([testLibrary]));
     const plain = { library: "test", id: "plain" };
-    const found = await catalogue.find("t", "persona", plain);
+    const found = await registry.find("persona", plain);
     expect(found).toMatchObject({ version: 1, createdAt: null, owner: null });
-    expect(await catalogue.find("t", "persona", { ...plain, version: 1 })).toEqual(found);
-    expect(await catalogue.versions("t", "persona", plain)).toEqual({ items: [found] });
-    expect((await catalogue.libraries("t")).items.map(({ id }) => id)).toEqual(["test"]);
+    expect(await registry.find("persona", { ...plain, version: 1 })).toEqual(found);
+    expect(await registry.versions("persona", plain)).toEqual({ items: [found] });
+    expect((await registry.libraries()).items.map(({ id }) => id)).toEqual(["test"]);
     for (const missing of [
-      catalogue.find("t", "persona", { ...plain, version: 2 }),
-      catalogue.find("t", "persona", { library: "own", id: "x" }),
-      catalogue.list("t", "persona", "own"),
+      registry.find("persona", { ...plain, version: 2 }),
+      registry.find("persona", { library: "own", id: "x" }),
+      registry.list("persona", "own"),
     ]) {
       await expect(missing).rejects.toMatchObject({ code: "NOT_FOUND" });
     }
-    expect(() => catalogue.checkWriter(ADMIN, "own")).toThrow(
+    expect(() => registry.checkWriter(ADMIN, "own")).toThrow(
       expect.objectContaining({ code: "UNAVAILABLE" }),
     );
   });
@@ -761,17 +752,19 @@ function database(): D1Database {
   return Reflect.get(env, "DB") as D1Database;
 }
 
-function registryOf(tenant: string): VersionedRegistry {
-  const code = new CodeRegistry([testLibrary]);
-  const sources = { code, published: new PublishedCode(code), store: new D1Definitions(database()) };
-  return new VersionedRegistry(sources, tenant);
+function storesOf(inner: D1Database, tenant: string) {
+  return { deployed: new D1Definitions(inner, CODE_TENANT), authored: new D1Definitions(inner, tenant) };
+}
+
+function registryOf(tenant: string): Registry {
+  return new Registry(new DeployedCode([testLibrary]), storesOf(database(), tenant));
 }
 
 /** Puts a definition into the registry as an earlier deployment would have, without today's checks. */
 async function keepTool(library: string, id: string, definition: ToolDefinition): Promise<void> {
-  await new D1Definitions(database()).add(
-    { tenant: "test", library, kind: "tool", id },
-    { definition, hash: await contentHash(definition), owner: "ann", overrides: true, now: Date.now() },
+  await new D1Definitions(database(), "test").add(
+    { library, kind: "tool", id, definition, hash: await contentHash(definition) },
+    inTenant("test", ["admin"]),
   );
 }
 

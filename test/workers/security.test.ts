@@ -104,7 +104,6 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   redeliver: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
   getHealth: same(MAY),
   getDescription: same(MAY),
-  getDocs: same(MAY),
 };
 
 const DEFINITIONS = {

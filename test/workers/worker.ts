@@ -2,7 +2,7 @@
 import { DurableObject, env as environment } from "cloudflare:workers";
 import { Lifecycle } from "agents/lifecycle";
 import { z } from "zod";
-import { workersAIAdapter } from "../../src/adapters/formats/workers-ai/workers-ai.ts";
+import { workersAIAdapter } from "../../src/adapters/formats/workers-ai/adapter.ts";
 import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
 import { SessionAgent } from "../../src/agents/base/session-agent.ts";
 import { Wakeups } from "../../src/agents/base/timers/wakeups.ts";

@@ -3,8 +3,8 @@ import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm } fro
 import { env, exports } from "cloudflare:workers";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { expect } from "vitest";
+import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState, type LiveConversation } from "../../src/client/state.ts";
-import { applyFrame } from "../../src/client/store.ts";
 import type { StartTurn } from "../../src/protocol/conversation-api.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
 import { type Frame, type FrameType, parseFrame } from "../../src/protocol/frames.ts";

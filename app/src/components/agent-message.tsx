@@ -1,4 +1,4 @@
-/** What an agent said, or is saying. */
+/** A message of an agent, complete or streaming. */
 import { useDeferredValue } from "react";
 import { type Content, textOf } from "../../../src/client/index.ts";
 import { Markdown } from "./markdown.tsx";

@@ -1,5 +1,5 @@
-/** The agents to choose from, each with its name and what it is for. */
-import type { AgentIdentity } from "../../../src/protocol/agent-api.ts";
+/** Choice of an agent, by name and description. */
+import type { AgentIdentity } from "../../../src/client/index.ts";
 import { agentDescription, agentName } from "../format.ts";
 import { Avatar } from "./avatar.tsx";
 

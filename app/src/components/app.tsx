@@ -1,4 +1,4 @@
-/** The frame of the console: the list of conversations beside, or over, the page that the address names. */
+/** The console: the list of conversations beside the current page, or over it on small screens. */
 import { useCallback, useState } from "react";
 import { useAgents } from "../hooks/use-agents.ts";
 import { useConversations } from "../hooks/use-conversations.ts";

@@ -1,4 +1,4 @@
-/** The files that will be sent with a message, each of which can be taken out again. */
+/** The files of a draft, each with a button to remove it. */
 import { Icon } from "./icon.tsx";
 
 interface ChosenFilesProps {
@@ -9,7 +9,7 @@ interface ChosenFilesProps {
 export function ChosenFiles({ files, onRemove }: ChosenFilesProps) {
   if (files.length === 0) return null;
   return (
-    <ul aria-label="Attached" className="mb-2 flex flex-wrap gap-2 px-1">
+    <ul aria-label="Attachments" className="mb-2 flex flex-wrap gap-2 px-1">
       {files.map((file, index) => (
         <li
           // biome-ignore lint/suspicious/noArrayIndexKey: two files may have the same name.

@@ -1,4 +1,4 @@
-/** Where a message is written. Enter sends, Shift+Enter begins a line; a message that could not be taken stays. */
+/** The editor of a message. Enter sends, Shift+Enter starts a new line. A message that fails to send returns to the editor. */
 import {
   type ClipboardEvent,
   type DragEvent,
@@ -13,7 +13,7 @@ import { ChosenFiles } from "./chosen-files.tsx";
 import { Icon } from "./icon.tsx";
 
 interface ComposerProps {
-  /** `false`: not taken, the draft stays. */
+  /** Sends the draft. Resolves to `false` if that fails; the draft then returns to the editor. */
   onSend: (draft: Draft) => boolean | Promise<boolean>;
   disabled?: boolean;
   note?: string | undefined;
@@ -98,7 +98,7 @@ export function Composer({ onSend, disabled = false, note }: ComposerProps) {
             type="button"
             disabled={disabled}
             onClick={() => chooser.current?.click()}
-            aria-label="Attach images or files"
+            aria-label="Attach files"
             className="flex size-9 shrink-0 items-center justify-center rounded-xl text-muted hover:bg-sunken disabled:opacity-50"
           >
             <Icon name="clip" className="size-5" />
@@ -132,8 +132,8 @@ export function Composer({ onSend, disabled = false, note }: ComposerProps) {
       <p id="composer-help" className="mt-1.5 px-2 text-xs text-muted">
         {note ?? (
           <span className="pointer-coarse:hidden">
-            <kbd className="font-sans">Enter</kbd> sends, <kbd className="font-sans">Shift+Enter</kbd> begins
-            a new line
+            <kbd className="font-sans">Enter</kbd> to send, <kbd className="font-sans">Shift+Enter</kbd> for a
+            new line
           </span>
         )}
       </p>

@@ -1,12 +1,12 @@
-/** Whether the page is live. */
+/** Status of the live connection. */
 import type { ConnectionStatus } from "../../../src/client/index.ts";
 
 const looks: Record<ConnectionStatus, { text: string; dot: string }> = {
   connecting: { text: "Connecting…", dot: "bg-muted skeleton" },
-  open: { text: "Live", dot: "bg-accent" },
+  open: { text: "Connected", dot: "bg-accent" },
   reconnecting: { text: "Reconnecting…", dot: "bg-caution skeleton" },
   closed: { text: "Disconnected", dot: "bg-danger" },
-  unauthorized: { text: "Signed out", dot: "bg-danger" },
+  unauthorized: { text: "Not authorized", dot: "bg-danger" },
 };
 
 export function ConnectionIndicator({

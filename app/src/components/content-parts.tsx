@@ -1,4 +1,4 @@
-/** A user's content as it was sent: text as text, its own images as images, everything else as a link or by name. */
+/** Content of a user's message: text, uploaded images, links to uploaded files, and the names of other media. */
 import { useContext } from "react";
 import type { Content, MediaPart } from "../../../src/client/index.ts";
 import { ConversationId } from "../conversation-id.ts";
@@ -40,7 +40,7 @@ function Medium({ part, address }: { part: MediaPart; address: string | undefine
   );
 }
 
-/** Only what this conversation keeps itself is loaded: loading anything else tells a stranger that it is being read. */
+/** Only uploads of this conversation are loaded: any other address would reveal to its server that the page is open. */
 function addressOf(conversationId: string, url: string): string | undefined {
   const id = /^attachment:(att_\w+)$/.exec(url)?.[1];
   return id === undefined

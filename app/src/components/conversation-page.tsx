@@ -1,7 +1,6 @@
-/** A conversation, if there is one with this id. */
+/** The page of a conversation, or a notice if the conversation is missing. */
 import { useCallback } from "react";
-import { DramatisClientError } from "../../../src/client/index.ts";
-import type { AgentIdentity } from "../../../src/protocol/agent-api.ts";
+import { type AgentIdentity, DramatisClientError } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
 import { useResource } from "../hooks/use-resource.ts";
 import { LiveConversation } from "./live-conversation.tsx";
@@ -10,7 +9,7 @@ import { MissingConversation } from "./missing-conversation.tsx";
 interface ConversationPageProps {
   id: string;
   agents: AgentIdentity[] | undefined;
-  /** The title is another than it was. */
+  /** Called when the title has changed. */
   onRenamed: () => void;
   onMenu: (() => void) | undefined;
 }

@@ -1,4 +1,4 @@
-/** A panel over the page, for small screens. The dialog element brings focus handling and Escape. */
+/** A panel over the page, for small screens. The dialog element handles focus and Escape. */
 import { type ReactNode, useEffect, useRef } from "react";
 
 export function Drawer({ onClose, children }: { onClose: () => void; children: ReactNode }) {
@@ -11,7 +11,7 @@ export function Drawer({ onClose, children }: { onClose: () => void; children: R
   }, []);
 
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the click beside the panel is a shortcut; Escape does the same.
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape does the same as a click beside the panel.
     <dialog
       ref={dialog}
       aria-label="Conversations"

@@ -1,4 +1,4 @@
-/** A conversation in which nothing has been said. */
+/** A conversation without messages. */
 import { Suggestions } from "./suggestions.tsx";
 
 interface EmptyConversationProps {
@@ -9,7 +9,7 @@ interface EmptyConversationProps {
 export function EmptyConversation({ agentName, onPick }: EmptyConversationProps) {
   return (
     <div className="my-auto space-y-6">
-      <h2 className="text-xl font-semibold tracking-tight">Say something to {agentName}</h2>
+      <h2 className="text-xl font-semibold tracking-tight">Start a conversation with {agentName}</h2>
       <Suggestions onPick={onPick} />
     </div>
   );

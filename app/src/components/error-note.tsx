@@ -1,4 +1,4 @@
-/** Something went wrong, and what can be done about it. */
+/** An error message, with a button to try again if that is possible. */
 import { Icon } from "./icon.tsx";
 
 export function ErrorNote({ text, onRetry }: { text: string; onRetry?: () => void }) {

@@ -1,4 +1,4 @@
-/** Brings older messages when the reader comes to the beginning of what is loaded. */
+/** Loads older messages when the reader scrolls to the beginning of the loaded ones. */
 import { type RefObject, useEffect, useRef } from "react";
 import { messageOf } from "../format.ts";
 import type { History } from "../hooks/use-history.ts";
@@ -39,7 +39,7 @@ export function HistoryLoader({ history, scroller }: HistoryLoaderProps) {
           disabled={loading}
           className="rounded-lg px-3 py-1 hover:text-ink"
         >
-          {loading ? "Loading earlier messages…" : "Earlier messages"}
+          {loading ? "Loading earlier messages…" : "Load earlier messages"}
         </button>
       )}
     </div>

@@ -1,4 +1,4 @@
-/** The few pictures of the console, drawn with strokes in the colour of the text beside them. */
+/** Icons, drawn in the color of the text beside them. */
 const paths = {
   plus: "M12 5v14M5 12h14",
   menu: "M4 7h16M4 12h16M4 17h16",

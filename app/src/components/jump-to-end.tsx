@@ -1,4 +1,4 @@
-/** The way back to the newest message. */
+/** A button that scrolls to the newest message. */
 import { Icon } from "./icon.tsx";
 
 export function JumpToEnd({ onClick }: { onClick: () => void }) {
@@ -9,7 +9,7 @@ export function JumpToEnd({ onClick }: { onClick: () => void }) {
       className="absolute bottom-3 left-1/2 flex -translate-x-1/2 items-center gap-1.5 rounded-full border border-line bg-surface px-3 py-1.5 text-sm shadow-md"
     >
       <Icon name="down" />
-      Newest
+      Jump to latest
     </button>
   );
 }

@@ -1,4 +1,4 @@
-/** A link within the page: a plain click changes the address without loading, any other is the browser's. */
+/** A link within the page. A plain click changes the address without loading; the browser handles all other clicks. */
 import type { ComponentProps } from "react";
 import { navigate } from "../router.ts";
 

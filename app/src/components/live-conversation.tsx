@@ -1,7 +1,7 @@
-/** A conversation as it happens: what was said, what is being done, and where to say something. */
+/** A live conversation: header, timeline and composer. */
 import { useCallback, useEffect, useRef, useState } from "react";
+import type { AgentIdentity, ConnectionStatus } from "../../../src/client/index.ts";
 import { useConversation } from "../../../src/client/react/use-conversation.ts";
-import type { AgentIdentity } from "../../../src/protocol/agent-api.ts";
 import { contentOf, type Draft } from "../content.ts";
 import { takeFirstMessage } from "../first-message.ts";
 import { agentName, messageOf, wordsOf } from "../format.ts";
@@ -41,7 +41,7 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
   }, [title]);
 
   const [error, setError] = useState<unknown>(undefined);
-  const say = useCallback(
+  const sendDraft = useCallback(
     async (draft: Draft) => {
       setError(undefined);
       try {
@@ -67,14 +67,21 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
         </div>
       )}
       <Composer
-        onSend={say}
-        note={status === "open" || view === null ? undefined : "What you send waits for the connection."}
+        onSend={sendDraft}
+        note={status === "open" || view === null ? undefined : offlineNote(status)}
       />
     </>
   );
 }
 
-/** Calls back when the title changes, not when it first becomes known. */
+/** Messages wait for the connection. After a final close the reader has to reconnect. */
+function offlineNote(status: ConnectionStatus): string {
+  return status === "closed" || status === "unauthorized"
+    ? "Offline. Reconnect to send messages."
+    : "Offline. Messages send when you reconnect.";
+}
+
+/** Calls back when the title changes, but not when it loads. */
 function useRenamed(title: string | null | undefined, onRenamed: () => void): void {
   const known = useRef(title);
   useEffect(() => {

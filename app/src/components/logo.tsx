@@ -1,4 +1,4 @@
-/** The mark of the project: two masks. */
+/** The logo: two masks. */
 export function Logo() {
   return (
     <svg viewBox="0 0 32 32" className="size-6" aria-hidden="true">

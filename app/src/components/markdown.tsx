@@ -1,6 +1,6 @@
 /**
- * Text of a model as Markdown. It is not trusted: HTML in it is shown as text, links open without a reference to this
- * page, and images become links, because loading one tells a stranger that this conversation is being read.
+ * Markdown of a model. It is untrusted: HTML is shown as text, links open without a referrer, and images become links,
+ * because loading one would reveal to its server that the page is open.
  */
 import { memo, type ReactNode } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
@@ -9,14 +9,14 @@ import remarkGfm from "remark-gfm";
 const plugins = [remarkGfm];
 
 const components: Components = {
-  a: ({ href, children }) => <OutsideLink href={href}>{children}</OutsideLink>,
+  a: ({ href, children }) => <ExternalLink href={href}>{children}</ExternalLink>,
   img: ({ src, alt }) => (
-    <OutsideLink href={typeof src === "string" ? src : undefined}>{alt || "Image"}</OutsideLink>
+    <ExternalLink href={typeof src === "string" ? src : undefined}>{alt || "Image"}</ExternalLink>
   ),
 };
 
-/** An address that was not safe has been taken out before; its text stays. */
-function OutsideLink({ href, children }: { href: string | undefined; children: ReactNode }) {
+/** The Markdown renderer has removed unsafe addresses. Their text stays. */
+function ExternalLink({ href, children }: { href: string | undefined; children: ReactNode }) {
   if (href === undefined || href === "") return children;
   return (
     <a href={href} target="_blank" rel="noopener noreferrer nofollow">

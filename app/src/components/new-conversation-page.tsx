@@ -1,9 +1,9 @@
-/** The beginning of a conversation: choose who to talk to, then say the first thing. */
+/** The page that starts a conversation: choose an agent, then send the first message. */
 import { useState } from "react";
-import type { AgentIdentity } from "../../../src/protocol/agent-api.ts";
+import type { AgentIdentity } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
 import { contentOf, type Draft } from "../content.ts";
-import { leaveFirstMessage } from "../first-message.ts";
+import { putFirstMessage } from "../first-message.ts";
 import { messageOf, titleFrom } from "../format.ts";
 import type { Resource } from "../hooks/use-resource.ts";
 import { conversationPath } from "../route.ts";
@@ -28,14 +28,14 @@ export function NewConversationPage({ agents, onCreated, onMenu }: NewConversati
   const list = agents.value;
   const agentId = chosen ?? list?.[0]?.id;
 
-  async function begin(draft: Draft): Promise<boolean> {
+  async function start(draft: Draft): Promise<boolean> {
     if (agentId === undefined || creating) return false;
     setCreating(true);
     setError(undefined);
     try {
       const title = titleFrom(draft.text || (draft.files[0]?.name ?? ""));
       const { id } = await client.conversations.create({ agentId, title });
-      leaveFirstMessage(id, await contentOf(id, draft));
+      putFirstMessage(id, await contentOf(id, draft));
       onCreated();
       navigate(conversationPath(id));
       return true;
@@ -52,15 +52,15 @@ export function NewConversationPage({ agents, onCreated, onMenu }: NewConversati
       <div className="min-h-0 flex-1 overflow-y-auto">
         <div className="mx-auto flex min-h-full max-w-3xl flex-col justify-center gap-8 px-4 py-8">
           <div>
-            <h2 className="text-2xl font-semibold tracking-tight">Who would you like to talk to?</h2>
+            <h2 className="text-2xl font-semibold tracking-tight">Choose an agent</h2>
             <p className="mt-1.5 text-muted">
-              Every conversation is durable: close the page in the middle of an answer, and it goes on.
+              Conversations are durable: you can close this page and the answer continues.
             </p>
           </div>
           {list !== undefined && list.length > 0 && (
             <>
               <AgentPicker agents={list} value={agentId} onChange={setChosen} />
-              <Suggestions onPick={(text) => void begin({ text, files: [] })} />
+              <Suggestions onPick={(text) => void start({ text, files: [] })} />
             </>
           )}
           {list?.length === 0 && <NoAgents />}
@@ -71,7 +71,7 @@ export function NewConversationPage({ agents, onCreated, onMenu }: NewConversati
           {error !== undefined && <ErrorNote text={messageOf(error)} />}
         </div>
       </div>
-      <Composer onSend={begin} disabled={agentId === undefined} />
+      <Composer onSend={start} disabled={agentId === undefined} />
     </>
   );
 }

@@ -1,11 +1,11 @@
-/** The bar at the top of a page: where one is, and on small screens the way to the list. */
+/** The header of a page, with a button for the list of conversations on small screens. */
 import type { ReactNode } from "react";
 import { Icon } from "./icon.tsx";
 
 interface PageHeaderProps {
   title: string;
   subtitle?: string | undefined;
-  /** Opens the list of conversations, where it is not in view. */
+  /** Opens the list of conversations; absent where the list is visible. */
   onMenu: (() => void) | undefined;
   children?: ReactNode;
 }

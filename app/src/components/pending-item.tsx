@@ -1,4 +1,4 @@
-/** A message on its way, or one that was refused. */
+/** A message that is being sent or was rejected. */
 import { memo } from "react";
 import type { PendingMessage } from "../../../src/client/index.ts";
 import { UserMessage } from "./user-message.tsx";

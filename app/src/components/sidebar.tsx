@@ -1,5 +1,5 @@
-/** The list of conversations, and where a new one begins. */
-import type { AgentIdentity } from "../../../src/protocol/agent-api.ts";
+/** The list of conversations, with a link to start a new one. */
+import type { AgentIdentity } from "../../../src/client/index.ts";
 import { agentName, messageOf, wordsOf } from "../format.ts";
 import type { Conversations } from "../hooks/use-conversations.ts";
 import { ConversationItem } from "./conversation-item.tsx";
@@ -49,16 +49,14 @@ export function Sidebar({ agents, conversations, currentId, onNavigate }: Sideba
             ))}
           </ul>
         )}
-        {list?.length === 0 && (
-          <p className="px-3 py-2 text-sm text-muted">Your conversations will be listed here.</p>
-        )}
+        {list?.length === 0 && <p className="px-3 py-2 text-sm text-muted">No conversations yet.</p>}
         {more && (
           <button
             type="button"
             onClick={loadMore}
             className="mt-2 px-3 py-1.5 text-sm text-accent hover:underline"
           >
-            Show more
+            Load more
           </button>
         )}
         {error !== undefined && (

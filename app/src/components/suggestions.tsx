@@ -1,15 +1,15 @@
-/** First things to say, each of which shows something an agent can do. */
+/** Example messages, each of which shows an ability of the agent. */
 const suggestions = [
-  { text: "What is 12*(3+4)?", shows: "Calculates with a tool" },
-  { text: "What day is it in 30 days?", shows: "Works with dates" },
-  { text: "Search the docs for crash recovery", shows: "Looks things up" },
-  { text: "Remember that my cat is called Miso", shows: "Keeps what you tell it" },
+  { text: "What is 12*(3+4)?", shows: "Uses the calculator" },
+  { text: "What day is it in 30 days?", shows: "Calculates dates" },
+  { text: "Search the docs for crash recovery", shows: "Searches the documentation" },
+  { text: "Remember that my cat is called Miso", shows: "Saves a note" },
 ];
 
 export function Suggestions({ onPick }: { onPick: (text: string) => void }) {
   return (
-    <section aria-label="Suggestions">
-      <h3 className="mb-2 text-sm font-medium text-muted">Try one of these</h3>
+    <section aria-label="Examples">
+      <h3 className="mb-2 text-sm font-medium text-muted">Try an example</h3>
       <ul className="grid gap-3 sm:grid-cols-2">
         {suggestions.map(({ text, shows }) => (
           <li key={text}>

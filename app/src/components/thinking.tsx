@@ -1,4 +1,4 @@
-/** Shown while nothing else shows that a turn is at work. */
+/** Shown while a turn is active and has nothing else to show. */
 export function Thinking({ agentName }: { agentName: string }) {
   return (
     <p className="flex items-center gap-2 text-sm text-muted">
@@ -7,7 +7,7 @@ export function Thinking({ agentName }: { agentName: string }) {
         <span className="dot size-1.5 rounded-full bg-muted [animation-delay:0.15s]" />
         <span className="dot size-1.5 rounded-full bg-muted [animation-delay:0.3s]" />
       </span>
-      {agentName} is thinking
+      {agentName} is thinking…
     </p>
   );
 }

@@ -1,7 +1,7 @@
-/** The turns of a conversation from the oldest that is loaded, and what is being sent. */
+/** The loaded turns of a conversation, and its pending messages. */
 import { useCallback, useEffect, useRef } from "react";
 import type { Content } from "../../../src/client/index.ts";
-import type { Conversation } from "../../../src/client/react/use-conversation.ts";
+import type { UseConversationResult } from "../../../src/client/react/use-conversation.ts";
 import { ConversationId } from "../conversation-id.ts";
 import { useHistory } from "../hooks/use-history.ts";
 import { usePinnedScroll } from "../hooks/use-pinned-scroll.ts";
@@ -14,7 +14,7 @@ import { TurnBlock } from "./turn-block.tsx";
 
 interface TimelineProps {
   id: string;
-  conversation: Conversation;
+  conversation: UseConversationResult;
   agentName: string;
 }
 
@@ -23,7 +23,7 @@ export function Timeline({ id, conversation, agentName }: TimelineProps) {
   const { turns, pending, error } = state;
   const history = useHistory(id, conversation);
   const { scroller, content, atEnd, toEnd } = usePinnedScroll(turns[0]?.id);
-  const say = useCallback((said: Content) => void send(said), [send]);
+  const sendContent = useCallback((sent: Content) => void send(sent), [send]);
   const empty = state.conversation !== null && turns.length === 0 && pending.length === 0;
   useJumpOnSend(pending.length, toEnd);
 
@@ -32,11 +32,11 @@ export function Timeline({ id, conversation, agentName }: TimelineProps) {
       <div ref={scroller} className="h-full overflow-y-auto [overflow-anchor:none]">
         <div ref={content} className="mx-auto flex min-h-full max-w-3xl flex-col px-4 pt-6 pb-4">
           {turns.length > 0 && <HistoryLoader history={history} scroller={scroller} />}
-          {empty && <EmptyConversation agentName={agentName} onPick={say} />}
+          {empty && <EmptyConversation agentName={agentName} onPick={sendContent} />}
           <ConversationId value={id}>
             <div role="log" aria-live="off" aria-label="Messages" className="space-y-8">
               {turns.map((turn) => (
-                <TurnBlock key={turn.id} turn={turn} agentName={agentName} onSay={say} />
+                <TurnBlock key={turn.id} turn={turn} agentName={agentName} onSend={sendContent} />
               ))}
               {pending.map((message) => (
                 <PendingItem key={message.clientId} message={message} onRetry={retry} onDiscard={discard} />
@@ -55,7 +55,7 @@ export function Timeline({ id, conversation, agentName }: TimelineProps) {
   );
 }
 
-/** Whoever says something wants to see it. */
+/** Scrolls to the end when the reader sends a message. */
 function useJumpOnSend(pendingCount: number, toEnd: () => void): void {
   const before = useRef(pendingCount);
   useEffect(() => {

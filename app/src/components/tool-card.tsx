@@ -1,4 +1,4 @@
-/** A tool call: closed it says what was asked and how it went, open it shows everything. */
+/** A tool call. Closed, it shows the input and the status; open, it shows all details. */
 import type { OperationState } from "../../../src/client/index.ts";
 import { previewOf } from "../format.ts";
 import { Icon, type IconName } from "./icon.tsx";
@@ -8,7 +8,7 @@ type Look = { text: string; icon: IconName; className: string };
 
 const looks: Record<OperationState["state"] | "waiting" | "stopped", Look> = {
   running: { text: "Running", icon: "spinner", className: "text-muted" },
-  waiting: { text: "Waits for the client", icon: "clock", className: "text-caution" },
+  waiting: { text: "Waiting for the client", icon: "clock", className: "text-caution" },
   completed: { text: "Done", icon: "check", className: "text-accent" },
   failed: { text: "Failed", icon: "cross", className: "text-danger" },
   stopped: { text: "Stopped", icon: "cross", className: "text-muted" },
@@ -16,7 +16,7 @@ const looks: Record<OperationState["state"] | "waiting" | "stopped", Look> = {
 
 interface ToolCardProps {
   operation: OperationState;
-  /** The turn goes on, so a running tool really runs. */
+  /** The turn is active. A running tool of an ended turn was stopped. */
   active: boolean;
 }
 

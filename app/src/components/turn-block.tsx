@@ -1,7 +1,6 @@
 /**
- * One turn: what was asked, what was done about it, and what was answered. Rendered again only when it changes.
- * A turn that happens while the page is open is read out as it goes, streamed text once it is complete; one that was
- * loaded is not.
+ * One turn: question, work and answers. It renders again only when it changes. Screen readers announce a turn that runs while
+ * the page is open, streamed text once it is complete. They do not announce a loaded turn.
  */
 import { memo, useState } from "react";
 import type { Content, TurnItem, TurnState } from "../../../src/client/index.ts";
@@ -16,10 +15,10 @@ import { UserMessage } from "./user-message.tsx";
 interface TurnBlockProps {
   turn: TurnState;
   agentName: string;
-  onSay: (content: Content) => void;
+  onSend: (content: Content) => void;
 }
 
-export const TurnBlock = memo(function TurnBlock({ turn, agentName, onSay }: TurnBlockProps) {
+export const TurnBlock = memo(function TurnBlock({ turn, agentName, onSend }: TurnBlockProps) {
   const active = turn.status === "active";
   const [live] = useState(active);
   const question = questionOf(turn);
@@ -31,7 +30,7 @@ export const TurnBlock = memo(function TurnBlock({ turn, agentName, onSay }: Tur
       {active && !turn.retrying && !showsProgress(turn.items) && <Thinking agentName={agentName} />}
       <TurnNotes turn={turn} />
       {turn.error !== undefined && (
-        <TurnError error={turn.error} onRetry={question === null ? undefined : () => onSay(question)} />
+        <TurnError error={turn.error} onRetry={question === null ? undefined : () => onSend(question)} />
       )}
     </section>
   );
@@ -68,7 +67,7 @@ const Item = memo(function Item({ item, agentName, active }: ItemProps) {
   }
 });
 
-/** Text that grows or a tool that runs says enough. */
+/** Growing text or a running tool shows that the turn is active. */
 function showsProgress(items: readonly TurnItem[]): boolean {
   return items.some(
     (item) =>

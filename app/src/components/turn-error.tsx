@@ -1,10 +1,10 @@
-/** Why a turn failed, and whether it is worth another try. */
+/** The error of a failed turn, with a button to try again if that can help. */
 import type { WireError } from "../../../src/client/index.ts";
 import { Icon } from "./icon.tsx";
 
 interface TurnErrorProps {
   error: WireError;
-  /** Asks again; absent when what was asked is not loaded. */
+  /** Sends the message again; absent if the message is not loaded. */
   onRetry: (() => void) | undefined;
 }
 
@@ -20,9 +20,7 @@ export function TurnError({ error, onRetry }: TurnErrorProps) {
         <p className="font-medium wrap-anywhere">{error.message}</p>
         <p className="mt-0.5">
           <span className="font-mono text-xs">{error.code}</span>
-          {error.retriable
-            ? " · This can be tried again."
-            : " · Trying again will not help until the cause is fixed."}
+          {error.retriable ? " · You can retry." : " · Fix the cause before you retry."}
         </p>
       </div>
       {error.retriable && onRetry !== undefined && (

@@ -1,4 +1,4 @@
-/** What else is to be known of a turn: what it waits for, attempts that failed, what went wrong without stopping it. */
+/** Notices of a turn: retries, tools that a client must run, and failures that did not stop it. */
 import type { TurnState } from "../../../src/client/index.ts";
 import { Icon } from "./icon.tsx";
 
@@ -20,8 +20,8 @@ export function TurnNotes({ turn }: { turn: TurnState }) {
   if (awaited.length > 0) {
     return (
       <p data-testid="client-notice" className="rounded-xl bg-caution-tint px-4 py-3 text-sm text-caution">
-        The turn waits for the client: the program that sent this message runs {awaited.join(", ")} and has
-        not sent the result yet. It cannot be given here.
+        Waiting for the client. The program that sent this message runs {awaited.join(", ")} and has not sent
+        the result yet. You cannot enter the result here.
       </p>
     );
   }
@@ -30,14 +30,16 @@ export function TurnNotes({ turn }: { turn: TurnState }) {
       ? [`Answered after ${count(retries.length, "retry", "retries")}`]
       : []),
     ...(issues?.toolFailures ? [count(issues.toolFailures, "tool call failed", "tool calls failed")] : []),
-    ...(issues?.memoryExtractionFailed === true ? ["Nothing was kept in memory: extraction failed"] : []),
+    ...(issues?.memoryExtractionFailed === true
+      ? ["Nothing was saved to memory because extraction failed"]
+      : []),
   ];
   return notes.length === 0 || status === "active" ? null : (
     <p className="text-xs text-muted">{notes.join(" · ")}</p>
   );
 }
 
-/** The tools that a client runs, and of which it has not told the outcome. */
+/** Returns the names of the tools whose results a client has not sent. */
 function awaitedOf({ items }: TurnState): string[] {
   return items.flatMap((item) => {
     if (item.type !== "tool" || item.operation.state !== "running" || item.operation.client !== true)

@@ -1,4 +1,4 @@
-/** What a user said. */
+/** A message of a user. */
 import type { ReactNode } from "react";
 import type { Content } from "../../../src/client/index.ts";
 import { ContentParts } from "./content-parts.tsx";
@@ -6,7 +6,7 @@ import { ContentParts } from "./content-parts.tsx";
 interface UserMessageProps {
   content: Content;
   createdAt: string;
-  /** On its way. */
+  /** Shows the message as not recorded. */
   faint?: boolean;
   children?: ReactNode;
 }

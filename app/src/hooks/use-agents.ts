@@ -1,5 +1,5 @@
-/** The agents of this runtime. */
-import type { AgentIdentity } from "../../../src/protocol/agent-api.ts";
+/** Loads the agents of this server. */
+import type { AgentIdentity } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
 import { type Resource, useResource } from "./use-resource.ts";
 

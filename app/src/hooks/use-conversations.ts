@@ -1,13 +1,14 @@
-/** The list of conversations, newest first; read anew when the page comes back into view. */
+/** Loads the conversations, newest first, and again when the page becomes visible. */
 import { useCallback, useEffect, useState } from "react";
 import type { ConversationSummary } from "../../../src/client/index.ts";
+import { defined } from "../../../src/shared/defined.ts";
 import { client } from "../client.ts";
 import { type Resource, useResource } from "./use-resource.ts";
 
-const PAGE = 50;
+const PAGE_SIZE = 50;
 
 export interface Conversations extends Resource<ConversationSummary[]> {
-  /** There are more than were read. */
+  /** `true` if there are more conversations to load. */
   more: boolean;
   loadMore(): void;
 }
@@ -36,10 +37,12 @@ async function firstPages(
   const conversations: ConversationSummary[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < pages; page += 1) {
-    const position = cursor === undefined ? {} : { cursor };
-    const answer = await client.conversations.list({ limit: PAGE, order: "desc", signal, ...position });
-    conversations.push(...answer.conversations);
-    cursor = answer.nextCursor;
+    const result = await client.conversations.list({
+      ...{ limit: PAGE_SIZE, order: "desc", signal },
+      ...defined({ cursor }),
+    });
+    conversations.push(...result.conversations);
+    cursor = result.nextCursor;
     if (cursor === undefined) break;
   }
   return { conversations, more: cursor !== undefined };

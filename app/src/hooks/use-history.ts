@@ -1,13 +1,13 @@
-/** Older messages, a page at a time, with the turns they belong to. */
+/** Loads older messages with their turns, one page at a time. */
 import { useCallback, useRef, useState } from "react";
-import type { MessageView } from "../../../src/client/index.ts";
-import type { Conversation } from "../../../src/client/react/use-conversation.ts";
-import type { TurnView } from "../../../src/protocol/views.ts";
+import type { MessageView, TurnView } from "../../../src/client/index.ts";
+import type { UseConversationResult } from "../../../src/client/react/use-conversation.ts";
+import { defined } from "../../../src/shared/defined.ts";
 import { client } from "../client.ts";
 
 export interface History {
   loading: boolean;
-  /** The first message is loaded. */
+  /** `true` once the first message is loaded. */
   complete: boolean;
   error: unknown;
   load(): void;
@@ -15,11 +15,8 @@ export interface History {
 
 type Progress = Omit<History, "load">;
 
-/**
- * Pages are read from the newest message on, as that is where their cursors begin; those that are loaded already
- * are passed over.
- */
-export function useHistory(id: string, { state, addHistory }: Conversation): History {
+/** Reads pages from the newest message on, because cursors start there, and skips pages that are loaded. */
+export function useHistory(id: string, { state, addHistory }: UseConversationResult): History {
   const [progress, setProgress] = useState<Progress>({ loading: false, complete: false, error: undefined });
   const cursor = useRef<string | undefined>(undefined);
   const busy = useRef(false);
@@ -51,9 +48,8 @@ interface Page {
   nextCursor?: string;
 }
 
-async function olderPage(id: string, from: string | undefined, known: ReadonlySet<string>): Promise<Page> {
-  const position = from === undefined ? {} : { cursor: from };
-  const page = await client.messages.list(id, { order: "desc", limit: 50, ...position });
+async function olderPage(id: string, cursor: string | undefined, known: ReadonlySet<string>): Promise<Page> {
+  const page = await client.messages.list(id, { order: "desc", limit: 50, ...defined({ cursor }) });
   const unknown = page.messages.filter((message) => !known.has(message.id));
   if (unknown.length === 0 && page.nextCursor !== undefined) return olderPage(id, page.nextCursor, known);
   const turnIds = [...new Set(unknown.map(({ turnId }) => turnId))];

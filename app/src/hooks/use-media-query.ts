@@ -1,4 +1,4 @@
-/** Whether a media query matches, now and whenever it changes. */
+/** Reports whether a media query matches, and renders again when that changes. */
 import { useCallback, useSyncExternalStore } from "react";
 
 export function useMediaQuery(query: string): boolean {

@@ -1,21 +1,21 @@
 /**
- * Scrolling of a growing list: it stays at its end while the reader is there, and where the reader is otherwise, also
- * when older entries are put in above.
+ * Scrolling of a growing list. At the end, it follows new entries. Elsewhere it keeps its position, also when older entries
+ * are inserted above.
  */
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 
-/** So near to the end, in pixels, the reader is at the end. */
-const NEAR = 32;
+/** Distance from the end that counts as the end, in pixels. */
+const END_MARGIN = 32;
 
 export interface PinnedScroll {
   scroller: RefObject<HTMLDivElement | null>;
   content: RefObject<HTMLDivElement | null>;
-  /** The end is in view. */
+  /** `true` while the end is in view. */
   atEnd: boolean;
   toEnd(): void;
 }
 
-/** `firstKey` names the first entry: when it changes, entries were put in above. */
+/** `firstKey` is the key of the first entry. A change of it means that entries were inserted above. */
 export function usePinnedScroll(firstKey: string | undefined): PinnedScroll {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
@@ -46,8 +46,8 @@ export function usePinnedScroll(firstKey: string | undefined): PinnedScroll {
     if (element === null || inner === null) return;
     let top = element.scrollTop;
     const onScroll = () => {
-      const near = element.scrollHeight - element.scrollTop - element.clientHeight <= NEAR;
-      // Entries may have grown since this scroll happened: only who moves up leaves the end.
+      const near = element.scrollHeight - element.scrollTop - element.clientHeight <= END_MARGIN;
+      // Growing entries cause scroll events too. Only scrolling up leaves the end.
       if (near || element.scrollTop < top) pinned.current = near;
       top = element.scrollTop;
       setAtEnd(pinned.current);

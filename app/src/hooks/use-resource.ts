@@ -1,8 +1,8 @@
-/** Something that is read once and again on request, with its failure. A newer reading wins over a slower older one. */
+/** Loads a value, and again on request. A newer request aborts an older one. */
 import { useCallback, useEffect, useRef, useState } from "react";
 
 export interface Resource<Value> {
-  /** The last that was read; stays while it is read again. */
+  /** Last loaded value. It stays during a reload and after a failed one. */
   value: Value | undefined;
   error: unknown;
   reload(): void;

@@ -1,4 +1,4 @@
-/** KILL-7 and KILL-8: what was done outside. */
+/** KILL-7 and KILL-8: calls to the outside. */
 import type { Frame } from "../../../src/client/index.ts";
 import type { History, Hit } from "../history.ts";
 import { toolCallsOf } from "../script.ts";
@@ -45,7 +45,7 @@ function operationsAmiss(turn: TurnRecord, kills: number): string[] {
   for (const hit of hits) {
     const operation = requested.find(({ operationId }) => operationId === hit.operationId);
     if (operation?.data.name !== hit.effect || !isCallOf(operation, hit)) {
-      faults.push(`${hit.call} was hit as ${hit.operationId}, which is no operation for it`);
+      faults.push(`${hit.call} was hit as ${hit.operationId}, which is not its operation`);
     }
   }
   if (turn.message === undefined || !turn.frames.some(({ type }) => type === "turn.completed")) return faults;
@@ -55,7 +55,10 @@ function operationsAmiss(turn: TurnRecord, kills: number): string[] {
   return faults;
 }
 
-/** An operation's id is an idempotency key elsewhere: two calls under one id would be taken for one. */
+/**
+ * Finds operation ids with two calls. Others use the id as an idempotency key, so they would take the two calls for
+ * one.
+ */
 function sharedIds({ hits }: TurnRecord, history: History): string[] {
   const calls = new Map(hits.flatMap((hit) => (hit.kind === "tool" ? [[hit.operationId, hit.call]] : [])));
   return history.hits.flatMap((hit) => {
@@ -81,10 +84,10 @@ function repeatedTooOften({ hits, turnId }: TurnRecord, kills: number): string[]
   );
   return [
     ...(modelCalls.length > distinct + kills
-      ? [`${turnId} made ${modelCalls.length} model calls in place of ${distinct}, under ${kills} kills`]
+      ? [`${turnId} made ${modelCalls.length} model calls instead of ${distinct}, with ${kills} kills`]
       : []),
     ...[...operations].flatMap(([call, own]) =>
-      own.length > 1 + kills ? [`${call} was hit ${own.length} times under ${kills} kills`] : [],
+      own.length > 1 + kills ? [`${call} was hit ${own.length} times with ${kills} kills`] : [],
     ),
   ];
 }

@@ -1,4 +1,4 @@
-/** KILL-4 and KILL-5: what each connection received, against the frames as they are read back. */
+/** KILL-4 and KILL-5: the frames of each connection, compared with the frames read back. */
 import type { Frame } from "../../../src/client/index.ts";
 import type { ConnectionLog, History } from "../history.ts";
 import type { ConversationRecord, Violation } from "./records.ts";
@@ -8,7 +8,7 @@ export function checkConnections(conversation: ConversationRecord, history: Hist
   const found: Violation[] = [];
   const report = (rule: string, what: string) => found.push({ rule, conversation: id, what });
   final.journal.forEach(({ seq }, index) => {
-    if (seq !== index + 1) report("KILL-4", `the journal has number ${seq} in place ${index + 1}`);
+    if (seq !== index + 1) report("KILL-4", `the journal has number ${seq} at position ${index + 1}`);
   });
   const logs = history.connections.filter((log) => log.conversation === id && log.frames.length > 0);
   for (const log of logs) {
@@ -21,7 +21,7 @@ export function checkConnections(conversation: ConversationRecord, history: Hist
   return found;
 }
 
-/** A connection's durable frames are those of its scope, from its beginning up to some last one. */
+/** The durable frames of a connection must be those of its scope, from its start to some last one. */
 function framesAmiss({ scope, frames }: ConnectionLog, { final, turns }: ConversationRecord): string[] {
   const received = frames.flatMap(({ frame }) => (isFact(frame) ? [frame] : []));
   const after = scope.of === "turn" ? 0 : (scope.from ?? snapshotSeq(frames) ?? 0);
@@ -32,16 +32,16 @@ function framesAmiss({ scope, frames }: ConnectionLog, { final, turns }: Convers
   const index = received.findIndex((frame, place) => !isEqual(frame, expected[place]));
   if (index < 0) return [];
   const [got, due] = [received[index], expected[index]];
-  return [`got ${got?.type} ${got?.seq} in place of ${due?.type} ${due?.seq}`];
+  return [`received ${got?.type} ${got?.seq} instead of ${due?.type} ${due?.seq}`];
 }
 
-/** Each connection of a client begins with the last number that the one before got. */
+/** Each connection of a client must start at the last number of the previous one. */
 function resumedAmiss(logs: readonly ConnectionLog[]): string[] {
   const faults: string[] = [];
   let last: number | null = null;
   for (const { scope, frames } of logs) {
     if (scope.of === "turn") continue;
-    if (scope.from !== last) faults.push(`came back with ${scope.from} after ${last}`);
+    if (scope.from !== last) faults.push(`resumed at ${scope.from} after ${last}`);
     last = frames.findLast(({ frame }) => frame.seq !== undefined)?.frame.seq ?? scope.from;
   }
   return faults;
@@ -63,7 +63,8 @@ function deltasAmiss({ frames }: ConnectionLog): string[] {
       case "message.delta": {
         const text = texts.get(id) ?? "";
         const { offset } = frame.data;
-        if (offset !== text.length) faults.push(`${id} goes on at ${offset} after ${text.length} units`);
+        if (offset !== text.length)
+          faults.push(`${id} continues at offset ${offset} after ${text.length} units`);
         texts.set(id, text + frame.data.text);
         break;
       }

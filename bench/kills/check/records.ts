@@ -1,25 +1,25 @@
-/** A history, sorted by conversation and turn. */
+/** A history, grouped by conversation and turn. */
 import type { Frame } from "../../../src/client/index.ts";
 import type { FinalState, History, Hit, SentMessage } from "../history.ts";
 
 export interface Violation {
-  /** The number of the rule. */
+  /** Number of the violated rule. */
   rule: string;
   conversation: string;
   what: string;
 }
 
-/** A turn on record, with what belongs to it. */
+/** A recorded turn with its messages, frames and hits. */
 export interface TurnRecord {
   turnId: string;
-  /** The message that it answers; `undefined` if nobody sent it. */
+  /** The message that the turn answers; `undefined` if nobody sent it. */
   message: SentMessage | undefined;
-  /** Its durable frames, in order. */
+  /** Durable frames, in order. */
   frames: Frame[];
   hits: Hit[];
-  /** How often it was taken up after a crash. */
+  /** Number of resumptions after a crash. */
   resumed: number;
-  /** Milliseconds since the epoch; infinite while it lasts. */
+  /** Milliseconds since the epoch; infinite while the turn is active. */
   startedAt: number;
   endedAt: number;
 }
@@ -72,10 +72,10 @@ export function isTerminal({ type }: Frame): boolean {
   return type === "turn.completed" || type === "turn.failed";
 }
 
-/** The clock of the server may be a little behind that of the killer. */
+/** Maximum delay of the server's clock behind the runner's, in milliseconds. */
 const CLOCK_MS = 20;
 
-/** Kills while a turn was active. */
+/** Counts the kills while a turn was active. */
 export function killsDuring({ startedAt, endedAt }: TurnRecord, { kills }: History): number {
   return kills.filter(({ at }) => at >= startedAt - CLOCK_MS && at <= endedAt + CLOCK_MS).length;
 }

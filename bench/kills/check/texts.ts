@@ -1,4 +1,4 @@
-/** KILL-6: what was said, and what was shown. */
+/** KILL-6: recorded and displayed texts. */
 import type { Frame } from "../../../src/client/index.ts";
 import type { History } from "../history.ts";
 import { contentOf, textOf } from "../script.ts";
@@ -16,20 +16,20 @@ export function checkTexts({ id, turns, final }: ConversationRecord, { shown }: 
     const expected = [...script.rounds, []].map((_, call) => textOf(script, call));
     transcript.push(["user", turnId, contentOf(script)]);
     if (turn.frames.some(({ type }) => type === "turn.completed")) {
-      if (!isEqual(said, expected)) report(`${turnId} said ${JSON.stringify(said)}`);
+      if (!isEqual(said, expected)) report(`${turnId} has the texts ${JSON.stringify(said)}`);
       transcript.push(["agent", turnId, expected.at(-1)]);
     }
     const wrong = shown.find(
       ({ turnId: of, text }) => of === turnId && !expected.some((whole) => whole.startsWith(text)),
     );
-    if (wrong !== undefined) report(`${turnId} was shown as ${JSON.stringify(wrong.text)}`);
+    if (wrong !== undefined) report(`${turnId} displayed ${JSON.stringify(wrong.text)}`);
   }
   const held = final.transcript.map(({ role, turnId, content }) => [role, turnId, content]);
-  if (!isEqual(sorted(held), sorted(transcript))) report("the transcript is not what was said");
+  if (!isEqual(sorted(held), sorted(transcript))) report("the transcript differs from the scripts");
   return found;
 }
 
-/** What a turn said: beside its tool calls, and last its answer. */
+/** Returns the texts of a turn: those beside its tool calls, then its answer. */
 function textsOf({ frames }: TurnRecord): string[] {
   const completed = frames.flatMap((frame: Frame) =>
     frame.type === "message.completed" ? [frame.data] : [],
@@ -39,7 +39,7 @@ function textsOf({ frames }: TurnRecord): string[] {
   );
 }
 
-/** Turns of a conversation end in any order, so its transcript is compared without one. */
+/** Sorts entries, because turns of a conversation end in any order. */
 function sorted(entries: readonly unknown[][]): string[] {
   return entries.map((entry) => JSON.stringify(entry)).sort();
 }

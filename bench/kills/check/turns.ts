@@ -24,15 +24,15 @@ export function checkTurns(conversation: ConversationRecord, history: History): 
     } else if ([...acknowledged].some((turnId) => turnId !== turns[0]?.turnId)) {
       report(
         "KILL-1",
-        `${key} was acknowledged as ${[...acknowledged].join(", ")}, and is ${turns[0]?.turnId}`,
+        `${key} was acknowledged as ${[...acknowledged].join(", ")}, but is ${turns[0]?.turnId}`,
       );
     }
   }
   for (const turn of forgotten(conversation, history)) {
-    report("KILL-9", `${turn.turnId} went on only when it was read`);
+    report("KILL-9", `${turn.turnId} was resumed only by the final read`);
   }
   for (const [first, second] of disorder(conversation, history)) {
-    report("KILL-3", `${first.script.key} stands after ${second.script.key}`);
+    report("KILL-3", `${first.script.key} follows ${second.script.key}`);
   }
   return found;
 }
@@ -65,7 +65,7 @@ function forgotten({ turns, final }: ConversationRecord, { acknowledgements }: H
   );
 }
 
-/** Pairs of messages that stand the wrong way round. */
+/** Finds pairs of messages in the wrong order. */
 function disorder(
   { messages, turns }: ConversationRecord,
   { acknowledgements }: History,

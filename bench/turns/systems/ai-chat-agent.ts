@@ -1,6 +1,6 @@
 /**
- * `AIChatAgent` of `@cloudflare/ai-chat`, written as its guide shows: `streamText` over all of its messages, driven
- * from the server by `saveMessages`, which resolves when the answer is persisted.
+ * `AIChatAgent` of `@cloudflare/ai-chat`, written as in its guide: `streamText` over all messages, driven from the
+ * server by `saveMessages`, which resolves when the answer is stored.
  */
 import { AIChatAgent } from "@cloudflare/ai-chat";
 import { getAgentByName } from "agents";

@@ -1,16 +1,17 @@
-/** A conversation with history, written turn by turn through the actor's own reducer and store. */
+/** Seeds a conversation turn by turn with the actor's own reducer and store. */
 import type { AgentDecision } from "../../../src/agents/conversation/core/decisions.ts";
 import { stemOf } from "../../../src/agents/conversation/core/ids.ts";
-import { beginTransition, reduce } from "../../../src/agents/conversation/core/reducer.ts";
+import { reduce } from "../../../src/agents/conversation/core/reducer.ts";
 import type { ConversationIdentity } from "../../../src/agents/conversation/core/state.ts";
+import { beginTransition } from "../../../src/agents/conversation/core/transition.ts";
 import { ConversationDatabase } from "../../../src/agents/conversation/store/conversation-database.ts";
 import { systemIds } from "../../../src/ports/system.ts";
 import { DurableKeyValue, DurableSqlDatabase } from "../../../src/ports/workers/durable-storage.ts";
 import { seededMessage } from "../workload.ts";
 
 /**
- * Creates the conversation in a storage that is still empty, before its actor has read it. Each turn is committed as
- * the actor would: once accepted, once completed. Resolves with the number of messages stored.
+ * Creates the conversation in empty storage, before its actor has loaded it. Each turn is committed as by the actor:
+ * when accepted, and when completed. Resolves with the number of stored messages.
  */
 export function seedConversation(
   storage: DurableObjectStorage,
@@ -36,10 +37,10 @@ export function seedConversation(
 
 function accepted(record: ConversationIdentity, turn: number, clientId: string): AgentDecision[] {
   const caller = { type: "user", userId: userOf(record) } as const;
-  const content = seededMessage(2 * turn - 2).text;
+  const input = seededMessage(2 * turn - 2).text;
   const stem = stemOf(systemIds.ulid());
   return [
-    { type: "START_TURN", turn, stem, agentId: record.agentId, caller, clientId, content },
+    { type: "START_TURN", turn, stem, agentId: record.agentId, caller, clientId, input },
     { type: "CALL_LLM", turn, final: false },
   ];
 }

@@ -1,6 +1,6 @@
 /**
- * Dramatis: an application of one agent, whose model is the scripted one behind a gateway in the process. A turn is
- * started by RPC and watched by a subscription until its last frame.
+ * Dramatis: an application with one agent, whose model is the scripted one behind an in-process gateway. A turn is
+ * started by RPC and followed by a subscription to its last frame.
  */
 import { getAgentByName } from "agents";
 import { conversationRecord } from "../../../src/agents/conversation/door/create-conversation.ts";
@@ -57,7 +57,7 @@ interface ChatMessage {
   content: string;
 }
 
-/** Walks back to the newest user message only, so the model's own time does not grow with the history. */
+/** Searches back to the newest user message only, so that the model's own time does not depend on the history. */
 function read(messages: readonly ChatMessage[]): Prompt {
   const given = messages.length - (messages[0]?.role === "system" ? 1 : 0);
   const at = messages.findLastIndex(({ role }) => role === "user");
@@ -95,7 +95,7 @@ export class Conversation extends app.Conversation {
   }
 }
 
-/** Members come from the class below and its base, by RPC. */
+/** The RPC members of the class below and its base. */
 type ConversationActor = ConversationApi & Pick<Conversation, "benchSeed" | "benchCounts">;
 
 export function dramatisSystem(env: DramatisEnv): System {
@@ -135,7 +135,7 @@ async function findConversation(env: DramatisEnv, actor: string): Promise<Conver
   )) as unknown as ConversationActor;
 }
 
-/** A conversation's id for an actor's name, and who speaks in it. Metered actors have a tenant of their own. */
+/** Returns the conversation id and the principal for an actor's name. Metered actors have their own tenant. */
 function addressOf(actor: string): { id: string; principal: Principal } {
   const number = /\d+$/.exec(actor)?.[0] ?? "";
   const tenant = actor.startsWith(METERED_PREFIX) ? `${METERED_PREFIX}tenant` : "tenant";
@@ -145,7 +145,7 @@ function addressOf(actor: string): { id: string; principal: Principal } {
   };
 }
 
-/** The agent's message among the frames of a completed turn. */
+/** Returns the agent's message from the frames of a completed turn. */
 function answerOf(lines: string): string {
   let answer: string | undefined;
   let completed = false;

@@ -1,4 +1,4 @@
-/** A bare `DurableObject`: the floor of what the platform costs. */
+/** A bare `DurableObject`: the floor of the platform's cost. */
 import { DurableObject } from "cloudflare:workers";
 import { countsOf, metered } from "../meter.ts";
 import type { System } from "../protocol.ts";

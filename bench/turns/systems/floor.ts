@@ -1,4 +1,4 @@
-/** What the two floors share: the least a turn can be. The scripted model is called, and one row is stored. */
+/** The minimal turn of both floors: call the scripted model and store one row. */
 import { lookup, type Prompt, replyTo, seededMessage, toolInput } from "../workload.ts";
 
 const CREATE = "CREATE TABLE IF NOT EXISTS turns (n INTEGER PRIMARY KEY, question TEXT, answer TEXT)";
@@ -9,7 +9,7 @@ export function createTable(sql: SqlStorage): void {
   sql.exec(CREATE);
 }
 
-/** One turn: streams the model's reply, runs the tools it asks for, stores question and answer in one row. */
+/** Runs one turn: streams the model's reply, runs the requested tools, and stores question and answer in one row. */
 export async function runTurn(sql: SqlStorage, question: string): Promise<string> {
   const prompt: Prompt = { text: question, messages: 1, toolResults: 0 };
   for (;;) {
@@ -32,7 +32,7 @@ export async function runTurn(sql: SqlStorage, question: string): Promise<string
   }
 }
 
-/** Stores history as turns of two messages; resolves with the number of messages stored. */
+/** Stores history as turns of two messages. Returns the number of stored messages. */
 export function seedTurns(storage: DurableObjectStorage, messages: number): number {
   storage.transactionSync(() => {
     for (let index = 0; index < messages; index += 2) {

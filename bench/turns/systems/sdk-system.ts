@@ -1,7 +1,7 @@
-/** Drives a system whose actor is an `Agent` of the SDK: found by name, called by RPC, as the SDK's guide shows. */
+/** Drives a system whose actor is an `Agent` of the SDK, found by name and called by RPC as in the SDK's guide. */
 import type { Counts, System } from "../protocol.ts";
 
-/** What each benchmarked class adds to its base. */
+/** Methods that each measured class adds. */
 export interface BenchActor {
   benchTurn(text: string): Promise<string>;
   benchSeed(messages: number): Promise<number>;

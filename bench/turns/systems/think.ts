@@ -1,6 +1,6 @@
 /**
- * `Think` of `@cloudflare/think`, written as its guide shows: a model and tools, everything else at its defaults,
- * driven from the server by `runTurn`, which resolves when the answer is persisted.
+ * `Think` of `@cloudflare/think`, written as in its guide: a model and tools with defaults, driven from the server by
+ * `runTurn`, which resolves when the answer is stored.
  */
 import { Think } from "@cloudflare/think";
 import { getAgentByName } from "agents";

@@ -1,4 +1,4 @@
-/** UI messages of the AI SDK, as the two chat classes of the Agents SDK store them. */
+/** UI messages of the AI SDK, in the form that the two chat classes of the Agents SDK store. */
 import { tool, type UIMessage } from "ai";
 import { lookup, seededMessage, TOOL_DESCRIPTION, TOOL_NAME, toolInput } from "../workload.ts";
 
@@ -18,7 +18,7 @@ export function seededMessages(count: number): UIMessage[] {
   });
 }
 
-/** The text of the newest answer; a turn without one has failed. */
+/** Returns the text of the newest answer. Throws if there is none. */
 export function answerOf(messages: readonly UIMessage[]): string {
   const last = messages.at(-1);
   if (last?.role !== "assistant") throw new Error("The turn left no answer.");

@@ -1,47 +1,34 @@
 /**
- * Failures of model calls as data: which class a failure belongs to, and whether trying again can help.
+ * Turns responses, error bodies and exceptions into model errors.
  *
- * MERR-1  `rate_limit`, `timeout`, `transient` and `network` are retriable; nothing else is.
- * MERR-2  A message taken from a provider is redacted and at most 500 characters long.
+ * MERR-2  A message of a provider is redacted and at most 500 characters long.
  */
 
 import { z } from "zod";
-import type { ErrorCategory, ModelError } from "../../model/error.ts";
+import { type ErrorCategory, isRetriable, type ModelError } from "../../model/error.ts";
 import type { ProviderId } from "../../model/profile.ts";
 import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
 import { redactSecrets } from "../../shared/redact.ts";
 import { shorten } from "../../shared/text.ts";
 import { durationMs } from "./durations.ts";
 
-const RETRIABLE: ReadonlySet<ErrorCategory> = new Set(["rate_limit", "timeout", "transient", "network"]);
-
 const MAX_MESSAGE = 500;
 
-/** What else is known of a failure. */
-export interface FailureDetails {
-  status?: number;
-  /** The provider's own id of the request. */
-  requestId?: string;
-  /** Milliseconds. */
-  retryAfterMs?: number;
-}
+/** Further details of a failure. */
+export type FailureDetails = Pick<ModelError, "status" | "requestId" | "retryAfterMs">;
 
-/** A failure inside the gateway on its way to becoming an error delta; the gateway adds the provider. */
+/** Thrown inside the gateway, which turns it into an error delta with the provider's name. */
 export class ModelFailure extends Error {
   override readonly name = "ModelFailure";
-  readonly category: ErrorCategory;
-  readonly details: FailureDetails;
 
-  constructor(category: ErrorCategory, message: string, details: FailureDetails = {}) {
+  constructor(
+    readonly category: ErrorCategory,
+    message: string,
+    readonly details: FailureDetails = {},
+  ) {
     super(message);
-    this.category = category;
-    this.details = details;
   }
-}
-
-/** Whether a failure of this class may pass by itself (MERR-1). */
-export function isRetriable(category: ErrorCategory): boolean {
-  return RETRIABLE.has(category);
 }
 
 export function modelError(
@@ -53,80 +40,83 @@ export function modelError(
   return { category, message, retriable: isRetriable(category), provider, ...details };
 }
 
-/** The category of an HTTP status that is not a success. */
-function categoryOfStatus(status: number): ErrorCategory {
-  if (status >= 500) return "transient";
-  switch (status) {
-    case 401:
-    case 403:
-      return "auth";
-    case 402:
-      return "quota";
-    case 404:
-      return "not_found";
-    case 400:
-    case 413:
-    case 422:
-      return "validation";
-    case 408:
-      return "timeout";
-    // A lock that another request holds: the providers' own clients try again, too.
-    case 409:
-      return "transient";
-    case 429:
-      return "rate_limit";
-    default:
-      return "unknown";
+/** Returns the error for a reply that ended too early. */
+export function incompleteReply(provider: ProviderId): ModelError {
+  return modelError(provider, "transient", "The reply ended before it was complete.");
+}
+
+/** Turns an exception of a model call into an error. If the call's signal has aborted, its reason is the cause. */
+export function thrownError(thrown: unknown, provider: ProviderId, signal?: AbortSignal): ModelError {
+  const error: unknown = signal?.aborted ? signal.reason : thrown;
+  if (error instanceof ModelFailure)
+    return modelError(provider, error.category, error.message, error.details);
+  if (signal?.aborted) {
+    return nameOf(error) === "TimeoutError"
+      ? modelError(provider, "timeout", "The model took too long to answer.")
+      : modelError(provider, "canceled", "The model call was cancelled.");
   }
+  if (error instanceof DramatisError) return modelError(provider, "validation", error.message);
+  // A defect: the stack stays in the log.
+  console.error(error);
+  return modelError(provider, "unknown", "The model call failed unexpectedly.");
 }
 
-/** Codes, types, statuses and reasons that providers write into their error bodies. */
-const CATEGORY_BY_CODE: ReadonlyMap<string, ErrorCategory> = new Map([
-  ["insufficient_quota", "quota"],
-  ["billing_hard_limit_reached", "quota"],
-  ["billing_error", "quota"],
-  ["rate_limit_exceeded", "rate_limit"],
-  ["rate_limit_error", "rate_limit"],
-  ["RESOURCE_EXHAUSTED", "rate_limit"],
-  ["invalid_api_key", "auth"],
-  ["authentication_error", "auth"],
-  ["permission_error", "auth"],
-  ["API_KEY_INVALID", "auth"],
-  ["UNAUTHENTICATED", "auth"],
-  ["PERMISSION_DENIED", "auth"],
-  ["model_not_found", "not_found"],
-  ["not_found_error", "not_found"],
-  ["NOT_FOUND", "not_found"],
-  ["context_length_exceeded", "validation"],
-  ["invalid_request_error", "validation"],
-  ["request_too_large", "validation"],
-  ["INVALID_ARGUMENT", "validation"],
-  ["FAILED_PRECONDITION", "validation"],
-  ["content_filter", "safety"],
-  ["content_policy_violation", "safety"],
-  ["timeout", "timeout"],
-  ["timeout_error", "timeout"],
-  ["DEADLINE_EXCEEDED", "timeout"],
-  ["overloaded_error", "transient"],
-  ["api_error", "transient"],
-  ["server_error", "transient"],
-  ["INTERNAL", "transient"],
-  ["UNAVAILABLE", "transient"],
-]);
-
-/** What an error body says. */
-export interface ProviderError {
-  /** Redacted and bounded. */
-  message?: string;
-  /** The class its code names, if it names one. */
-  category?: ErrorCategory;
-  /** Milliseconds it asks to wait. */
-  retryAfterMs?: number;
+function nameOf(reason: unknown): unknown {
+  return typeof reason === "object" && reason !== null && "name" in reason ? reason.name : undefined;
 }
+
+const CATEGORY_BY_STATUS: Readonly<Partial<Record<number, ErrorCategory>>> = {
+  400: "validation",
+  401: "auth",
+  402: "quota",
+  403: "auth",
+  404: "not_found",
+  408: "timeout",
+  // Another request holds a lock. The providers' own clients retry this, too.
+  409: "transient",
+  413: "validation",
+  422: "validation",
+  429: "rate_limit",
+};
+
+/** Returns the category of an HTTP status that is not a success. */
+function categoryOfStatus(status: number): ErrorCategory {
+  return CATEGORY_BY_STATUS[status] ?? (status >= 500 ? "transient" : "unknown");
+}
+
+/** Codes, types, statuses and reasons in the error bodies of providers, by category. */
+const CODES: readonly (readonly [ErrorCategory, ...codes: string[]])[] = [
+  ["quota", "insufficient_quota", "billing_hard_limit_reached", "billing_error"],
+  ["rate_limit", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED"],
+  [
+    "auth",
+    "invalid_api_key",
+    "authentication_error",
+    "permission_error",
+    "API_KEY_INVALID",
+    "UNAUTHENTICATED",
+    "PERMISSION_DENIED",
+  ],
+  ["not_found", "model_not_found", "not_found_error", "NOT_FOUND"],
+  [
+    "validation",
+    "context_length_exceeded",
+    "invalid_request_error",
+    "request_too_large",
+    "INVALID_ARGUMENT",
+    "FAILED_PRECONDITION",
+  ],
+  ["safety", "content_filter", "content_policy_violation"],
+  ["timeout", "timeout", "timeout_error", "DEADLINE_EXCEEDED"],
+  ["transient", "overloaded_error", "api_error", "server_error", "INTERNAL", "UNAVAILABLE"],
+];
+
+/** The content of an error body, with a redacted message. Without a known code it has no category. */
+export type ProviderError = Partial<Pick<ModelError, "message" | "category" | "retryAfterMs">>;
 
 const code = z.union([z.string(), z.number()]).nullish().catch(undefined);
 const text = z.string().nullish().catch(undefined);
-/** Google's: why a key was refused, which quota is used up, how long to wait. */
+/** Google's details: why a key was refused, which quota is used up, how long to wait. */
 const detail = z
   .object({
     reason: text,
@@ -152,7 +142,7 @@ const errorBody = z.object({
   code,
 });
 
-/** Reads an error body in the shapes that providers and compatible servers use; text that is not JSON is its own message. */
+/** Reads an error body in the shapes of providers and compatible servers. Text that is not JSON becomes the message. */
 export function readErrorBody(body: string): ProviderError {
   let value: unknown;
   try {
@@ -167,21 +157,18 @@ export function readErrorBody(body: string): ProviderError {
   if (typeof error === "string") return { message: clean(error) };
   const first = error ?? errors?.[0];
   const details = first?.details ?? [];
-  const said = first?.message ?? message ?? detail;
+  const reported = first?.message ?? message ?? detail;
   const reasons = details.map(({ reason }) => reason);
-  // A status stands before a code: Google's code is only the status of the response.
+  // The status precedes the code, because Google's code is only the HTTP status.
   const named = [...reasons, first?.status, first?.code, parsed.data.code, first?.type];
-  const category = isSpent(said, details) ? "quota" : named.map(categoryOfCode).find((found) => found);
+  const category = isSpent(reported, details) ? "quota" : named.map(categoryOfCode).find((found) => found);
   const wait = details
     .map(({ retryDelay }) => durationMs(retryDelay ?? ""))
     .find((found) => found !== undefined);
-  return {
-    ...(said ? { message: clean(said) } : {}),
-    ...defined({ category, retryAfterMs: wait }),
-  };
+  return defined({ message: reported ? clean(reported) : undefined, category, retryAfterMs: wait });
 }
 
-/** Whether waiting for seconds cannot help: a quota of the day, or an account without credit, that no code names. */
+/** Reports a used-up daily quota or an account without credit, neither of which has a code. */
 function isSpent(message: string | null | undefined, details: readonly z.infer<typeof detail>[]): boolean {
   const quotas = details.flatMap(({ violations }) => violations ?? []);
   return (
@@ -190,16 +177,15 @@ function isSpent(message: string | null | undefined, details: readonly z.infer<t
   );
 }
 
-/** The class of a response that is not a success: by its status, and by its body where that knows better. */
-export function categoryOfResponse(status: number, said: ProviderError): ErrorCategory {
+/** Returns the category of a response that is not a success, by its status and the code in its body. */
+export function categoryOfResponse(status: number, { category }: ProviderError): ErrorCategory {
   const byStatus = categoryOfStatus(status);
-  const { category } = said;
   if (category === undefined || status < 400 || status >= 500 || status === 401) return byStatus;
-  // A used-up quota comes with the status of a rate limit, a refused key with that of a bad request.
-  return KNOWN_BETTER.has(category) ? category : byStatus;
+  return MORE_PRECISE.has(category) ? category : byStatus;
 }
 
-const KNOWN_BETTER: ReadonlySet<ErrorCategory> = new Set([
+/** Codes of these categories override the status: a used-up quota has the status of a rate limit, for example. */
+const MORE_PRECISE: ReadonlySet<ErrorCategory> = new Set([
   "auth",
   "quota",
   "not_found",
@@ -207,21 +193,24 @@ const KNOWN_BETTER: ReadonlySet<ErrorCategory> = new Set([
   "safety",
 ]);
 
-/** An error that came inside a stream whose status was already a success. Without a known code it is the server's fault. */
+/** Returns an error that was reported inside a stream; `transient` without a known code. */
 export function inBandError(provider: ProviderId, value: unknown): ModelError {
-  const { message, category, retryAfterMs } = readErrorBody(JSON.stringify({ error: value }));
-  const details = retryAfterMs === undefined ? {} : { retryAfterMs };
-  return modelError(provider, category ?? "transient", message ?? "The provider reported an error.", details);
+  const {
+    message = "The provider reported an error.",
+    category = "transient",
+    ...details
+  } = readErrorBody(JSON.stringify({ error: value }));
+  return modelError(provider, category, message, details);
 }
 
 function categoryOfCode(value: string | number | null | undefined): ErrorCategory | undefined {
   if (value === null || value === undefined) return undefined;
   const status = Number(value);
   if (Number.isInteger(status) && status >= 400 && status < 600) return categoryOfStatus(status);
-  return CATEGORY_BY_CODE.get(String(value));
+  return CODES.find(([, ...codes]) => codes.includes(String(value)))?.[0];
 }
 
-/** What a provider said, fit to be told (MERR-2). */
+/** Redacts and shortens a message of a provider (MERR-2). */
 export function clean(message: string): string {
   return shorten(redactSecrets(message.toWellFormed()).replace(/\s+/g, " ").trim(), MAX_MESSAGE);
 }

@@ -1,36 +1,37 @@
-/** Which adapter speaks for which provider, and by which names a provider is known. */
+/**
+ * Format adapters by provider, and the names of providers.
+ *
+ * The folder of a format has `adapter.ts` (requests: parameters, tools, structured output), `messages.ts` (the
+ * conversation in the provider's form), `decoder.ts` (replies, payload by payload) and `parts.ts` (the parts of one reply,
+ * as they go back to its model). OpenAI's Chat Completions and Workers AI share `chat`; all formats share `common`.
+ */
 
-import type { AdapterLookup } from "../../model/format-adapter.ts";
+import type { AdapterLookup, FormatAdapter } from "../../model/format-adapter.ts";
 import { PROVIDERS, type ProviderId } from "../../model/profile.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { aiSdkFormat } from "./ai-sdk/ai-sdk.ts";
-import { anthropicFormat } from "./anthropic/anthropic.ts";
-import { openaiFormat } from "./chat/openai.ts";
-import { geminiFormat } from "./gemini/gemini.ts";
-import { offlineFormat } from "./offline/offline.ts";
-import { openaiResponsesFormat } from "./openai-responses/openai-responses.ts";
-import { workersAIFormat } from "./workers-ai/workers-ai.ts";
+import { aiSdkFormat } from "./ai-sdk/adapter.ts";
+import { anthropicFormat } from "./anthropic/adapter.ts";
+import { geminiFormat } from "./gemini/adapter.ts";
+import { offlineFormat } from "./offline/adapter.ts";
+import { openaiFormat } from "./openai/adapter.ts";
+import { openaiResponsesFormat } from "./openai-responses/adapter.ts";
+import { workersAIFormat } from "./workers-ai/adapter.ts";
 
-export const adapterFor: AdapterLookup = (provider) => {
-  switch (provider) {
-    case "openai":
-      return openaiFormat;
-    case "openai-responses":
-      return openaiResponsesFormat;
-    case "workers-ai":
-      return workersAIFormat;
-    case "anthropic":
-      return anthropicFormat;
-    case "gemini":
-      return geminiFormat;
-    case "ai-sdk":
-      return aiSdkFormat;
-    case "offline":
-      return offlineFormat;
-    default:
-      return provider satisfies never;
-  }
+const ADAPTERS: Readonly<Record<ProviderId, FormatAdapter>> = {
+  openai: openaiFormat,
+  "openai-responses": openaiResponsesFormat,
+  "workers-ai": workersAIFormat,
+  anthropic: anthropicFormat,
+  gemini: geminiFormat,
+  "ai-sdk": aiSdkFormat,
+  offline: offlineFormat,
 };
+
+/**
+ * Returns the format adapter of a provider.
+ * @example adapterFor("openai").buildRequest(profile, context)
+ */
+export const adapterFor: AdapterLookup = (provider) => ADAPTERS[provider];
 
 const ALIASES: ReadonlyMap<string, ProviderId> = new Map<string, ProviderId>([
   ...PROVIDERS.map((provider) => [provider, provider] as const),
@@ -39,7 +40,7 @@ const ALIASES: ReadonlyMap<string, ProviderId> = new Map<string, ProviderId>([
   ["local", "openai"],
 ]);
 
-/** The provider behind a name or an alias (`cloudflare`, `google`, `local`); throws `INVALID_INPUT` for any other. */
+/** Returns the provider of a name or an alias (`cloudflare`, `google`, `local`); throws `INVALID_INPUT` for other names. */
 export function resolveProvider(name: string): ProviderId {
   const provider = ALIASES.get(name);
   if (provider !== undefined) return provider;

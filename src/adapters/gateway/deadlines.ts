@@ -1,29 +1,27 @@
 /**
- * How long an attempt may take: until its reply begins, between two pieces of it, and in all.
+ * The time limits of one attempt: until the reply begins, between two pieces of it, and in total.
  *
- * DEADLINE-1  A server that is silent for too long ends the attempt with category `timeout`, before its reply has begun as
- *             in the middle of it. A heartbeat is no silence.
- * DEADLINE-2  The pauses of whoever reads the reply do not count as silence of the server.
- * DEADLINE-3  When an attempt is over, none of its timers is left.
+ * DEADLINE-1  A server that is silent for too long ends the attempt with category `timeout`, before the reply and in the
+ *             middle of it. A heartbeat counts as a sign of life.
+ * DEADLINE-2  Pauses of the consumer do not count as silence of the server.
+ * DEADLINE-3  No timer outlives the attempt.
  */
 
 import type { ModelProfile } from "../../model/profile.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { Deadline } from "../../ports/deadline.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
 
-/** Milliseconds, where a profile says nothing. */
+/** Defaults for a profile without limits, in milliseconds. */
 export const TIMEOUTS = { timeoutMs: 120_000, firstByteTimeoutMs: 60_000, idleTimeoutMs: 60_000 } as const;
 
 export class AttemptDeadlines {
-  readonly #controller = new AbortController();
   readonly #clock: Pick<Clock, "timer" | "now">;
   readonly #idleMs: number;
-  readonly #outer: AbortSignal;
-  readonly #forward: () => void;
-  readonly #stopTotal: () => void;
+  readonly #total: Deadline;
   #stopFirst: (() => void) | undefined;
   #stopIdle: (() => void) | undefined;
-  /** Since when a piece is awaited, in milliseconds; `undefined` while none is. */
+  /** Since when the consumer has waited for a piece, in milliseconds; `undefined` while it does not wait. */
   #waitingSince: number | undefined;
 
   constructor(
@@ -34,60 +32,54 @@ export class AttemptDeadlines {
     const { timeoutMs, firstByteTimeoutMs, idleTimeoutMs } = { ...TIMEOUTS, ...config };
     this.#clock = clock;
     this.#idleMs = idleTimeoutMs;
-    this.#outer = outer;
-    this.#forward = () => this.#controller.abort(outer.reason);
-    if (outer.aborted) this.#forward();
-    else outer.addEventListener("abort", this.#forward, { once: true });
-    this.#stopTotal = this.#after(timeoutMs, `The model took longer than ${timeoutMs} ms.`);
-    this.#stopFirst = this.#after(
-      firstByteTimeoutMs,
-      `The model did not begin to answer within ${firstByteTimeoutMs} ms.`,
+    this.#total = new Deadline(clock, timeoutMs, {
+      outer,
+      reason: () => timeout(`The model took longer than ${timeoutMs} ms.`),
+    });
+    this.#stopFirst = clock.timer(firstByteTimeoutMs, () =>
+      this.#total.abort(timeout(`The model did not begin to answer within ${firstByteTimeoutMs} ms.`)),
     );
   }
 
-  /** Aborts with a `ModelFailure` when time is up, or as the caller's signal does. */
+  /** Aborts with a `ModelFailure` when time is up, and with the outer signal. */
   get signal(): AbortSignal {
-    return this.#controller.signal;
+    return this.#total.signal;
   }
 
-  /** The reply has begun, or goes on: from now on only pauses in it count. */
-  heard(): void {
+  /** Notes that a piece of the reply, or a heartbeat, arrived. From then on only the idle limit and the total apply. */
+  received(): void {
     this.#waitingSince = undefined;
     this.#stopFirst?.();
     this.#stopFirst = undefined;
   }
 
-  /** The next piece of a reply is awaited, until `heard`. */
-  waits(): void {
+  /** Notes that the consumer waits for the next piece of the reply, until `received`. */
+  waiting(): void {
     if (this.#stopFirst !== undefined) return;
     this.#waitingSince = this.#clock.now();
-    this.#stopIdle ??= this.#lookIn(this.#idleMs);
+    this.#stopIdle ??= this.#watch(this.#idleMs);
   }
 
-  /** Forgets every timer. */
+  /** Releases all timers. */
   stop(): void {
-    this.heard();
+    this.received();
     this.#stopIdle?.();
-    this.#stopTotal();
-    this.#outer.removeEventListener("abort", this.#forward);
+    this.#total.stop();
   }
 
-  /** One timer for all pauses: one for each would cost more than reading does. */
-  #lookIn(milliseconds: number): () => void {
+  /** One timer serves all pauses: a timer for each would cost more than reading. */
+  #watch(milliseconds: number): () => void {
     return this.#clock.timer(milliseconds, () => {
       const silent = this.#waitingSince === undefined ? 0 : this.#clock.now() - this.#waitingSince;
       if (silent < this.#idleMs) {
-        this.#stopIdle = this.#lookIn(Math.min(this.#idleMs, this.#idleMs - silent));
+        this.#stopIdle = this.#watch(Math.min(this.#idleMs, this.#idleMs - silent));
         return;
       }
-      const message = `The model fell silent for ${this.#idleMs} ms in its reply.`;
-      this.#controller.abort(new ModelFailure("timeout", message));
+      this.#total.abort(timeout(`The model fell silent for ${this.#idleMs} ms in its reply.`));
     });
   }
+}
 
-  #after(milliseconds: number, message: string): () => void {
-    return this.#clock.timer(milliseconds, () =>
-      this.#controller.abort(new ModelFailure("timeout", message)),
-    );
-  }
+function timeout(message: string): ModelFailure {
+  return new ModelFailure("timeout", message);
 }

@@ -1,28 +1,24 @@
-/** Server-sent events of a body, as the texts of their `data`. */
+/** Parses the server-sent events of a response into the texts of their `data`. */
 import { createParser } from "eventsource-parser";
 import { ModelFailure } from "../errors/model-errors.ts";
-import { DONE } from "../formats/common/reply-stream.ts";
-import { BodyReader } from "./bytes.ts";
-import type { AttemptDeadlines } from "./deadlines.ts";
+import { DONE } from "../formats/common/decoder.ts";
+import type { AttemptWatch } from "./ports.ts";
+import { BodyReader } from "./stream-reader.ts";
 
-/** A reply may have this many bytes on the wire. */
+/** Maximum size of a reply on the wire, in bytes. */
 export const MAX_REPLY_BYTES = 8 * 1024 * 1024;
 const MAX_EVENT_LENGTH = 4 * 1024 * 1024;
 
 /**
- * The payloads as they arrive, those that arrive together at once, up to `[DONE]`, after which nothing is read: some
- * servers leave the connection open. An event that the end of the body cuts off is given as far as it came, so that a
- * last event without its blank line is not lost; a payload that is incomplete fails to parse.
+ * Yields the payloads in batches as they arrive, up to and including `[DONE]`. Reading stops there, because some servers
+ * leave the connection open. At the end of the body an event without its closing blank line is yielded too; an incomplete
+ * payload then fails to parse.
  */
-export function eventData(
-  body: ReadableStream<Uint8Array>,
-  signal: AbortSignal,
-  deadlines?: AttemptDeadlines,
-): AsyncIterable<string[]> {
-  return new EventBatches(new BodyReader(body, signal, MAX_REPLY_BYTES, deadlines));
+export function eventData(body: ReadableStream<Uint8Array>, attempt: AttemptWatch): AsyncIterable<string[]> {
+  return new EventBatches(new BodyReader(body, attempt, MAX_REPLY_BYTES));
 }
 
-/** An iterator by hand: a generator would take as long for each event as reading it does. */
+/** Written by hand: a generator would cost as much for each event as reading it. */
 class EventBatches implements AsyncIterableIterator<string[], undefined> {
   readonly #decoder = new TextDecoder();
   readonly #parser = createParser({
@@ -47,20 +43,18 @@ class EventBatches implements AsyncIterableIterator<string[], undefined> {
     try {
       while (!this.#isOver) {
         if (this.#failure !== undefined) throw this.#failure;
-        const bytes = await this.reader.next();
-        if (bytes === undefined) this.#close();
+        const { done, value } = await this.reader.next();
+        if (done) this.#close();
         this.#parser.feed(
-          bytes === undefined
-            ? `${this.#decoder.decode()}\n\n`
-            : this.#decoder.decode(bytes, { stream: true }),
+          done ? `${this.#decoder.decode()}\n\n` : this.#decoder.decode(value, { stream: true }),
         );
         const batch = this.#arrived;
         if (batch.length === 0) continue;
         this.#arrived = [];
-        const done = batch.indexOf(DONE);
-        if (done === -1) return { done: false, value: batch };
+        const end = batch.indexOf(DONE);
+        if (end === -1) return { done: false, value: batch };
         this.#close();
-        return { done: false, value: batch.slice(0, done + 1) };
+        return { done: false, value: batch.slice(0, end + 1) };
       }
       return { done: true, value: undefined };
     } catch (error) {

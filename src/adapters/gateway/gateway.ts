@@ -1,40 +1,41 @@
 /**
- * The gateway: sends one request to its provider and yields the deltas of the reply, the first of them `response`.
+ * The gateway: sends one request to its provider and yields the deltas of the reply, starting with `response`.
  *
- * GATE-1  One attempt, and it never throws: a failure is one `error` delta, and that is the last delta.
- * GATE-2  A reply whose finish reason arrived is complete, whatever happens to the connection afterwards.
- * GATE-3  No error delta contains the key that was sent, and nothing that is known of the response does.
- * GATE-4  A model profile reaches only secrets that are named like keys, so it cannot send out another one.
- * GATE-5  A key is sent only where the deployer trusts (TRUST-1); otherwise nothing is sent at all.
+ * GATE-1  The gateway makes one attempt and never throws: a failure is one `error` delta, the last one.
+ * GATE-2  A reply is complete once its finish reason has arrived, whatever then happens to the connection.
+ * GATE-3  Neither error deltas nor response deltas contain the key that was sent.
+ * GATE-4  A model profile reaches only secrets with the name of a key, so it cannot send out other secrets.
+ * GATE-5  A key goes only to hosts that the deployer trusts (TRUST-1); for any other host no request is sent.
  */
 
 import type { ModelError } from "../../model/error.ts";
 import type { StreamDecoder } from "../../model/format-adapter.ts";
 import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
 import type { ProviderId } from "../../model/profile.ts";
-import type { ModelDelta, ResponseInfo } from "../../model/reply.ts";
+import type { ModelDelta } from "../../model/reply.ts";
+import { defined } from "../../shared/defined.ts";
 import { redactSecrets } from "../../shared/redact.ts";
-import { ModelFailure } from "../errors/model-errors.ts";
-import { thrownError } from "../errors/thrown.ts";
+import { ModelFailure, thrownError } from "../errors/model-errors.ts";
 import { adapterFor } from "../formats/lookup.ts";
+import { offlineModel } from "../formats/offline/model.ts";
 import { aiSdkTransport } from "./ai-sdk.ts";
 import { AttemptDeadlines } from "./deadlines.ts";
 import { httpTransport, keyOf } from "./http.ts";
 import { httpProvider } from "./http-providers.ts";
-import { offlineTransport } from "./offline.ts";
 import type { GatewayPorts, Transport } from "./ports.ts";
 import { isKeyName } from "./trusted-hosts.ts";
 import { workersAITransport } from "./workers-ai.ts";
 
 /**
- * The gateway over its ports.
+ * Creates a gateway to all providers.
+ *
  * @example createModelGateway({ secret: secretsOf(env), fetch, clock, ai: env.AI })
  */
 export function createModelGateway(ports: GatewayPorts): ModelGateway {
   return { stream: (request, signal) => streamReply(request, ports, signal) };
 }
 
-/** Secrets of a Worker's environment whose name ends in `_KEY` or `_TOKEN`; every other name is as if it were not set. */
+/** Reads secrets of a Worker's environment. Only names that end in `_KEY` or `_TOKEN` are readable. */
 export function secretsOf(env: object): GatewayPorts["secret"] {
   const values: ReadonlyMap<string, unknown> = new Map(Object.entries(env));
   return (name) => {
@@ -84,6 +85,15 @@ async function* streamReply(
   for (const delta of last) yield redacted(delta, request, ports);
 }
 
+/** Runs the offline model at the pace that the request sets. */
+const offlineTransport: Transport = async function* ({ body }, { clock }, attempt) {
+  yield { response: {} };
+  for await (const data of offlineModel(body, (milliseconds) => clock.sleep(milliseconds, attempt.signal))) {
+    attempt.received();
+    yield { payloads: [data] };
+  }
+};
+
 function transportOf(provider: ProviderId): Transport {
   if (httpProvider(provider) !== undefined) return httpTransport;
   switch (provider) {
@@ -98,23 +108,21 @@ function transportOf(provider: ProviderId): Transport {
   }
 }
 
+/** Removes the key of a request from everything that the provider reported (GATE-3). */
 function redacted(delta: ModelDelta, { profile }: ModelRequest, ports: GatewayPorts): ModelDelta {
   if (delta.type !== "error" && delta.type !== "response") return delta;
   const key = keyOf(profile, ports);
   const clean = (text: string) => redactSecrets(text, key === undefined ? [] : [key]);
-  const idOf = ({ requestId }: ResponseInfo) =>
-    requestId === undefined ? {} : { requestId: clean(requestId) };
   if (delta.type === "error") {
-    const { error } = delta;
-    return { type: "error", error: { ...error, message: clean(error.message), ...idOf(error) } };
+    const { requestId, ...error } = delta.error;
+    const id = defined({ requestId: requestId && clean(requestId) });
+    return { type: "error", error: { ...error, message: clean(error.message), ...id } };
   }
-  const { response } = delta;
-  const { rateLimit } = response;
-  if (rateLimit === undefined) return { type: "response", response: { ...response, ...idOf(response) } };
-  const headers = Object.entries(rateLimit.rawHeaders).map(([name, value]) => [name, clean(value)]);
-  const rawHeaders = Object.fromEntries(headers);
-  return {
-    type: "response",
-    response: { ...response, ...idOf(response), rateLimit: { ...rateLimit, rawHeaders } },
+  const { requestId, rateLimit, ...response } = delta.response;
+  const headers = Object.entries(rateLimit?.rawHeaders ?? {}).map(([name, value]) => [name, clean(value)]);
+  const known = {
+    requestId: requestId && clean(requestId),
+    rateLimit: rateLimit && { ...rateLimit, rawHeaders: Object.fromEntries(headers) },
   };
+  return { type: "response", response: { ...response, ...defined(known) } };
 }

@@ -1,4 +1,4 @@
-/** How each provider that is reached over HTTP wants to be called: where, with which headers, under which key. Pure. */
+/** Describes the HTTP interface of each provider: base URL, path, headers and key. Pure. */
 
 import type { ModelRequest } from "../../model/gateway.ts";
 import type { ModelProfile, ProviderId } from "../../model/profile.ts";
@@ -6,9 +6,9 @@ import type { JsonObject } from "../../shared/json.ts";
 import { isPlainUrl } from "../../shared/text.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
 
-/** One call, as it goes out below a base URL. */
+/** One call, relative to a base URL. */
 export interface HttpCall {
-  /** From its slash on, with a query where there is one. */
+  /** Starts with a slash, and may include a query. */
   path: string;
   headers: Record<string, string>;
   body: JsonObject;
@@ -16,9 +16,9 @@ export interface HttpCall {
 
 export interface HttpProvider {
   defaultBaseUrl: string;
-  /** The variable that holds the key, where a profile names none. */
+  /** Name of the variable with the key, for profiles without one. */
   keyName: string;
-  /** The variable that holds the base URL. */
+  /** Name of the variable with the base URL. */
   baseUrlName: string;
   keyHeader(key: string): Record<string, string>;
   call(request: Pick<ModelRequest, "profile" | "body">): HttpCall;
@@ -41,10 +41,10 @@ const HTTP_PROVIDERS = {
     keyName: "ANTHROPIC_API_KEY",
     baseUrlName: "ANTHROPIC_BASE_URL",
     keyHeader: (key) => ({ "x-api-key": key }),
-    call({ profile, body: { betas: asked = profile.parameters?.betas, ...body } }) {
-      // Both forms of the base URL are in use, with the version and without.
+    call({ profile, body: { betas = profile.parameters?.betas, ...body } }) {
+      // Base URLs are in use with the version and without it.
       const path = /\/v1\/*$/.test(profile.baseUrl ?? "") ? "/messages" : "/v1/messages";
-      return { path, headers: { "anthropic-version": "2023-06-01", ...betaHeader(asked) }, body };
+      return { path, headers: { "anthropic-version": "2023-06-01", ...betaHeader(betas) }, body };
     },
   },
   gemini: {
@@ -62,7 +62,7 @@ const HTTP_PROVIDERS = {
 
 export type HttpProviderId = keyof typeof HTTP_PROVIDERS;
 
-/** The description of a provider; `undefined` for one that is not reached over HTTP. */
+/** Returns the description of a provider; `undefined` if the provider is not reached over HTTP. */
 export function httpProvider(provider: ProviderId): HttpProvider | undefined {
   const providers: Partial<Record<ProviderId, HttpProvider>> = HTTP_PROVIDERS;
   return providers[provider];
@@ -72,34 +72,34 @@ export const HTTP_PROVIDER_IDS = Object.keys(HTTP_PROVIDERS).filter(
   (name): name is HttpProviderId => name in HTTP_PROVIDERS,
 );
 
-/** The base URL without trailing slashes, as an address and as it is written. Throws `ModelFailure` for one that cannot be used. */
+/** Returns the base URL of a profile. Throws `ModelFailure` for an invalid one. */
 export function baseUrlOf(profile: Pick<ModelProfile, "baseUrl">, provider: HttpProvider): URL {
   const { baseUrl = provider.defaultBaseUrl } = profile;
-  // What is refused is not repeated: it may hold a password.
+  // The message omits the URL, because it may contain a password.
   if (!isPlainUrl(baseUrl)) {
     throw new ModelFailure(
       "validation",
-      `The base URL, of the profile or in ${provider.baseUrlName}, must be an HTTP address such as http://127.0.0.1:11434/v1, without user, password or query.`,
+      `The base URL in the profile or in ${provider.baseUrlName} must be an HTTP address such as http://127.0.0.1:11434/v1, without user, password or query.`,
     );
   }
   return new URL(baseUrl);
 }
 
-/** Anthropic's betas are a header: they stand among the parameters as `betas`, a list of names. */
+/** Returns the header for Anthropic's betas, which profiles list in the parameter `betas`. */
 function betaHeader(betas: unknown): Record<string, string> {
   if (betas === undefined || betas === null) return {};
   const names = Array.isArray(betas) ? betas : [betas];
   if (!names.every((name) => typeof name === "string" && /^[\w.-]{1,100}$/.test(name))) {
-    throw new ModelFailure("validation", "The parameter `betas` must be a list of names of betas.");
+    throw new ModelFailure("validation", "The parameter `betas` must be a list of beta names.");
   }
   return names.length === 0 ? {} : { "anthropic-beta": names.join(",") };
 }
 
-/** The resource name of a model: an id alone is one of Google's own. */
+/** Returns the resource name of a model. An id without a slash is one of Google's models. */
 function geminiModel(modelId: string): string {
   const name = modelId.includes("/") ? modelId : `models/${modelId}`;
   if (!/^(?:[A-Za-z0-9][\w.-]*\/)+[A-Za-z0-9][\w.-]*$/.test(name)) {
-    throw new ModelFailure("validation", `"${modelId}" is no id of a Gemini model.`);
+    throw new ModelFailure("validation", `"${modelId}" is not a valid Gemini model id.`);
   }
   return name;
 }

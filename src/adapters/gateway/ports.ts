@@ -1,4 +1,4 @@
-/** What the gateway needs from outside, and what each of its transports is. */
+/** The ports of the gateway, and the interface of its transports. */
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import type { ModelRequest } from "../../model/gateway.ts";
 import type { ResponseInfo } from "../../model/reply.ts";
@@ -6,27 +6,30 @@ import type { Clock } from "../../ports/clock.ts";
 import type { AttemptDeadlines } from "./deadlines.ts";
 import type { TrustedHost } from "./trusted-hosts.ts";
 
-/** The part of a Workers AI binding that is used. */
+/** The used part of a Workers AI binding. */
 export interface AiBinding {
   run(model: string, input: Record<string, unknown>, options?: { signal?: AbortSignal }): Promise<unknown>;
 }
 
 export interface GatewayPorts {
-  /** The value of a secret that a model profile names; `secretsOf(env)` is the usual one. */
+  /** Returns the value of a secret that a model profile names. Usually `secretsOf(env)`. */
   secret: (name: string) => string | undefined;
   fetch: (url: string, init: RequestInit) => Promise<Response>;
   clock: Clock;
-  /** Where keys may go, by `trustedHosts(…)`; absent = to the providers' own hosts only. */
+  /** Hosts that may receive keys, from `trustedHosts(…)`; the providers' own hosts when absent. */
   trustedHosts?: readonly TrustedHost[];
-  /** Absent where the Worker has no AI binding. */
+  /** Absent in a Worker without an AI binding. */
   ai?: AiBinding;
-  /** The AI SDK's model of this id, for the provider `ai-sdk`; `undefined` for one that there is not. */
+  /** Returns the AI SDK model with this id, for the provider `ai-sdk`; `undefined` if there is none. */
   languageModel?: (modelId: string) => LanguageModelV4 | undefined;
 }
 
+/** One attempt, as its transport sees it: its signal, and the reports that its deadlines need. */
+export type AttemptWatch = Pick<AttemptDeadlines, "signal" | "received" | "waiting">;
+
 /**
- * What comes from a provider: that it answers, once and before all else, then the payloads of its reply, in order; as they
- * come, or a stream of them, which saves handing on each.
+ * A step of a response. `response` comes once and first, `payloads` follow in order. A transport passes its payloads one
+ * batch at a time, or all of them as one stream of batches, which is cheaper.
  */
 export type Arrival =
   | { response: ResponseInfo }
@@ -36,5 +39,5 @@ export type Arrival =
 export type Transport = (
   request: ModelRequest,
   ports: GatewayPorts,
-  attempt: AttemptDeadlines,
+  attempt: AttemptWatch,
 ) => AsyncIterable<Arrival>;

@@ -1,11 +1,11 @@
 /**
- * Where keys may go. A model profile may be written by an author of a tenant; whose keys are sent is the deployer's
- * matter. Pure.
+ * Decides which hosts receive keys. Authors of a tenant may write model profiles, but only the deployer decides about keys.
+ * Pure.
  *
- * TRUST-1  A key goes only to the provider's own host, or to one that the deployer named: by the provider's base URL in
- *          the environment, by a profile in the deployed code (for the key of that profile), or as an allowed host.
- * TRUST-2  Hosts are compared with scheme and port: a host named for HTTPS gets no key over plain HTTP.
- * TRUST-3  A key goes nowhere only because a profile names its variable: it is the provider's own, that of a profile in
+ * TRUST-1  A key goes only to the provider's own host, or to a host that the deployer named: by the provider's base URL in
+ *          the environment, by a profile in the deployed code (for this profile's key), or as an allowed host.
+ * TRUST-2  Scheme and port count: a host that is trusted over HTTPS receives no key over plain HTTP.
+ * TRUST-3  A profile cannot send a key by naming its variable. The key must be the provider's own, the key of a profile in
  *          the deployed code, or one that the deployer named.
  */
 
@@ -14,7 +14,7 @@ import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { HTTP_PROVIDER_IDS, httpProvider } from "./http-providers.ts";
 
-/** A place that may get keys: any key, unless a provider or the name of the key's variable is said. */
+/** A host that may receive keys: all keys, or only those of one provider or one variable. */
 export interface TrustedHost {
   /** `https://host` or `http://host:port`. */
   origin: string;
@@ -22,18 +22,18 @@ export interface TrustedHost {
   secret?: string;
 }
 
-/** What decides which hosts are trusted. */
+/** The deployer's decisions about hosts. */
 export interface TrustOptions {
   /**
-   * Read for each provider's base URL, and for `DRAMATIS_MODEL_HOSTS` and `DRAMATIS_MODEL_SECRETS`: hosts and names of
-   * keys, separated by commas or spaces.
+   * Environment with the base URLs of providers, and `DRAMATIS_MODEL_HOSTS` and `DRAMATIS_MODEL_SECRETS`: hosts and
+   * variable names, separated by commas or spaces.
    */
   env?: object;
-  /** Profiles that stand in the deployed code. */
+  /** Profiles in the deployed code. */
   profiles?: readonly ModelProfile[];
-  /** `host`, `host:port`, or with `http://` or `https://` before it; without a scheme HTTPS is meant. */
+  /** `host` or `host:port`, with an optional `http://` or `https://`; HTTPS without a scheme. */
   allowedHosts?: readonly string[];
-  /** Names of variables whose keys may go wherever the provider's own key may. */
+  /** Variables whose keys may go to the same hosts as the provider's own key. */
   allowedSecrets?: readonly string[];
 }
 
@@ -43,8 +43,10 @@ const OWN: readonly TrustedHost[] = HTTP_PROVIDER_IDS.flatMap((provider) =>
 );
 
 /**
- * The hosts that the deployer trusts, the providers' own included, each with a key that it may get. Throws
- * `INVALID_INPUT` for an allowed host that is none, and for an allowed secret that cannot be one.
+ * Lists the trusted hosts, including the providers' own, each with a key that it may receive. Throws `INVALID_INPUT` for an
+ * invalid allowed host or secret.
+ *
+ * @example trustedHosts({ env, allowedHosts: ["llm.example.com"], allowedSecrets: ["EXAMPLE_API_KEY"] })
  */
 export function trustedHosts({
   env = {},
@@ -77,13 +79,13 @@ export function trustedHosts({
   ];
 }
 
-/** Whether the key that this profile names may go where the profile says (TRUST-1, TRUST-3). */
+/** Reports whether the key of this profile may go to the profile's host (TRUST-1, TRUST-3). */
 export function mayReceiveKey(
   profile: Pick<ModelProfile, "provider" | "baseUrl" | "apiKeySecret">,
   trusted: readonly TrustedHost[] = OWN,
 ): boolean {
   const { baseUrl = httpProvider(profile.provider)?.defaultBaseUrl } = profile;
-  // A provider that is not reached over HTTP gets no key.
+  // Providers that are not reached over HTTP receive no key.
   if (baseUrl === undefined) return true;
   if (!URL.canParse(baseUrl)) return false;
   const { origin } = new URL(baseUrl);
@@ -96,7 +98,7 @@ export function mayReceiveKey(
   );
 }
 
-/** The variable that holds the key of a profile's requests. */
+/** Returns the name of the variable with the key of a profile. */
 export function keyNameOf({
   provider,
   apiKeySecret,
@@ -104,12 +106,12 @@ export function keyNameOf({
   return apiKeySecret ?? httpProvider(provider)?.keyName;
 }
 
-/** Whether a variable of this name may hold a key: others hold what is nobody's business. */
+/** Reports whether a variable may contain a key, by its name. No other variable is ever read. */
 export function isKeyName(name: string): boolean {
   return /^[A-Za-z_]\w*_(?:KEY|TOKEN)$/.test(name);
 }
 
-/** Providers that share it are one service. */
+/** Identifies the service of a provider: providers with the same variable for the base URL share a service. */
 function baseUrlName(provider: ProviderId): string {
   return httpProvider(provider)?.baseUrlName ?? provider;
 }
@@ -126,18 +128,17 @@ function allowedSecret(name: string): string {
   if (isKeyName(name)) return name;
   throw new DramatisError(
     "INVALID_INPUT",
-    `"${name}" is no name of a key: write names of variables that end in _KEY or _TOKEN into models.allowedSecrets and DRAMATIS_MODEL_SECRETS.`,
+    `"${name}" cannot contain a key: models.allowedSecrets and DRAMATIS_MODEL_SECRETS list variables that end in _KEY or _TOKEN.`,
   );
 }
 
-/** The host's origin. */
 function allowedHost(host: string): string {
   const address = /^https?:\/\//.test(host) ? host : `https://${host}`;
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url === undefined || url.href !== `${url.origin}/`) {
     throw new DramatisError(
       "INVALID_INPUT",
-      `"${host}" is no host of models: write "host", "host:port" or "http://host:port" into models.allowedHosts and DRAMATIS_MODEL_HOSTS.`,
+      `"${host}" is not a host: models.allowedHosts and DRAMATIS_MODEL_HOSTS list "host", "host:port" or "http://host:port".`,
     );
   }
   return url.origin;

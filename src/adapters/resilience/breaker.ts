@@ -1,22 +1,22 @@
 /**
- * A circuit breaker: what fails again and again is left alone for a while. Pure; times are milliseconds.
+ * A circuit breaker: calls to a failing host pause for a while. Pure; times are milliseconds.
  *
- * BREAKER-1  It opens when so many attempts have failed within the window, and none succeeded between them.
- * BREAKER-2  While it is open nothing is admitted, for no longer than the cool-down, whatever the clock does.
- * BREAKER-3  After that one attempt at a time is a probe: its success closes the breaker, its failure opens it again. A
- *            probe that is not heard of for another cool-down is given up.
- * BREAKER-4  What was admitted before it opened changes nothing once it is open.
+ * BREAKER-1  The breaker opens after a number of failures within the window, without a success between them.
+ * BREAKER-2  An open breaker admits nothing, for the cool-down at most, even if the clock jumps.
+ * BREAKER-3  After the cool-down it admits one probe at a time: a success closes the breaker, a failure opens it again. A
+ *            probe without a result is given up after another cool-down.
+ * BREAKER-4  Results of attempts that were admitted before the breaker opened do not change an open breaker.
  */
 
 export interface BreakerSettings {
-  /** Failures that open it. */
+  /** Number of failures that open the breaker. */
   failures: number;
   windowMs: number;
   coolDownMs: number;
 }
 
 export type BreakerState =
-  /** `failures`: when attempts failed since the last success, the newest last. */
+  /** `failures`: the times of failures since the last success, ascending. */
   | { phase: "closed"; failures: readonly number[] }
   | { phase: "open"; until: number }
   | { phase: "half-open"; probeUntil: number };
@@ -27,11 +27,11 @@ export type Admission =
   | { admitted: true; isProbe: boolean; state: BreakerState }
   | { admitted: false; retryAfterMs: number; state: BreakerState };
 
-/** What an attempt showed of the other side; `unknown` where it showed nothing, such as a cancelled one. */
+/** The health of the host, by one attempt; `unknown` after an attempt that proves nothing, such as a cancelled one. */
 export type Verdict = "alive" | "failed" | "unknown";
 
-/** Whether an attempt may be made now. */
-export function askBreaker(state: BreakerState, { coolDownMs }: BreakerSettings, now: number): Admission {
+/** Decides whether an attempt may start now. */
+export function admitCall(state: BreakerState, { coolDownMs }: BreakerSettings, now: number): Admission {
   if (state.phase === "closed") return { admitted: true, isProbe: false, state };
   const end = state.phase === "open" ? state.until : state.probeUntil;
   const until = Math.min(end, now + coolDownMs);
@@ -43,8 +43,8 @@ export function askBreaker(state: BreakerState, { coolDownMs }: BreakerSettings,
   return { admitted: true, isProbe: true, state: { phase: "half-open", probeUntil: now + coolDownMs } };
 }
 
-/** The breaker after an attempt that it had admitted. */
-export function judge(
+/** Returns the breaker after the end of an attempt that it admitted. */
+export function record(
   state: BreakerState,
   { isProbe, verdict }: { isProbe: boolean; verdict: Verdict },
   settings: BreakerSettings,
@@ -52,20 +52,20 @@ export function judge(
 ): BreakerState {
   switch (state.phase) {
     case "closed":
-      return judgeClosed(state.failures, verdict, settings, now);
+      return recordClosed(state.failures, verdict, settings, now);
     case "open":
       return state;
     case "half-open":
       if (!isProbe) return state;
       if (verdict === "alive") return CLOSED;
-      // A probe that showed nothing makes room for the next at once.
+      // After a probe that proves nothing the next one may start at once.
       return { phase: "open", until: verdict === "failed" ? now + settings.coolDownMs : now };
     default:
       return state satisfies never;
   }
 }
 
-function judgeClosed(
+function recordClosed(
   before: readonly number[],
   verdict: Verdict,
   { failures: limit, windowMs, coolDownMs }: BreakerSettings,

@@ -1,9 +1,9 @@
 /**
- * What guards the hosts of models: a breaker and a limit of concurrent calls for each provider and host. The state is that
- * of one isolate, shared by everything in it that is given the same guards.
+ * Guards the hosts of models with a breaker and a concurrency limit for each provider and host. The state belongs to one
+ * isolate; all gateways with the same guards share it.
  *
- * BREAKER-5  At most `MAX_HOSTS` hosts are remembered; a host without a recent failure and without calls is forgotten.
- * BREAKER-6  Whoever gives a host less than `PATIENCE_MS` shows nothing by its silence: one tenant's short time limit does not
+ * BREAKER-5  The guards keep the state of at most `MAX_HOSTS` hosts, and none of a host without recent failures and calls.
+ * BREAKER-6  A timeout after less than `PATIENCE_MS` is no failure of the host: one tenant's short time limit does not
  *            close the host to the others.
  */
 import { z } from "zod";
@@ -14,27 +14,27 @@ import { validate } from "../../shared/validation.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
 import { httpProvider } from "../gateway/http-providers.ts";
 import {
-  askBreaker,
+  admitCall,
   type BreakerSettings,
   type BreakerState,
   CLOSED,
-  judge,
+  record,
   type Verdict,
 } from "./breaker.ts";
 import { type ConcurrencyLimit, ConcurrencyLimiter } from "./limiter.ts";
 
 export interface HostGuardOptions {
-  /** Failures in a row that stop calls for a while: 10 within 60 s, for 15 s. `false` = never. */
+  /** Consecutive failures that stop calls for a while: 10 within 60 s, for 15 s. `false` disables the breaker. */
   breaker?: Partial<BreakerSettings> | false;
-  /** Calls of one host at once; absent = any number. `queued` more wait, 100 when absent. */
+  /** Limit of concurrent calls to one host; none when absent. `queued` further calls may wait, 100 when absent. */
   concurrency?: (Pick<ConcurrencyLimit, "concurrent"> & Partial<ConcurrencyLimit>) | false;
 }
 
 const MAX_HOSTS = 1_000;
-/** Milliseconds in which every model server that is well has begun to answer. */
+/** Every healthy model server begins to answer within this time, in milliseconds. */
 const PATIENCE_MS = 10_000;
-/** How often who waits in line looks whether it is its turn, in milliseconds. */
-const ASK_AGAIN_MS = 20;
+/** The interval at which a waiting call polls for a slot, in milliseconds. */
+const POLL_MS = 20;
 
 const schema = z.strictObject({
   breaker: z
@@ -55,12 +55,12 @@ const schema = z.strictObject({
     .default(false),
 });
 
-/** What the end of a call shows of its host; `silent` = nothing came in the time that it was given. */
+/** The health of a host, by the end of one call; `silent` after a timeout without any response. */
 export type CallEnd = Verdict | "silent";
 
-/** The permission to make one call. */
+/** Permission to make one call. */
 export interface Pass {
-  /** Call it once, when the call is over. */
+  /** Ends the call. Further calls of `leave` have no effect. */
   leave(end: CallEnd): void;
 }
 
@@ -69,7 +69,7 @@ export class HostGuards {
   readonly #breakers = new Map<string, BreakerState>();
   readonly #limiters = new Map<string, ConcurrencyLimiter>();
 
-  /** Throws `INVALID_INPUT` for options that make no sense. */
+  /** Throws `INVALID_INPUT` for invalid options. */
   constructor(
     private readonly clock: Pick<Clock, "now" | "sleep">,
     options: HostGuardOptions = {},
@@ -78,8 +78,8 @@ export class HostGuards {
   }
 
   /**
-   * Waits until this profile's host may be called. `leaseMs` is more than the call can take. Throws `ModelFailure` where it
-   * may not be called now, or the signal's reason.
+   * Waits for permission to call this profile's host. `leaseMs` exceeds the longest duration of the call. Throws
+   * `ModelFailure` if the host must not be called now, or the signal's reason.
    */
   async enter(profile: ModelProfile, leaseMs: number, signal: AbortSignal): Promise<Pass> {
     const key = hostKey(profile);
@@ -93,7 +93,7 @@ export class HostGuards {
           if (isOver) return;
           isOver = true;
           const wasPatient = this.clock.now() - enteredAt >= PATIENCE_MS;
-          this.#judge(key, isProbe, end === "silent" ? (wasPatient ? "failed" : "unknown") : end);
+          this.#record(key, isProbe, end === "silent" ? (wasPatient ? "failed" : "unknown") : end);
           release();
         },
       };
@@ -108,13 +108,13 @@ export class HostGuards {
     if (concurrency === false) return () => undefined;
     const limiter = this.#limiters.get(key) ?? new ConcurrencyLimiter(concurrency, () => this.clock.now());
     this.#limiters.set(key, limiter);
-    const slot = limiter.ask(leaseMs);
+    const slot = limiter.claim(leaseMs);
     const release = () => {
       slot.release();
       if (limiter.isIdle && this.#limiters.get(key) === limiter) this.#limiters.delete(key);
     };
     try {
-      while (!slot.take()) await this.clock.sleep(ASK_AGAIN_MS, signal);
+      while (!slot.take()) await this.clock.sleep(POLL_MS, signal);
       return release;
     } catch (error) {
       release();
@@ -122,26 +122,26 @@ export class HostGuards {
     }
   }
 
-  /** Whether the call is a probe. */
+  /** Admits a call, or throws `ModelFailure`. Reports whether the call is a probe. */
   #admit(key: string): boolean {
     const { breaker } = this.#settings;
     if (breaker === false) return false;
-    const admission = askBreaker(this.#breakers.get(key) ?? CLOSED, breaker, this.clock.now());
+    const admission = admitCall(this.#breakers.get(key) ?? CLOSED, breaker, this.clock.now());
     this.#keep(key, admission.state);
     if (admission.admitted) return admission.isProbe;
     const { retryAfterMs } = admission;
     throw new ModelFailure(
       "transient",
-      `The model server failed ${breaker.failures} times in a row. It is called again in ${Math.ceil(retryAfterMs / 1000)} s.`,
+      `The model server failed ${breaker.failures} times in a row. It will be called again in ${Math.ceil(retryAfterMs / 1000)} s.`,
       { retryAfterMs },
     );
   }
 
-  #judge(key: string, isProbe: boolean, verdict: Verdict): void {
+  #record(key: string, isProbe: boolean, verdict: Verdict): void {
     const { breaker } = this.#settings;
     if (breaker === false) return;
     const state = this.#breakers.get(key) ?? CLOSED;
-    this.#keep(key, judge(state, { isProbe, verdict }, breaker, this.clock.now()));
+    this.#keep(key, record(state, { isProbe, verdict }, breaker, this.clock.now()));
   }
 
   #keep(key: string, state: BreakerState): void {
@@ -153,13 +153,13 @@ export class HostGuards {
   }
 }
 
-/** A host of HTTP with its provider; the provider alone for what is reached otherwise. */
+/** Returns the key of a host's state: provider and HTTP host, or the provider alone if it is not reached over HTTP. */
 export function hostKey({ provider, baseUrl }: Pick<ModelProfile, "provider" | "baseUrl">): string {
   const url = baseUrl ?? httpProvider(provider)?.defaultBaseUrl;
   return url !== undefined && URL.canParse(url) ? `${provider} ${new URL(url).host}` : provider;
 }
 
-/** What the end of a call shows of its host. A refusal shows that it is there. */
+/** Derives the health of a host from the end of a call. A refusal proves that the host is alive. */
 export function callEndOf(error: ModelError | undefined): CallEnd {
   if (error === undefined) return "alive";
   switch (error.category) {

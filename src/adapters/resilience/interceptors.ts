@@ -1,10 +1,10 @@
 /**
- * What an application does around every attempt of a model call.
+ * Runs the application's code around each attempt of a model call.
  *
- * RESIL-4  `beforeSend` runs in the order of registration, once per attempt. One that throws stops the request: nothing is
- *          sent, and it is not tried again. One that hangs is waited for as long as the attempt may take.
- * RESIL-5  `afterResponse` and `onError` run in the reverse order, exactly one of them per attempt. What they throw is
- *          logged and changes nothing.
+ * RESIL-4  `beforeSend` runs in order of registration, once per attempt. An interceptor that throws stops the request:
+ *          nothing is sent and nothing is retried. One that hangs is waited for within the attempt's time limit.
+ * RESIL-5  `afterResponse` and `onError` run in reverse order, exactly one of them per attempt. What they throw is logged
+ *          and changes nothing.
  */
 
 import type { ModelError } from "../../model/error.ts";
@@ -13,28 +13,33 @@ import type { FinishReason, ResponseInfo } from "../../model/reply.ts";
 import type { TokenUsage } from "../../model/usage.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { modelError } from "../errors/model-errors.ts";
-import type { RequestInfo } from "./request-info.ts";
+import type { RequestInfo } from "./telemetry.ts";
 
-/** A reply that came to its end. */
+/** A complete reply. */
 export interface CompletedAttempt {
   response: ResponseInfo;
   finishReason: FinishReason;
   usage?: TokenUsage;
 }
 
+/**
+ * Code of the application around each attempt.
+ *
+ * @example const log: Interceptor = { onError: ({ category }, { attempt }) => console.warn(attempt, category) };
+ */
 export interface Interceptor {
-  /** May return another request, which then goes out. Throw a `DramatisError` to say why nothing may. */
+  /** May return another request to send instead. Throw a `DramatisError` to stop the request with a reason. */
   beforeSend?(
     request: ModelRequest,
     info: RequestInfo,
   ): ModelRequest | undefined | Promise<ModelRequest | undefined>;
-  /** After an attempt whose reply is complete. */
+  /** Runs after an attempt with a complete reply. */
   afterResponse?(reply: CompletedAttempt, info: RequestInfo): void | Promise<void>;
-  /** After an attempt that failed, was cancelled or was stopped. */
+  /** Runs after an attempt that failed, was cancelled or was stopped. */
   onError?(error: ModelError, info: RequestInfo): void | Promise<void>;
 }
 
-/** The request as the interceptors leave it, or why it is stopped. */
+/** Returns the request as the interceptors leave it, or why one of them stopped it. */
 export async function beforeSend(
   interceptors: readonly Interceptor[],
   request: ModelRequest,
@@ -52,7 +57,7 @@ export async function beforeSend(
   }
 }
 
-/** Tells the interceptors, the last first, how an attempt ended. */
+/** Reports the end of an attempt to the interceptors, the last one first. */
 export async function afterAttempt(
   interceptors: readonly Interceptor[],
   end: CompletedAttempt | ModelError,

@@ -1,27 +1,27 @@
 /**
- * How many calls of one host run at once, in one isolate; the rest wait in line. Who waits asks again and again: actors of
- * one isolate cannot wake each other, what one does in answer to a promise of another would run in the wrong one.
+ * Limits the concurrent calls to one host in one isolate; further calls wait in a queue. Waiting calls poll: actors of one
+ * isolate cannot wake each other, because the continuation of a promise would run in the wrong actor.
  *
- * LIMITER-1  Never do more hold a slot than the limit says.
- * LIMITER-2  Who waits longest is next. Who gives up waiting leaves the line, and costs nobody a slot.
- * LIMITER-3  A slot whose holder is gone without giving it back is free again when its lease is over; who has not asked
- *            for `GONE_AFTER_MS` has left the line.
- * LIMITER-4  Where the line is full, a call fails at once.
+ * LIMITER-1  At most `concurrent` calls hold a slot.
+ * LIMITER-2  Slots are given in order of arrival. A call that stops waiting leaves the queue and costs nobody a slot.
+ * LIMITER-3  A slot that is not released becomes free when its lease ends. A waiting call that has not polled for
+ *            `GONE_AFTER_MS` loses its place.
+ * LIMITER-4  With a full queue, a call fails at once.
  */
 import { ModelFailure } from "../errors/model-errors.ts";
 
 export interface ConcurrencyLimit {
-  /** Calls at once. */
+  /** Maximum number of concurrent calls. */
   concurrent: number;
-  /** Calls that may wait. */
+  /** Maximum number of waiting calls. */
   queued: number;
 }
 
-/** A slot that somebody wants. */
+/** A call's claim to a slot. */
 export interface Slot {
-  /** Takes it if it is free and nobody waits longer; answers whether it is held now. */
+  /** Takes the slot if one is free and no other call has waited longer. Reports whether the call holds a slot. */
   take(): boolean;
-  /** Gives it back, or leaves the line. */
+  /** Releases the slot, or leaves the queue. */
   release(): void;
 }
 
@@ -30,30 +30,30 @@ export const GONE_AFTER_MS = 5_000;
 
 interface Place {
   leaseMs: number;
-  /** Of a holder: when its lease is over. Of who waits: when it counts as gone. */
+  /** The end of a holder's lease; for a waiting call, the time at which it counts as gone. */
   until: number;
 }
 
 export class ConcurrencyLimiter {
   readonly #held = new Set<Place>();
-  readonly #line = new Set<Place>();
+  readonly #queue = new Set<Place>();
 
   constructor(
     private readonly limit: ConcurrencyLimit,
     private readonly now: () => number,
   ) {}
 
-  /** Nobody holds a slot and nobody waits. */
+  /** No call holds a slot and none waits. */
   get isIdle(): boolean {
-    return this.#held.size === 0 && this.#line.size === 0;
+    return this.#held.size === 0 && this.#queue.size === 0;
   }
 
-  /** A slot for a call that takes less than `leaseMs`. Throws `ModelFailure` if too many wait already. */
-  ask(leaseMs: number): Slot {
+  /** Claims a slot for a call that takes less than `leaseMs`. Throws `ModelFailure` if the queue is full. */
+  claim(leaseMs: number): Slot {
     const place: Place = { leaseMs, until: 0 };
-    if (!this.#take(place) && this.#line.size > this.limit.queued) {
-      this.#line.delete(place);
-      throw new ModelFailure("rate_limit", "Too many calls of this model server wait already.");
+    if (!this.#take(place) && this.#queue.size > this.limit.queued) {
+      this.#queue.delete(place);
+      throw new ModelFailure("rate_limit", "Too many calls to this model server are waiting.");
     }
     let isOver = false;
     return {
@@ -61,7 +61,7 @@ export class ConcurrencyLimiter {
       release: () => {
         isOver = true;
         this.#held.delete(place);
-        this.#line.delete(place);
+        this.#queue.delete(place);
       },
     };
   }
@@ -70,12 +70,12 @@ export class ConcurrencyLimiter {
     if (this.#held.has(place)) return true;
     const now = this.now();
     for (const lost of this.#held) if (lost.until <= now) this.#held.delete(lost);
-    for (const gone of this.#line) if (gone !== place && gone.until <= now) this.#line.delete(gone);
+    for (const gone of this.#queue) if (gone !== place && gone.until <= now) this.#queue.delete(gone);
     place.until = now + GONE_AFTER_MS;
-    this.#line.add(place);
-    const ahead = [...this.#line].indexOf(place);
+    this.#queue.add(place);
+    const ahead = [...this.#queue].indexOf(place);
     if (ahead >= this.limit.concurrent - this.#held.size) return false;
-    this.#line.delete(place);
+    this.#queue.delete(place);
     place.until = now + place.leaseMs;
     this.#held.add(place);
     return true;

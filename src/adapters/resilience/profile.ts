@@ -1,28 +1,28 @@
-/** How persistent a request is: how often it is tried, how long each attempt and all of it may take. Pure. */
+/** The number of attempts of a request, and their time limits. Pure. */
 import { z } from "zod";
 import { validate } from "../../shared/validation.ts";
 
 /** Times are in milliseconds. */
 export interface ResilienceProfile {
-  /** Attempts of one model, the first included; 1 when absent. A model call is no idempotent request: it opts in to more. */
+  /** Attempts with one model, including the first; 1 when absent, because a model call is not idempotent. */
   maxAttempts: number;
-  /** `false` = one attempt, whatever `maxAttempts` says; `true` when absent. */
+  /** `false` allows one attempt only, despite `maxAttempts`; `true` when absent. */
   retryEnabled: boolean;
-  /** One attempt, unless the model profile has a `timeoutMs` of its own; 30 000 when absent. */
+  /** Limit of one attempt, unless the model profile has its own `timeoutMs`; 30 000 when absent. */
   perAttemptTimeoutMs: number;
-  /** All attempts, with the pauses between them; 90 000 when absent. */
+  /** Limit of all attempts and the pauses between them; 90 000 when absent. */
   overallTimeoutMs: number;
-  /** The pause before the second attempt, doubled with each further one; 250 when absent. */
+  /** Pause before the second attempt. It doubles with each further attempt; 250 when absent. */
   baseBackoffMs: number;
-  /** No pause is longer; 60 000 when absent. */
+  /** Limit of one pause; 60 000 when absent. */
   maxBackoffMs: number;
-  /** A random factor of each pause, from and to; 0.8 to 1.2 when absent. */
+  /** Range of the random factor of each pause; 0.8 to 1.2 when absent. */
   jitterFactorRange: readonly [number, number];
-  /** A second bound of all of it, for whoever waits. */
+  /** A second limit of the whole request, for the latency that the caller accepts. */
   maxEndToEndLatencyMs?: number;
 }
 
-/** What a client gets that says nothing: model calls are worth three attempts. */
+/** Defaults of a gateway's client: three attempts. */
 export const DEFAULT_CLIENT = { maxAttempts: 3 } as const satisfies Partial<ResilienceProfile>;
 
 const milliseconds = z.int().min(0);
@@ -42,12 +42,12 @@ const schema = z.strictObject({
   maxEndToEndLatencyMs: z.exactOptional(milliseconds.min(1)),
 });
 
-/** The profile, written out. Throws `INVALID_INPUT` for one that makes no sense. */
+/** Completes a profile with defaults. Throws `INVALID_INPUT` for an invalid profile. */
 export function completeResilience(profile: Partial<ResilienceProfile> = {}): ResilienceProfile {
   return validate(schema, profile, "/resilience", "The resilience profile");
 }
 
-/** When the request must be over, in milliseconds since the epoch: the earliest of all bounds. */
+/** Returns the deadline of a request, in milliseconds since the epoch: the earliest of all limits. */
 export function requestDeadline(
   { overallTimeoutMs, maxEndToEndLatencyMs = Number.POSITIVE_INFINITY }: ResilienceProfile,
   startedAt: number,

@@ -13,13 +13,12 @@ import { messageToEvent } from "../../memory/session/events.ts";
 import { schemas } from "../../memory/session/schemas.ts";
 import { type SessionStorage, SessionStore } from "../../memory/session/session-store.ts";
 import { checkTokenBudget } from "../../memory/session/tokens.ts";
-import type {
-  ContextBuilderOptions,
-  LoadEventsOptions,
-  SessionEvent,
-  StoredSession,
-} from "../../memory/session/types.ts";
-import { buildWorkingContext, type WorkingContext } from "../../memory/session/working-context.ts";
+import type { LoadEventsOptions, SessionEvent, StoredSession } from "../../memory/session/types.ts";
+import {
+  buildWorkingContext,
+  type ContextBuilderOptions,
+  type WorkingContext,
+} from "../../memory/session/working-context.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";

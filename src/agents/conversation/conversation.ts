@@ -1,6 +1,6 @@
 /**
- * The `Conversation` actor: transport and RPC surface of one conversation. What it decides is in the core, what it does
- * in `runtime.ts`; here every entrance is checked and answered.
+ * The actor `Conversation`: transport and RPC of one conversation. Every entrance checks its caller and its input, and
+ * answers errors as data. The shell in `runtime.ts` does the work.
  */
 
 import type { Connection, ConnectionContext, WSMessage } from "agents";
@@ -18,7 +18,6 @@ import type {
 import type { ToolStateApi, ToolStateEntry } from "../../protocol/executor-api.ts";
 import { type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
-import type { ConversationView } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { asResult, type DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
@@ -30,12 +29,10 @@ import { isRefusal } from "../base/storage/schema-upgrade.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
 import { endsTurn } from "./core/frames.ts";
-import { MAX_WATCHERS } from "./core/limits.ts";
-import { messageOf, normaliseSignal } from "./core/signals.ts";
+import type { ConversationState } from "./core/state.ts";
 import { checkReader, checkSpeaker } from "./door/access.ts";
 import { ConnectionGuard } from "./door/connection-guard.ts";
 import {
-  admit,
   broadcast,
   type Client,
   type ConnectionMemory,
@@ -43,38 +40,41 @@ import {
   nextExpiry,
   openConnection,
   receiveFrame,
-  tooManyWatchers,
 } from "./door/connections.ts";
-import {
-  checkSameRequest,
-  conversationRecord,
-  createConversationSchema,
-} from "./door/create-conversation.ts";
+import { checkSameRequest, conversationRecord, parseCreate } from "./door/create-conversation.ts";
 import { readEntrance } from "./door/entrance.ts";
-import { openingSlices } from "./door/opening.ts";
-import { parseSubmissions, startTurnSchema, subscribeSchema } from "./door/schemas.ts";
-import { checkHistory, seedEvents } from "./door/seed-history.ts";
-import { frameStream, type Listener, type OpeningSlice, Subscribers } from "./door/subscribers.ts";
+import {
+  messageOf,
+  parseSignal,
+  parseSubmissions,
+  startTurnSchema,
+  subscribeSchema,
+} from "./door/requests.ts";
+import { seedEvents } from "./door/seed-history.ts";
+import { GuardedSessionAgent } from "./door/session-guard.ts";
+import { frameStream, type Listener, type StreamOptions, Subscribers } from "./door/subscribers.ts";
 import { conversationMedia } from "./effects/media.ts";
 import { Announcement } from "./mirror/announcement.ts";
 import { UsageMirror } from "./mirror/usage-mirror.ts";
 import type { ConversationClassPorts } from "./ports.ts";
 import { usageView } from "./reads/call-views.ts";
+import { type OpeningSlice, openingSlices } from "./reads/opening.ts";
 import { ConversationQueries } from "./reads/queries.ts";
 import { conversationView } from "./reads/views.ts";
 import { ConversationRuntime } from "./runtime.ts";
-import { GuardedSessionAgent } from "./session-guard.ts";
 
-/** The class `Conversation` of an application. */
+/** Creates the class `Conversation` of an application. */
 export function createConversationClass<Env extends Cloudflare.Env>(
-  services: ConversationClassPorts<Env>,
+  ports: ConversationClassPorts<Env>,
 ): new (
   ctx: DurableObjectState,
   env: Env,
 ) => SessionAgent<Env> & ConversationApi & ToolStateApi {
+  const { adapters, gate, metrics, turnLimit, clientToolTimeoutMs } = ports;
   return class Conversation extends GuardedSessionAgent<Env> implements ConversationApi, ToolStateApi {
     static override readonly options = { sendIdentityOnConnect: false };
 
+    /** The names are stored with the jobs: never change them. */
     readonly #wakeups = new Wakeups({
       window: () => {
         this.#runtime.reconcile();
@@ -91,7 +91,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     });
     readonly #announcement = new Announcement({
       record: () => this.#runtime.state.record,
-      directory: () => services.directory(this.env),
+      directory: () => ports.directory(this.env),
       send: (envelope) => this.mailbox.send(envelope),
       transaction: (body) => this.ctx.storage.transactionSync(body),
       clock: systemClock,
@@ -99,49 +99,44 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     });
     readonly #usage = new UsageMirror({
       state: () => this.#runtime.state,
-      directory: () => services.directory(this.env),
+      directory: () => ports.directory(this.env),
       clock: systemClock,
       disarm: () => this.#wakeups.disarm("window"),
-    });
-    readonly #guard = new ConnectionGuard({
-      connectionOf: (socket) => this.#connectionOf(socket),
-      isPlain: (client) => !this.isConnectionProtocolEnabled(client),
-      admit: (client, message) => admit(this.#connectionHost, client, message),
-      receive: (client, message) => receiveFrame(this.#connectionHost, client, message),
     });
     readonly #subscribers = new Subscribers((at) => this.ctx.waitUntil(this.#expireAt(at)));
     readonly #runtime = new ConversationRuntime({
       ...durableStorage(this.ctx.storage),
       clock: systemClock,
       ids: systemIds,
-      gateway: services.gateway(this.env),
-      adapters: services.adapters,
-      executor: services.executor(this.env),
-      ...conversationMedia(services.attachments(this.env), () => this.#runtime.state.record),
-      gate: services.gate,
-      ...defined({
-        metrics: services.metrics,
-        turnLimit: services.turnLimit,
-        clientToolTimeoutMs: services.clientToolTimeoutMs,
-      }),
-      window: { open: (milliseconds) => this.#wakeups.arm("window", milliseconds) },
+      gateway: ports.gateway(this.env),
+      adapters,
+      executor: ports.executor(this.env),
+      ...conversationMedia(ports.attachments(this.env), () => this.#runtime.state.record),
+      gate,
+      ...defined({ metrics, turnLimit, clientToolTimeoutMs }),
+      armWakeup: (milliseconds) => this.#wakeups.arm("window", milliseconds),
       publish: (frames) => {
         if (frames.some(endsTurn)) this.#usage.changed();
         this.#subscribers.publish(frames);
       },
     });
     readonly #queries = new ConversationQueries(this.#runtime.store);
-    readonly #connectionHost: ConnectionPorts = {
+    readonly #connectionPorts: ConnectionPorts = {
       opening: (principal, from) => this.#opening(principal, from),
       startTurn: (principal, input) => this.#accept(principal, input),
       submitResult: async (principal, { v: _v, type: _type, ...result }) => {
         await this.#submit(principal, [result]);
       },
       connections: () => [...this.#clients()].length,
-      now: () => systemClock.now(),
+      clock: systemClock,
     };
+    readonly #guard = new ConnectionGuard({
+      ...this.#connectionPorts,
+      connectionOf: (socket) => this.#connectionOf(socket),
+      isPlain: (client) => !this.isConnectionProtocolEnabled(client),
+    });
 
-    /** Why the storage is left alone; `null` where it is not. */
+    /** The error of every entrance while the storage is of a newer release; `null` otherwise. */
     #refusal: DramatisError | null = null;
 
     constructor(ctx: DurableObjectState, env: Env) {
@@ -161,14 +156,14 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     protected override deadLetterDirectory() {
-      return services.deadLetters(this.env);
+      return ports.deadLetters(this.env);
     }
 
     override async onStart(): Promise<void> {
       try {
         await this.#runtime.wake();
       } catch (error) {
-        // Every entrance answers it, and the wake-up job keeps trying.
+        // Every entrance answers with this error, and the wake-up job tries again.
         if (!isRefusal(error)) throw error;
         this.#refusal = error;
         console.error(error);
@@ -177,21 +172,26 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async create(principal: Principal, input: CreateConversation) {
       return asResult(async () => {
-        checkHistory(input.history);
-        const { history = [], ...checked } = validate(createConversationSchema, input);
-        const agent = await services.actors(this.env).agent(principal.tenant, checked.agentId);
+        const request = parseCreate(input);
+        const { agentId, fingerprint } = request;
+        const agent = await ports.actors(this.env).agent(principal.tenant, agentId);
         const part = unwrap(await agent.persona());
-        const { fingerprint } = checked;
-        if (fingerprint !== undefined && this.#runtime.exists)
-          return this.#createdBefore(principal, fingerprint);
-        const record = conversationRecord(principal, checked, part, systemClock.now());
-        const { agentId: sessionId, createdAt: now, listed } = record;
-        const events = seedEvents(history, { sessionId, userId: principal.subject, now, ids: systemIds });
-        const armed: Promise<void>[] = [];
-        const announce = () => armed.push(...this.#announcement.note(record));
-        this.#runtime.create(record, listed === false ? undefined : announce, events);
-        await Promise.all(armed);
-        if (listed !== false) await this.#announcement.listing.publish();
+        if (fingerprint !== undefined && this.#runtime.exists) {
+          const { record, active } = this.#stateFor(principal);
+          checkSameRequest(record, fingerprint);
+          return conversationView(record, active.size);
+        }
+        const now = systemClock.now();
+        const record = conversationRecord(principal, request, part, now);
+        const events = seedEvents(request.history ?? [], {
+          sessionId: agentId,
+          userId: principal.subject,
+          now,
+          ids: systemIds,
+        });
+        const isListed = record.listed !== false;
+        this.#runtime.create(record, isListed ? () => this.#announcement.note(record) : undefined, events);
+        if (isListed) await this.#announcement.publish();
         return conversationView(record, 0);
       });
     }
@@ -205,7 +205,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async checkSpeaker(principal: Principal) {
       return asResult(() => {
-        checkSpeaker(this.#runtime.state.record, principal);
+        this.#checkSpeaker(principal);
         return null;
       });
     }
@@ -216,19 +216,17 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async streamTurn(principal: Principal, input: StartTurn, encoding: SubscribeOptions["encoding"]) {
       return asResult(async () => {
-        this.#checkRoom();
+        this.#subscribers.checkRoom();
         const frames: Frame[] = [];
         const listener: Listener = (published) => frames.push(...published);
         this.#subscribers.add(listener);
         try {
           const started = await this.#accept(principal, input);
           const { turnId } = started;
-          // A turn that was accepted before has begun without us: its frames come from the journal.
+          // The frames of a turn that had begun before come from the journal.
           const isNew = frames.some((frame) => frame.type === "turn.started" && frame.turnId === turnId);
           const opening = isNew ? [{ frames, last: true }] : this.#opening(principal, started.from);
-          const options = { principal, turnId, encoding, clock: systemClock };
-          const stream = frameStream(this.#subscribers, opening[Symbol.iterator](), options);
-          return { ...started, frames: stream };
+          return { ...started, frames: this.#stream(opening, { principal, turnId, encoding }) };
         } finally {
           this.#subscribers.remove(listener);
         }
@@ -239,15 +237,13 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return asResult(() => this.#submit(principal, results));
     }
 
-    /** The one door for signals from outside; `startTurn` is sugar for it. */
     async ingest(principal: Principal, signals: unknown): Promise<Result<StartedTurn[]>> {
       return asResult(async () => {
-        checkSpeaker(this.#runtime.state.record, principal);
-        const caller = { type: "user", userId: principal.subject } as const;
+        this.#checkSpeaker(principal);
         const list = Array.isArray(signals) ? signals : [signals];
-        const messages = list.map((signal) => normaliseSignal(signal, caller));
+        const messages = list.map((signal) => parseSignal(signal, principal));
         const started: StartedTurn[] = [];
-        // One after another: one whose media must be looked up would else be overtaken.
+        // One after another: a message whose media must be looked up would otherwise be overtaken.
         for (const message of messages) started.push(await this.#runtime.accept(message));
         return started;
       });
@@ -274,9 +270,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const { turnId, encoding, from } = validate(subscribeSchema, options);
         const turn = turnId === undefined ? undefined : this.#queries.requireTurn(state, turnId);
         const position = from ?? (turn === undefined ? undefined : turn.firstSeq - 1);
-        this.#checkRoom();
-        const opening = this.#opening(principal, position);
-        return frameStream(this.#subscribers, opening, { principal, turnId, encoding, clock: systemClock });
+        this.#subscribers.checkRoom();
+        return this.#stream(this.#opening(principal, position), { principal, turnId, encoding });
       });
     }
 
@@ -302,7 +297,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     override shouldSendProtocolMessages(_connection: Connection, { request }: ConnectionContext): boolean {
       const { entrance, principal } = readEntrance(request) ?? {};
-      // What the SDK says, it says before `onConnect`: to those who may read the conversation only (DOOR-3).
+      // The SDK sends its messages before `onConnect`, so only readers of the conversation may get them (DOOR-3).
       return entrance === "sdk" && principal !== undefined && this.#mayRead(principal);
     }
 
@@ -312,30 +307,21 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         connection.close(UNAUTHORIZED_CLOSE, "UNAUTHENTICATED");
         return;
       }
-      const { principal } = entrance;
-      const from = new URL(request.url).searchParams.get("from");
-      const position = from === null ? undefined : Number(from);
-      openConnection(this.#connectionHost, connection, principal, position);
+      const { principal, from } = entrance;
+      openConnection(this.#connectionPorts, connection, principal, from);
       const { expiresAt } = principal;
       if (expiresAt !== undefined && connection.state !== null) await this.#expireAt(expiresAt);
     }
 
     override async onMessage(connection: Client, message: WSMessage): Promise<void> {
-      await receiveFrame(this.#connectionHost, connection, message);
+      await receiveFrame(this.#connectionPorts, connection, message);
     }
 
     override onRequest(): Response {
       return new Response("Not found", { status: 404 });
     }
 
-    #createdBefore(principal: Principal, fingerprint: string): ConversationView {
-      const { record, active } = this.#runtime.state;
-      checkReader(record, principal);
-      checkSameRequest(record, fingerprint);
-      return conversationView(record, active.size);
-    }
-
-    /** Wakes the actor when the authority of one who watches ends. */
+    /** Wakes the actor when the authority of a subscriber ends. */
     async #expireAt(time: number): Promise<void> {
       await this.#wakeups.arm("expiry", Math.max(0, time - systemClock.now()));
     }
@@ -350,47 +336,50 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return this.getConnection<ConnectionMemory>(id);
     }
 
-    #checkRoom(): void {
-      // One listener stands for all WebSockets.
-      if (this.#subscribers.size <= MAX_WATCHERS) return;
-      this.#subscribers.publish([]);
-      throw tooManyWatchers();
+    /** Throws as `checkReader`, and before the conversation was created. */
+    #stateFor(reader: Principal): ConversationState {
+      const { state } = this.#runtime;
+      checkReader(state.record, reader);
+      return state;
     }
 
-    async #read<Value>(
-      principal: Principal,
-      body: (state: ConversationRuntime["state"]) => Value,
-    ): Promise<Result<Value>> {
-      return asResult(() => {
-        const { state } = this.#runtime;
-        checkReader(state.record, principal);
-        return body(state);
-      });
-    }
-
-    /** Whether the conversation can be read, and by this principal. */
+    /** Reports whether the conversation exists and this principal may read it. */
     #mayRead(principal: Principal): boolean {
       try {
-        checkReader(this.#runtime.state.record, principal);
-        return true;
+        return this.#stateFor(principal) !== null;
       } catch {
         return false;
       }
     }
 
-    async #accept(principal: Principal, input: unknown): Promise<StartedTurn> {
+    async #read<Value>(
+      principal: Principal,
+      body: (state: ConversationState) => Value,
+    ): Promise<Result<Value>> {
+      return asResult(() => body(this.#stateFor(principal)));
+    }
+
+    #checkSpeaker(principal: Principal): void {
       checkSpeaker(this.#runtime.state.record, principal);
+    }
+
+    async #accept(principal: Principal, input: unknown): Promise<StartedTurn> {
+      this.#checkSpeaker(principal);
       return this.#runtime.accept(messageOf(principal, validate(startTurnSchema, input)));
     }
 
     async #submit(principal: Principal, results: ToolSubmission[]): Promise<SubmittedResult[]> {
-      checkSpeaker(this.#runtime.state.record, principal);
+      this.#checkSpeaker(principal);
       return this.#runtime.submit(parseSubmissions(results));
     }
 
-    #opening(principal: Principal, from: number | undefined): Generator<OpeningSlice, void> {
-      checkReader(this.#runtime.state.record, principal);
+    #opening(principal: Principal, from: number | undefined): Iterable<OpeningSlice> {
+      this.#stateFor(principal);
       return openingSlices({ runtime: this.#runtime, queries: this.#queries, clock: systemClock }, from);
+    }
+
+    #stream(opening: Iterable<OpeningSlice>, options: Omit<StreamOptions, "clock">) {
+      return frameStream(this.#subscribers, opening, { ...options, clock: systemClock });
     }
   };
 }

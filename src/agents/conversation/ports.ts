@@ -1,31 +1,26 @@
-/** What the classes of conversations are made from. */
-import type { MetricsSink } from "../../adapters/resilience/metrics.ts";
+/** The application's side of the class `Conversation`. */
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
-import type { AdapterLookup } from "../../model/format-adapter.ts";
 import type { ModelGateway } from "../../model/gateway.ts";
-import type { Gate } from "../../policy/gate.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
-import type { RateLimit } from "../../shared/token-bucket.ts";
+import type { ConversationPorts } from "./runtime.ts";
 
-/** What an application gives its conversations, each made from the environment. */
-export interface ConversationClassPorts<Env> {
+/** The ports of a conversation that are the same in every environment. */
+type CommonPorts = Pick<
+  ConversationPorts,
+  "adapters" | "gate" | "metrics" | "turnLimit" | "clientToolTimeoutMs"
+>;
+
+/** Everything that an application provides to its conversations. */
+export interface ConversationClassPorts<Env> extends CommonPorts {
   gateway(env: Env): ModelGateway;
   executor(env: Env): TaskExecutor;
   actors(env: Env): Pick<ActorLookup, "agent">;
-  /** `null` where there is no directory: then nothing is listed. */
+  /** Returns `null` where there is no directory: then lists contain no conversation. */
   directory(env: Env): Directory | null;
   deadLetters(env: Env): DeadLetterDirectory | null;
-  /** `null` where attachments are not kept. */
+  /** Returns `null` where attachments are not stored. */
   attachments(env: Env): AttachmentStore | null;
-  adapters: AdapterLookup;
-  gate: Gate;
-  /** Is told of model calls that are over. */
-  metrics?: MetricsSink;
-  /** How long a client has to run a tool, in milliseconds; ten minutes when absent. */
-  clientToolTimeoutMs?: number;
-  /** Turns that one conversation accepts; absent = as many as come. */
-  turnLimit?: RateLimit;
 }

@@ -1,6 +1,6 @@
 /** Executors for a conversation: behind a service binding, or in its own process. */
 
-import type { ToolCodes } from "../../library/registry.ts";
+import type { ToolCodes } from "../../library/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ExecutorService, TaskExecutor, ToolState } from "../../protocol/executor-api.ts";
 import { DramatisError } from "../../shared/errors.ts";

@@ -3,7 +3,7 @@
  * as it proceeds, one JSON text per line.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
-import type { ToolCodes } from "../../library/registry.ts";
+import type { ToolCodes } from "../../library/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ExecutorReport, ExecutorService, ToolStateApi } from "../../protocol/executor-api.ts";
 import type { CallContext } from "../../shared/identifiers.ts";

@@ -8,9 +8,10 @@
  */
 
 import type { Tool } from "../../library/define.ts";
-import type { ToolCodes } from "../../library/registry.ts";
+import type { ToolCodes } from "../../library/deployed-code.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { withDeadline } from "../../ports/deadline.ts";
 import type { ToolErrorCode, ToolInvocation, ToolResult, ToolState } from "../../protocol/executor-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
@@ -37,7 +38,7 @@ export async function runTool(
 ): Promise<ToolResult> {
   let running = true;
   try {
-    const value = await withinTime(clock, call.timeoutMs, signal, async (ended) =>
+    const run = async (ended: AbortSignal) =>
       findTool(tools, call).run(call.input, {
         operationId: call.operationId,
         signal: ended,
@@ -48,12 +49,15 @@ export async function runTool(
           const progress = toJson(report, "The progress", MAX_PROGRESS_BYTES);
           if (running) onProgress(progress);
         },
-      }),
-    );
+      });
+    const value = await withDeadline(clock, call.timeoutMs, run, {
+      outer: signal,
+      reason: () => timedOut(call),
+    });
     const result = toJson(value, "The tool's output", MAX_OUTPUT_BYTES);
     return { tool_call_id: call.toolCallId, success: true, result };
   } catch (error) {
-    return failedResult(call.toolCallId, error);
+    return failedResult(call.toolCallId, signal.aborted ? new ToolError("The call was cancelled.") : error);
   } finally {
     running = false;
   }
@@ -72,34 +76,9 @@ function findTool(tools: ToolCodes, { tool: { library, id } }: ToolInvocation): 
   throw new ToolError(`The tool "${library}/${id}" is not deployed.`, { code: "NOT_FOUND" });
 }
 
-/**
- * Returns the body's value. Throws as soon as the time is up or `signal` aborts; only these two abort the body's own
- * signal.
- */
-async function withinTime<Value>(
-  clock: Clock,
-  timeoutMs: number,
-  signal: AbortSignal,
-  body: (ended: AbortSignal) => Promise<Value>,
-): Promise<Value> {
-  const cancelled = new ToolError("The call was cancelled.");
-  if (signal.aborted) throw cancelled;
-  const ended = new AbortController();
-  const stopped = new Promise<never>((_, reject) => {
-    ended.signal.addEventListener("abort", () => reject(ended.signal.reason), { once: true });
-  });
-  const late = { code: "TIMEOUT", retriable: true } as const;
-  const stopTimer = clock.timer(timeoutMs, () =>
-    ended.abort(new ToolError(`The tool did not answer within ${timeoutMs} ms.`, late)),
-  );
-  const cancel = () => ended.abort(cancelled);
-  signal.addEventListener("abort", cancel, { once: true });
-  try {
-    return await Promise.race([stopped, body(ended.signal)]);
-  } finally {
-    signal.removeEventListener("abort", cancel);
-    stopTimer();
-  }
+function timedOut({ timeoutMs }: ToolInvocation): ToolError {
+  const message = `The tool did not answer within ${timeoutMs} ms.`;
+  return new ToolError(message, { code: "TIMEOUT", retriable: true });
 }
 
 function describe(error: unknown): { code: ToolErrorCode; message: string; retriable: boolean } {

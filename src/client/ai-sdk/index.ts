@@ -1,3 +1,3 @@
-/** `dramatis/ai-sdk`: `useChat` of the AI SDK in front of a conversation. */
+/** Entry `dramatis/ai-sdk`: the AI SDK's `useChat` over a conversation. */
 export { ConversationChatTransport, type ConversationChatTransportOptions } from "./transport.ts";
 export { toUIMessages } from "./ui-messages.ts";

@@ -1,23 +1,20 @@
-/** How the AI SDK's `Chat` reaches a conversation. The conversation keeps what was said; only what is new is sent. */
+/** Transport of the AI SDK's `Chat` to a conversation. The server stores the transcript, so only new messages are sent. */
 
 import { DefaultChatTransport, type UIMessage } from "ai";
 import { defined } from "../../shared/defined.ts";
-import { currentToken, type Token } from "../admission.ts";
+import type { ClientOptions } from "../http.ts";
+import { apiUrl, authorization, pathOf } from "../requests.ts";
 
-export interface ConversationChatTransportOptions {
-  /** The conversation; the chat's own id when absent. */
+export interface ConversationChatTransportOptions extends Pick<ClientOptions, "baseUrl" | "token"> {
+  /** Id of the conversation; the id of the chat by default. */
   conversationId?: string;
-  /** Address of the server, without a path; the page's own when absent. */
-  baseUrl?: string;
-  /** Bearer token; a function is asked at each request. */
-  token?: Token;
-  /** The runtime's own when absent. */
+  /** The runtime's `fetch` by default. */
   fetch?: typeof globalThis.fetch;
 }
 
 /**
- * A transport for `useChat`. A message's id is its idempotency key, so one that is sent again is answered the same. A
- * turn goes on when the page leaves; `resume` takes up its stream from the beginning.
+ * A transport for `useChat`. The id of a message is its idempotency key, so a repeated message gets the same answer. A turn
+ * continues after the page closes; `resume` streams it again from its beginning.
  *
  * @example
  * const { messages, sendMessage } = useChat({ transport: new ConversationChatTransport({ conversationId }), resume: true });
@@ -25,14 +22,11 @@ export interface ConversationChatTransportOptions {
 export class ConversationChatTransport<
   Message extends UIMessage = UIMessage,
 > extends DefaultChatTransport<Message> {
-  constructor({ conversationId, baseUrl = "", token, fetch }: ConversationChatTransportOptions = {}) {
+  constructor({ conversationId, baseUrl, token, fetch }: ConversationChatTransportOptions = {}) {
     const api = (chatId: string) =>
-      `${baseUrl.replace(/\/$/, "")}/api/conversations/${encodeURIComponent(conversationId ?? chatId)}/chat`;
+      apiUrl(baseUrl, pathOf("conversations", conversationId ?? chatId, "chat"));
     super({
-      headers: async (): Promise<Record<string, string>> => {
-        const bearer = await currentToken(token);
-        return bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
-      },
+      headers: () => authorization(token),
       ...defined({ fetch }),
       prepareSendMessagesRequest: ({ id, messages, trigger, messageId }) => ({
         api: api(id),

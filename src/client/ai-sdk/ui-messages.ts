@@ -1,8 +1,8 @@
 /**
- * A conversation's messages as those of the AI SDK. Pure.
+ * A conversation's messages in the form of the AI SDK. Pure.
  *
- * UISTREAM-4  A message has the id that it has in a chat that watched it: the user's the one that the page gave it, the
- *             agent's that of its turn.
+ * UISTREAM-4  A message has the same id as in a chat that received it live: a user message the id that the page gave it,
+ *             an agent message the id of its turn.
  */
 
 import type { UIMessage } from "ai";
@@ -13,36 +13,31 @@ import { defined } from "../../shared/defined.ts";
 type Part = UIMessage["parts"][number];
 
 /**
- * Messages for `useChat({ messages })`, from a page of the transcript in its order. The transcript has no tool calls: what an
- * agent did on the way is seen live only.
+ * Converts a page of the transcript, oldest first, to messages for `useChat({ messages })`. The transcript contains no tool
+ * calls; a chat shows them live only.
  *
  * @example
  * const chat = useChat({ messages: toUIMessages((await client.messages.list(id)).messages), transport });
  */
 export function toUIMessages(messages: readonly MessageView[]): UIMessage[] {
-  const shown = new Map<string, UIMessage>();
-  for (const { id, turnId, clientId, role, content } of messages) {
-    const key = role === "user" ? (clientId ?? id) : turnId;
-    const before = shown.get(key);
+  const converted = new Map<string, UIMessage>();
+  for (const { id: messageId, turnId, clientId, role: author, content } of messages) {
+    const isUser = author === "user";
+    const id = isUser ? (clientId ?? messageId) : turnId;
+    const before = converted.get(id);
     const parts = partsOf(content);
-    if (before === undefined)
-      shown.set(key, { id: key, role: role === "user" ? "user" : "assistant", parts });
-    else before.parts.push(...parts);
+    if (before !== undefined) before.parts.push(...parts);
+    else converted.set(id, { id, role: isUser ? "user" : "assistant", parts });
   }
-  return [...shown.values()];
+  return [...converted.values()];
 }
 
 function partsOf(content: Content): Part[] {
   if (typeof content === "string") return [{ type: "text", text: content, state: "done" }];
   return content.map((part): Part => {
     if (part.type === "text") return { type: "text", text: part.text, state: "done" };
-    const { type, url, mediaType, name } = part;
-    const fallback = type === "image" ? "image/*" : "application/octet-stream";
-    return {
-      type: "file",
-      url,
-      mediaType: mediaType ?? fallback,
-      ...defined({ filename: name }),
-    };
+    const fallback = part.type === "image" ? "image/*" : "application/octet-stream";
+    const { url, mediaType = fallback, name } = part;
+    return { type: "file", url, mediaType, ...defined({ filename: name }) };
   });
 }

@@ -1,16 +1,13 @@
 /**
- * `dramatis/react`: a conversation in a React component, live. Built on the SDK's `useAgent`, which owns the socket;
- * what goes over it belongs to the same session that `connectConversation` uses.
+ * Entry `dramatis/react`: a live conversation in a React component. The SDK's `useAgent` owns the socket; the session is the
+ * one of `connectConversation`.
  */
 import { useAgent } from "agents/react";
 import { PartySocket } from "partysocket";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
-import type { ToolOutcome } from "../../protocol/requests.ts";
-import type { Content } from "../../shared/content.ts";
-import { Login, type Token } from "../admission.ts";
-import type { HistoryPage } from "../history.ts";
-import { isFinalClose, parseHost, reconnection, resumingWebSocket, type WebSocketClass } from "../resume.ts";
-import { ConversationSession, type SendOptions } from "../session.ts";
+import type { ConnectOptions } from "../connection.ts";
+import { BACKOFF, isFinalClose, parseHost, ReconnectPolicy, resumingWebSocket } from "../reconnect.ts";
+import { type ConversationActions, ConversationSession } from "../session.ts";
 import {
   type ConnectionStatus,
   isAnswering,
@@ -21,95 +18,75 @@ import {
 
 export type { LiveConversation, TranscriptMessage, TurnItem, TurnState } from "../state.ts";
 
-export interface UseConversationOptions {
-  /** `https://example.com`, or a bare host; the page's own when absent. */
+export interface UseConversationOptions extends Pick<ConnectOptions, "WebSocket" | "token"> {
+  /** `https://example.com`, or a bare host; the host of the page by default. */
   host?: string;
-  /** The browser's own when absent. */
-  WebSocket?: WebSocketClass;
-  /** Bearer token; a function is asked at each attempt, and again when the server takes the last one no longer. */
-  token?: Token;
 }
 
-export interface Conversation {
+export interface UseConversationResult extends ConversationActions {
   state: LiveConversation;
-  /** Recorded, streaming and unsent messages as one list. */
+  /** Recorded, streaming and pending messages. */
   messages: TranscriptMessage[];
   status: ConnectionStatus;
-  /** Some turn is at work. */
+  /** `true` while a turn is active. */
   answering: boolean;
-  /** Sends a message as soon as it can, and again after a lost connection; returns its client id. */
-  send(content: Content, options?: SendOptions): string;
-  /** Sends a rejected message once more; returns its client id, or `null` if there is no such message. */
-  retry(clientId: string): string | null;
-  /** Forgets a message that was not recorded. */
-  discard(clientId: string): void;
-  /** Gives the result of a tool that this client runs, and again after a lost connection. */
-  submitToolResult(operationId: string, outcome: ToolOutcome): void;
-  /** Adds a page of older messages. */
-  addHistory(page: HistoryPage): void;
-  /** Connects anew at once, also after the connection was closed. */
-  reconnect(): void;
 }
 
 /**
- * The conversation with this id, from its last messages on. All functions stay the same between renders.
+ * Connects to the conversation with this id and renders again when it changes. The actions keep their identity between
+ * renders.
  *
  * @example
- * const { messages, send } = useConversation(id);
+ * function Chat({ id }: { id: string }) {
+ *   const { messages, send, answering } = useConversation(id);
+ *   return (
+ *     <>
+ *       {messages.map(({ key, role, content }) => <p key={key}>{role}: {textOf(content)}</p>)}
+ *       <button disabled={answering} onClick={() => send("Hello")}>Say hello</button>
+ *     </>
+ *   );
+ * }
  */
-export function useConversation(id: string, options: UseConversationOptions = {}): Conversation {
-  const { session, admission, socketClass } = useSession(id, options);
+export function useConversation(id: string, options: UseConversationOptions = {}): UseConversationResult {
+  const { session, policy, socketClass } = useLive(id, options);
   const { token } = options;
   useEffect(() => {
-    admission.token = token;
-  }, [admission, token]);
+    policy.token = token;
+  }, [policy, token]);
   const agent = useAgent({
     agent: "conversation",
     name: id,
     ...address(options.host),
-    ...reconnection,
-    protocols: admission.protocols,
+    ...BACKOFF,
+    protocols: policy.protocols,
     WebSocket: socketClass,
     maxEnqueuedMessages: 0,
     onOpen: ({ target }) => {
       const socket = socketOf(target, id);
-      if (socket === null) return;
-      session.opened({
-        send: (data) => void socket.send(data),
-        reconnect: () => socket.reconnect(),
-        close: () => socket.close(),
-      });
+      if (socket !== null) session.opened(socket);
     },
     onMessage: ({ target, data }) => {
-      if (socketOf(target, id) !== null && session.received(data)) admission.entered();
+      if (socketOf(target, id) !== null && session.received(data)) policy.accepted();
     },
     onClose: ({ target, code }) => {
       const socket = socketOf(target, id);
       if (socket === null) return;
-      // The SDK comes back by itself after any other code, and after none of these.
-      if (isFinalClose(code) && admission.returnsAfter({ code })) socket.reconnect();
+      // The SDK reconnects by itself after every other code.
+      if (isFinalClose(code) && policy.shouldReconnect({ code })) socket.reconnect();
       session.closed({ final: !socket.shouldReconnect, code });
     },
   });
   const state = useSyncExternalStore(session.subscribe, session.getSnapshot, session.getSnapshot);
   const messages = useMemo(() => visibleMessages(state), [state]);
-  const { send, retry, discard, submitToolResult, addHistory } = session;
-  const functions = useMemo(
-    () => ({ send, retry, discard, submitToolResult, addHistory, reconnect: () => agent.reconnect() }),
-    [send, retry, discard, submitToolResult, addHistory, agent],
-  );
-  return { state, messages, status: state.connection, answering: isAnswering(state), ...functions };
+  const actions = useMemo((): ConversationActions => {
+    const { send, retry, discard, submitToolResult, addHistory } = session;
+    return { send, retry, discard, submitToolResult, addHistory, reconnect: () => agent.reconnect() };
+  }, [session, agent]);
+  return { state, messages, status: state.connection, answering: isAnswering(state), ...actions };
 }
 
-interface Live {
-  id: string;
-  session: ConversationSession;
-  admission: Login;
-  socketClass: WebSocketClass;
-}
-
-/** One session per conversation: another id begins anew in the same render. */
-function useSession(id: string, options: UseConversationOptions): Live {
+/** Keeps one session per conversation. A new id gets a new session in the same render. */
+function useLive(id: string, options: UseConversationOptions) {
   const [live, setLive] = useState(() => createLive(id, options));
   if (live.id === id) return live;
   const next = createLive(id, options);
@@ -117,19 +94,19 @@ function useSession(id: string, options: UseConversationOptions): Live {
   return next;
 }
 
-function createLive(id: string, { WebSocket: base, token }: UseConversationOptions): Live {
+function createLive(id: string, { WebSocket: Base, token }: UseConversationOptions) {
   const session = new ConversationSession();
-  const admission = new Login(token);
-  return { id, session, admission, socketClass: resumingWebSocket(session.resumeFrom, base) };
+  const policy = new ReconnectPolicy(token);
+  return { id, session, policy, socketClass: resumingWebSocket(session.resumeFrom, Base) };
 }
 
-/** The page's own protocol decides where no host says otherwise. */
+/** Without a host, the protocol of the page decides between `ws` and `wss`. */
 function address(host: string | undefined): { host?: string; protocol?: "ws" | "wss" } {
   if (host !== undefined) return parseHost(host);
   return typeof window === "undefined" ? {} : parseHost(window.location.origin);
 }
 
-/** The socket of an event, if it belongs to this conversation: after a change of id the old one may speak once more. */
+/** Returns the socket of an event of this conversation. After a change of id, the old socket may still send one. */
 function socketOf(target: EventTarget | null, id: string): PartySocket | null {
   return target instanceof PartySocket && target.room === id ? target : null;
 }

@@ -1,120 +1,85 @@
 /**
- * An answer as the chunks of a streamed chat completion, and as the whole one. Pure.
+ * An answer as a chat completion: whole, and as the chunks of a stream. Pure.
  *
- * OAI-3  The chunks' text, joined, is the whole completion's content, and their calls are its calls: texts of several
- *        model calls are parted by a blank line.
- * OAI-4  Exactly one chunk has a finish reason, after all text and calls; where the stream ends in an error, none has.
+ * OAI-3  The joined text of the chunks is the content of the whole completion, and their calls are its calls. Blank lines
+ *        separate the texts of several model calls.
+ * OAI-4  Exactly one chunk has a finish reason, after all text and calls. A stream that ends in an error has none.
  */
 import { defined } from "../../shared/defined.ts";
-import type { AnswerEvent, AnswerPart, ClientCall, PartUsage } from "../answer.ts";
+import type { AnswerEncoder, AnswerEvent, AnswerUsage, ClientCall, TurnAnswer } from "../answer.ts";
+import { type OpenAiError, streamError } from "./errors.ts";
 import { type AnswerAddress, completionId, startedAt, toolCallId } from "./ids.ts";
 
-/** What parts the texts of two model calls. */
+/** Separates the texts of two model calls. */
 const BREAK = "\n\n";
 
-export interface ChunkToolCall {
-  id: string;
-  type: "function";
-  function: { name: string; arguments: string };
+type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
+
+interface ChatChunk extends ReturnType<typeof head> {
+  choices: { index: 0; delta: ChunkDelta; logprobs: null; finish_reason: FinishReason | null }[];
+  usage?: ReturnType<typeof usageOf> | null;
 }
 
-export type ChatFinishReason = "stop" | "length" | "tool_calls" | "content_filter";
-
-export interface ChatUsage {
-  prompt_tokens: number;
-  completion_tokens: number;
-  total_tokens: number;
-  prompt_tokens_details: { cached_tokens: number };
-  completion_tokens_details: { reasoning_tokens: number };
+interface ChunkDelta {
+  role?: "assistant";
+  content?: string;
+  tool_calls?: object[];
 }
 
-export interface ChatCompletion {
-  id: string;
-  object: "chat.completion";
-  created: number;
-  model: string;
-  choices: {
-    index: 0;
-    message: { role: "assistant"; content: string | null; refusal: null; tool_calls?: ChunkToolCall[] };
-    logprobs: null;
-    finish_reason: ChatFinishReason;
-  }[];
-  usage?: ChatUsage;
-}
+type ChatPayload = ChatChunk | { error: OpenAiError };
 
-export interface ChatChunk {
-  id: string;
-  object: "chat.completion.chunk";
-  created: number;
-  model: string;
-  choices: {
-    index: 0;
-    delta: { role?: "assistant"; content?: string; tool_calls?: (ChunkToolCall & { index: number })[] };
-    logprobs: null;
-    finish_reason: ChatFinishReason | null;
-  }[];
-  usage?: ChatUsage | null;
-}
-
-export class ChatChunkEncoder {
-  readonly #address: AnswerAddress;
-  readonly #model: string;
-  readonly #withUsage: boolean;
+export class ChatChunkEncoder implements AnswerEncoder<ChatPayload> {
   #messageId: string | null = null;
   #calls = 0;
 
-  constructor(address: AnswerAddress, model: string, withUsage: boolean) {
-    this.#address = address;
-    this.#model = model;
-    this.#withUsage = withUsage;
+  constructor(
+    private readonly address: AnswerAddress,
+    private readonly model: string,
+    private readonly withUsage: boolean,
+  ) {}
+
+  start() {
+    return [this.#chunk({ role: "assistant", content: "" })];
   }
 
-  /** The chunk before all others. */
-  start(): ChatChunk {
-    return this.#chunk({ role: "assistant", content: "" });
-  }
-
-  push(event: AnswerEvent): ChatChunk[] {
+  push(event: AnswerEvent) {
     if (event.type === "text") {
       const isNext = this.#messageId !== null && this.#messageId !== event.messageId;
       this.#messageId = event.messageId;
       return [this.#chunk({ content: isNext ? BREAK + event.text : event.text })];
     }
     if (event.type !== "call") return [];
-    const call = { index: this.#calls, ...toolCall(this.#address, event.call) };
+    const call = { index: this.#calls, ...toolCall(this.address, event.call) };
     this.#calls += 1;
     return [this.#chunk({ tool_calls: [call] })];
   }
 
-  /** The chunks after all others: the finish reason, and the usage where it was asked for and is known. */
-  end(part: AnswerPart): ChatChunk[] {
-    const usage = this.#withUsage ? usageOf(part.usage) : undefined;
+  end(answer: TurnAnswer): ChatPayload[] {
+    if (answer.error !== undefined) return this.fail(answer.error);
+    const usage = this.withUsage ? usageOf(answer.usage) : undefined;
     const last = usage === undefined ? [] : [{ ...this.#chunk({}), choices: [], usage }];
-    return [this.#chunk({}, finishReason(part)), ...last];
+    return [this.#chunk({}, finishReason(answer)), ...last];
   }
 
-  #chunk(delta: ChatChunk["choices"][number]["delta"], finish: ChatFinishReason | null = null): ChatChunk {
+  fail(error: Parameters<typeof streamError>[0]): ChatPayload[] {
+    return [{ error: streamError(error) }];
+  }
+
+  #chunk(delta: ChunkDelta, finish: FinishReason | null = null): ChatChunk {
     return {
-      id: completionId(this.#address),
-      object: "chat.completion.chunk",
-      created: startedAt(this.#address.turnId),
-      model: this.#model,
+      ...head("chat.completion.chunk", this.address, this.model),
       choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
-      ...(this.#withUsage ? { usage: null } : {}),
+      ...(this.withUsage ? { usage: null } : {}),
     };
   }
 }
 
-/** The whole completion of an answer that is complete. */
-export function chatCompletion(address: AnswerAddress, model: string, part: AnswerPart): ChatCompletion {
-  const content = part.messages.map((message) => message.content).join(BREAK);
-  const calls = part.calls.map((call) => toolCall(address, call));
-  const usage = usageOf(part.usage);
+/** Returns the whole completion of a complete answer. */
+export function chatCompletion(address: AnswerAddress, model: string, answer: TurnAnswer) {
+  const content = answer.messages.map((message) => message.content).join(BREAK);
+  const calls = answer.calls.map((call) => toolCall(address, call));
   return {
-    id: completionId(address),
-    object: "chat.completion",
-    created: startedAt(address.turnId),
-    model,
+    ...head("chat.completion", address, model),
     choices: [
       {
         index: 0,
@@ -125,27 +90,28 @@ export function chatCompletion(address: AnswerAddress, model: string, part: Answ
           ...(calls.length === 0 ? {} : { tool_calls: calls }),
         },
         logprobs: null,
-        finish_reason: finishReason(part),
+        finish_reason: finishReason(answer),
       },
     ],
-    ...defined({ usage }),
+    ...defined({ usage: usageOf(answer.usage) }),
   };
 }
 
-function toolCall(
-  { conversationId }: AnswerAddress,
-  { operationId, name, input }: ClientCall,
-): ChunkToolCall {
-  const id = toolCallId(conversationId, operationId);
-  return { id, type: "function", function: { name, arguments: JSON.stringify(input) } };
+function head(object: string, address: AnswerAddress, model: string) {
+  return { id: completionId(address), object, created: startedAt(address.turnId), model };
 }
 
-function finishReason({ calls, finishReason: reason }: AnswerPart): ChatFinishReason {
+function toolCall({ conversationId }: AnswerAddress, { operationId, name, input }: ClientCall) {
+  const id = toolCallId(conversationId, operationId);
+  return { id, type: "function" as const, function: { name, arguments: JSON.stringify(input) } };
+}
+
+function finishReason({ calls, finishReason: reason }: TurnAnswer): FinishReason {
   if (calls.length > 0) return "tool_calls";
   return reason === "length" || reason === "content_filter" ? reason : "stop";
 }
 
-function usageOf(usage: PartUsage | null): ChatUsage | undefined {
+function usageOf(usage: AnswerUsage | null) {
   if (usage === null) return undefined;
   const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens } = usage;
   return {

@@ -1,10 +1,9 @@
-/** The body of a chat completion: its schema, and what it asks a conversation for. Pure. */
+/** The body of a chat completion request: its schema, and its conversion to a turn. Pure. */
 
 import { z } from "zod";
-import type { StartTurn } from "../../protocol/conversation-api.ts";
-import type { Content } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
-import { callArguments, contentOf, type InputItem, type TurnInput, turnInput } from "./input.ts";
+import { joinedText, userContent } from "../content.ts";
+import { callArguments, type InputItem, type MessageInput, type ResultsInput, turnInput } from "./input.ts";
 import {
   agentModel,
   IGNORED,
@@ -12,8 +11,10 @@ import {
   only,
   outputSpec,
   REFUSED,
+  type TurnOptions,
   toolName,
-  toolSpec,
+  toolType,
+  turnOptions,
 } from "./request-fields.ts";
 
 const MAX_MESSAGES = 2_000;
@@ -55,7 +56,7 @@ const message = z.discriminatedUnion("role", [
 type Message = z.infer<typeof message>;
 
 const tool = z.object({
-  type: z.literal("function", "Only functions are supported: they are run by the client."),
+  type: toolType,
   function: z.object({
     name: toolName,
     description: z.string().nullish(),
@@ -122,38 +123,35 @@ export const completionSchema = z
 
 export type ChatRequest = z.output<typeof completionSchema>;
 
-/** The turn that a request asks for. Throws `INVALID_INPUT`. */
-export function chatInput({ messages }: ChatRequest): TurnInput {
+/** Returns the turn that a request starts or continues. Throws `INVALID_INPUT`. */
+export function chatInput({ messages }: ChatRequest): MessageInput | ResultsInput {
   return turnInput(messages.map(toItem), "/messages");
 }
 
-/** What is asked of the turn beside its content. Throws `INVALID_INPUT`. */
-export function chatOptions(request: ChatRequest): Pick<StartTurn, "tools" | "toolChoice" | "output"> {
-  const { tools, tool_choice: choice, response_format: format } = request;
-  return {
-    ...(tools == null || tools.length === 0 ? {} : { tools: tools.map((tool) => toolSpec(tool.function)) }),
-    ...(choice == null
-      ? {}
-      : { toolChoice: typeof choice === "string" ? choice : { name: choice.function.name } }),
-    ...(format?.type === "json_schema"
-      ? {
-          output: outputSpec(
-            format.json_schema.name,
-            format.json_schema.schema,
-            "/response_format/json_schema/schema",
-          ),
-        }
-      : {}),
-  };
+/** Returns the options of the turn. Throws `INVALID_INPUT`. */
+export function chatOptions({
+  tools,
+  tool_choice: choice,
+  response_format: format,
+}: ChatRequest): TurnOptions {
+  const path = "/response_format/json_schema/schema";
+  return turnOptions({
+    tools: tools?.map((tool) => tool.function),
+    choice: typeof choice === "string" ? choice : choice?.function,
+    output:
+      format?.type === "json_schema"
+        ? outputSpec(format.json_schema.name, format.json_schema.schema, path)
+        : undefined,
+  });
 }
 
 function toItem(message: Message, index: number): InputItem {
   switch (message.role) {
     case "system":
     case "developer":
-      return { type: "system", text: textOf(message.content) };
+      return { type: "system", text: joinedText(message.content) };
     case "user":
-      return { type: "user", content: userContent(message.content) };
+      return { type: "user", content: userContent(message.content, toPart) };
     case "assistant": {
       const calls = (message.tool_calls ?? []).map(
         ({ id, function: { name, arguments: text } }, position) => ({
@@ -162,38 +160,26 @@ function toItem(message: Message, index: number): InputItem {
           arguments: callArguments(text, `/messages/${index}/tool_calls/${position}/function/arguments`),
         }),
       );
-      return { type: "assistant", text: textOf(message.content ?? ""), calls };
+      return { type: "assistant", text: joinedText(message.content ?? ""), calls };
     }
     case "tool":
-      return { type: "result", callId: message.tool_call_id, output: textOf(message.content) };
+      return { type: "result", callId: message.tool_call_id, output: joinedText(message.content) };
     default:
       return message satisfies never;
   }
 }
 
-type Said = string | readonly (z.infer<typeof textPart> | { type: "refusal"; refusal: string })[];
-
-function textOf(content: Said): string {
-  if (typeof content === "string") return content;
-  return content.map((part) => (part.type === "text" ? part.text : part.refusal)).join("\n\n");
-}
-
-function userContent(content: string | readonly z.infer<typeof userPart>[]): Content {
-  if (typeof content === "string") return content;
-  return contentOf(
-    content.map((part) => {
-      switch (part.type) {
-        case "text":
-          return { type: "text", text: part.text };
-        case "image_url":
-          return { type: "image", url: part.image_url.url };
-        case "file": {
-          const { file_data: url, filename } = part.file;
-          return { type: "file", url, ...defined({ name: filename }) };
-        }
-        default:
-          return part satisfies never;
-      }
-    }),
-  );
+function toPart(part: z.infer<typeof userPart>) {
+  switch (part.type) {
+    case "text":
+      return { type: "text" as const, text: part.text };
+    case "image_url":
+      return { type: "image" as const, url: part.image_url.url };
+    case "file": {
+      const { file_data: url, filename: name } = part.file;
+      return { type: "file" as const, url, ...defined({ name }) };
+    }
+    default:
+      return part satisfies never;
+  }
 }

@@ -1,9 +1,9 @@
 /**
- * Our errors as OpenAI's clients know errors. Pure.
+ * Errors in the form of the OpenAI API. Pure.
  *
- * OAI-2  On `/v1` every error is `{error: {message, type, param, code}}`; what is wrong with a request is 400, everything else
- *        has the status that it has elsewhere.
- * OAI-10  A client that sends requests again by itself is told when it may: where nothing was begun.
+ * OAI-2  On `/v1` every error is `{error: {message, type, param, code}}`. The status is 400 instead of 422; every other
+ *        status stays.
+ * OAI-10  `x-should-retry` allows clients to retry by themselves only where no turn has begun.
  */
 import type { WireError } from "../../protocol/views.ts";
 
@@ -18,29 +18,26 @@ export const OPENAI_ERROR_TYPES = [
 export interface OpenAiError {
   message: string;
   type: (typeof OPENAI_ERROR_TYPES)[number];
-  /** The field that is wrong, as in `messages[0].content`. */
+  /** The invalid field, as in `messages[0].content`. */
   param: string | null;
   code: string;
 }
 
-/** What is known of an error that HTTP answers with. */
-export interface KnownProblem {
+/** The members of a problem document that an error is made from. */
+interface KnownProblem {
   status: number;
   code: string;
   detail: string;
   errors?: readonly { path: string; message: string }[] | undefined;
 }
 
-/** The status that a problem has here. */
+/** Returns the status of a problem in the OpenAI API. */
 export function openAiStatus<Status extends number>(status: Status): Status | 400 {
   return status === 422 ? 400 : status;
 }
 
-/**
- * Whether a request that was answered so may be sent again as it is, with nothing done twice; `null` where no client would
- * do so by itself.
- */
-export function mayBeRepeated(status: number, hasBegun: boolean): boolean | null {
+/** Reports whether a retry of the request is safe. Returns `null` for statuses that clients do not retry by themselves. */
+export function mayRetry(status: number, hasBegun: boolean): boolean | null {
   if (status !== 409 && status !== 429 && status < 500) return null;
   return !hasBegun && (status === 429 || status === 503);
 }
@@ -55,7 +52,7 @@ export function openAiError({ status, code, detail, errors = [] }: KnownProblem)
   };
 }
 
-/** What ends a stream that had begun. */
+/** The error that ends a stream. */
 export function streamError({ code, message }: Pick<WireError, "code" | "message">): OpenAiError {
   return { message, type: "server_error", param: null, code: code.toLowerCase() };
 }
@@ -67,7 +64,7 @@ function typeOf(status: number): OpenAiError["type"] {
   return status >= 500 ? "server_error" : "invalid_request_error";
 }
 
-/** A JSON pointer as a path of fields; the empty one means the body itself. */
+/** Converts a JSON pointer to a path of fields; `null` for the empty pointer, which names the whole body. */
 function paramOf(pointer: string): string | null {
   const keys = pointer.split("/").slice(1);
   if (keys.length === 0) return null;

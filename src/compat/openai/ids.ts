@@ -1,10 +1,10 @@
 /**
- * Ids that clients of the OpenAI protocols are given. Opaque to them; to us each says where it points.
+ * The ids that clients of the OpenAI protocols get. Opaque to clients.
  *
- * OAI-1  An id of ours resolves without a lookup: it holds the conversation, and the operation or the turn and the number
- *        of its answer. It entitles to nothing: the conversation decides who may see it.
+ * OAI-1  An id resolves without a lookup: it contains the conversation, and either the operation, or the turn and the index
+ *        of its answer. An id grants nothing: the conversation decides who may read it.
  */
-
+import { decodeTime } from "ulid";
 import type { AnswerOptions } from "../answer.ts";
 
 const ULID = "[0-9A-HJKMNP-TV-Z]{26}";
@@ -13,15 +13,14 @@ const FINAL_ONLY = "f";
 const CALL_ID = new RegExp(`^call_(${ULID})(${ULID})$`);
 const RESPONSE_ID = new RegExp(`^resp_(${ULID})(${ULID})_([0-9]{1,4})(${FINAL_ONLY}?)$`);
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-const TIME_LENGTH = 10;
 
-/** One answer of a turn, and how it is read. */
+/** One answer of a turn, and the way to read it. */
 export interface AnswerAddress extends AnswerOptions {
   conversationId: string;
   turnId: string;
 }
 
-export interface CallAddress {
+interface CallAddress {
   conversationId: string;
   operationId: string;
 }
@@ -32,7 +31,7 @@ export function toolCallId(conversationId: string, operationId: string): string 
   return `call_${bare(conversationId)}${bare(operationId)}`;
 }
 
-/** Where a call's id points; `null` for one that is not ours. */
+/** Reads the id of a call. Returns `null` for ids of other origin. */
 export function parseCallId(id: string): CallAddress | null {
   const [, conversation, operation] = CALL_ID.exec(id) ?? [];
   if (conversation === undefined || operation === undefined) return null;
@@ -47,38 +46,33 @@ export function responseId(address: AnswerAddress): string {
   return `resp_${answerKey(address)}`;
 }
 
-/** Where a response's id points; `null` for one that is not ours. */
+/** Reads the id of a response. Returns `null` for ids of other origin. */
 export function parseResponseId(id: string): AnswerAddress | null {
-  const [, conversation, turn, part, mark] = RESPONSE_ID.exec(id) ?? [];
+  const [, conversation, turn, index, mark] = RESPONSE_ID.exec(id) ?? [];
   if (conversation === undefined || turn === undefined) return null;
   return {
     conversationId: `conv_${conversation}`,
     turnId: `turn_${turn}`,
-    part: Number(part),
+    index: Number(index),
     finalOnly: mark === FINAL_ONLY,
   };
 }
 
-/** The id of a response's output item at `index`. */
-export function itemId(kind: "msg" | "fc", address: AnswerAddress, index: number): string {
-  return `${kind}_${answerKey(address)}_${index}`;
+/** The id of a response's output item. */
+export function itemId(kind: "msg" | "fc", address: AnswerAddress, itemIndex: number): string {
+  return `${kind}_${answerKey(address)}_${itemIndex}`;
 }
 
-function answerKey({ conversationId, turnId, part, finalOnly }: AnswerAddress): string {
-  return `${bare(conversationId)}${bare(turnId)}_${part}${finalOnly ? FINAL_ONLY : ""}`;
+function answerKey({ conversationId, turnId, index, finalOnly }: AnswerAddress): string {
+  return `${bare(conversationId)}${bare(turnId)}_${index}${finalOnly ? FINAL_ONLY : ""}`;
 }
 
-/** When a turn began, in seconds since the epoch: its id begins with the time. */
+/** Start of a turn, in seconds since the epoch. The turn's id contains the time. */
 export function startedAt(turnId: string): number {
-  let time = 0;
-  for (const character of bare(turnId).slice(0, TIME_LENGTH)) time = time * 32 + ALPHABET.indexOf(character);
-  return Math.floor(time / 1000);
+  return Math.floor(decodeTime(bare(turnId)) / 1000);
 }
 
-/**
- * The conversation that a subject's idempotency key stands for: the same for the same three, and for nothing else. It is
- * shaped as every other.
- */
+/** Derives the id of a conversation from a subject's idempotency key. Different keys and subjects have different ids. */
 export async function conversationOfKey(tenant: string, subject: string, key: string): Promise<string> {
   const text = new TextEncoder().encode(JSON.stringify(["openai", tenant, subject, key]));
   const bytes = new Uint8Array(await crypto.subtle.digest("SHA-256", text)).slice(0, 26);

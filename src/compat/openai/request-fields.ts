@@ -1,26 +1,30 @@
-/** Fields that the requests of both OpenAI protocols have, as schemas and in our words. */
+/** Fields that the requests of both OpenAI protocols have: their schemas, and their conversion to options of a turn. */
 import { z } from "zod";
 import type { OutputSpec, ToolSpec } from "../../model/context.ts";
+import type { StartTurn } from "../../protocol/conversation-api.ts";
+import { defined } from "../../shared/defined.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { invalidInput } from "./input.ts";
 
-/** Of what the agent's own model profile decides, or what makes no difference here. */
-export const IGNORED = z.unknown().optional().meta({ description: "Accepted, and without effect." });
+/** A field that the agent's model profile decides, or that has no meaning here. */
+export const IGNORED = z.unknown().optional().meta({ description: "Accepted, without effect." });
 
-/** A field that may say only what holds anyway. */
+/** A field with one supported value. */
 export function only<Value extends boolean | number>(value: Value) {
   return z
-    .literal(value, `Is not supported: must be ${value}, or left out.`)
+    .literal(value, `Must be ${value} or absent: other values are not supported.`)
     .nullish()
-    .meta({ description: `Nothing but \`${value}\` is supported.` });
+    .meta({ description: `Only \`${value}\` is supported.` });
 }
 
-/** A field that cannot be honoured. */
-export const REFUSED = z.null("Is not supported.").optional().meta({ description: "Is not supported." });
+/** A field that is not supported. */
+export const REFUSED = z.null("Is not supported.").optional().meta({ description: "Not supported." });
 
 export const toolName = z
   .string()
   .regex(/^[a-zA-Z0-9_-]{1,64}$/, "Must be 1 to 64 letters, digits, underscores and hyphens.");
+
+export const toolType = z.literal("function", "Only functions are supported: the client runs them.");
 
 export const jsonSchema = z.record(z.string(), z.unknown()).meta({ description: "A JSON Schema." });
 
@@ -30,19 +34,36 @@ export const agentModel = z
   .max(200)
   .meta({ description: "The id of an agent.", example: "assistant" });
 
-/** A function that the client runs. */
-export interface FunctionFields {
+export type TurnOptions = Pick<StartTurn, "tools" | "toolChoice" | "output">;
+
+interface FunctionFields {
   name: string;
   description?: string | null | undefined;
   parameters?: Record<string, unknown> | null | undefined;
 }
 
-export function toolSpec({ name, description, parameters }: FunctionFields): ToolSpec {
-  // SAFETY: the body it stands in was JSON.
+interface OptionFields {
+  tools: readonly FunctionFields[] | null | undefined;
+  choice: "auto" | "none" | "required" | { name: string } | null | undefined;
+  output: OutputSpec | undefined;
+}
+
+/** Returns the options of a turn. */
+export function turnOptions({ tools, choice, output }: OptionFields): TurnOptions {
+  return defined({
+    tools: tools == null || tools.length === 0 ? undefined : tools.map(toolSpec),
+    toolChoice: typeof choice === "object" && choice !== null ? { name: choice.name } : (choice ?? undefined),
+    output,
+  });
+}
+
+function toolSpec({ name, description, parameters }: FunctionFields): ToolSpec {
+  // SAFETY: the body was parsed from JSON.
   const schema = (parameters ?? {}) as JsonObject;
   return { name, description: description ?? "", inputSchema: { type: "object", properties: {}, ...schema } };
 }
 
+/** Returns the form of a structured answer. Throws `INVALID_INPUT`, at the JSON pointer `path`, without a schema. */
 export function outputSpec(
   name: string,
   schema: Record<string, unknown> | undefined,

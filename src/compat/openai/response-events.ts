@@ -1,39 +1,32 @@
 /**
  * An answer as the events of a streamed response. Pure.
  *
- * OAI-6  `sequence_number` counts from 0 without gaps; each item is added before and done after everything of it, and the
- *        items of the last event's response are those that were done.
+ * OAI-6  `sequence_number` counts from 0 without gaps. The events of an item stand between its `added` and its `done`. The
+ *        response of the last event has exactly the items that are done.
  */
 import type { WireError } from "../../protocol/views.ts";
-import type { AnswerEvent, AnswerPart, ClientCall } from "../answer.ts";
+import type { AnswerEncoder, AnswerEvent, ClientCall, TurnAnswer } from "../answer.ts";
 import { streamError } from "./errors.ts";
-import type { AnswerAddress } from "./ids.ts";
+import { type AnswerAddress, itemId } from "./ids.ts";
 import {
   callItem,
   messageItem,
   type OutputItem,
-  type OutputText,
   outputText,
   type ResponseObject,
   responseObject,
 } from "./response-object.ts";
 
+/** An event without its number. */
 type Unnumbered =
+  | { type: "response.created" | "response.in_progress"; response: ResponseObject }
+  | { type: `response.${"completed" | "incomplete" | "failed"}`; response: ResponseObject }
   | {
-      type:
-        | "response.created"
-        | "response.in_progress"
-        | "response.completed"
-        | "response.incomplete"
-        | "response.failed";
-      response: ResponseObject;
-    }
-  | {
-      type: "response.output_item.added" | "response.output_item.done";
+      type: `response.output_item.${"added" | "done"}`;
       output_index: number;
       item: OutputItem;
     }
-  | ({ type: "response.content_part.added" | "response.content_part.done"; part: OutputText } & TextPlace)
+  | ({ type: `response.content_part.${"added" | "done"}`; part: ReturnType<typeof outputText> } & TextPlace)
   | ({ type: "response.output_text.delta"; delta: string; logprobs: [] } & TextPlace)
   | ({ type: "response.output_text.done"; text: string; logprobs: [] } & TextPlace)
   | ({ type: "response.function_call_arguments.delta"; delta: string } & Place)
@@ -49,24 +42,21 @@ interface TextPlace extends Place {
   content_index: 0;
 }
 
-export type ResponseEvent = Unnumbered & { sequence_number: number };
+type ResponseEvent = Unnumbered & { sequence_number: number };
 
-export class ResponseEventEncoder {
-  readonly #address: AnswerAddress;
-  readonly #model: string;
+export class ResponseEventEncoder implements AnswerEncoder<ResponseEvent> {
   #number = 0;
   #items = 0;
   /** The message in progress. */
   #messageId: string | null = null;
 
-  constructor(address: AnswerAddress, model: string) {
-    this.#address = address;
-    this.#model = model;
-  }
+  constructor(
+    private readonly address: AnswerAddress,
+    private readonly model: string,
+  ) {}
 
-  /** The events before all others. */
   start(): ResponseEvent[] {
-    const response = responseObject(this.#address, this.#model, null);
+    const response = responseObject(this.address, this.model, null);
     return this.#numbered([
       { type: "response.created", response },
       { type: "response.in_progress", response },
@@ -76,7 +66,10 @@ export class ResponseEventEncoder {
   push(event: AnswerEvent): ResponseEvent[] {
     switch (event.type) {
       case "text":
-        return this.#numbered([...this.#open(event.messageId), this.#delta(event.text)]);
+        return this.#numbered([
+          ...this.#open(event.messageId),
+          { type: "response.output_text.delta", ...this.#place(), delta: event.text, logprobs: [] },
+        ]);
       case "message":
         return this.#numbered([...this.#open(event.messageId), ...this.#close(event)]);
       case "call":
@@ -89,15 +82,13 @@ export class ResponseEventEncoder {
     }
   }
 
-  /** The event after all others, with the whole response. */
-  end(part: AnswerPart): ResponseEvent[] {
-    const response = responseObject(this.#address, this.#model, part);
+  end(answer: TurnAnswer): ResponseEvent[] {
+    const response = responseObject(this.address, this.model, answer);
     const { status } = response;
     const type = status === "failed" || status === "incomplete" ? status : "completed";
     return this.#numbered([{ type: `response.${type}`, response }]);
   }
 
-  /** The end of a stream that breaks off before its answer is complete. */
   fail(error: Pick<WireError, "code" | "message">): ResponseEvent[] {
     const { code, message } = streamError(error);
     return this.#numbered([{ type: "error", code, message, param: null }]);
@@ -106,22 +97,17 @@ export class ResponseEventEncoder {
   #open(messageId: string): Unnumbered[] {
     if (this.#messageId === messageId) return [];
     this.#messageId = messageId;
-    const item = messageItem(this.#address, this.#items, null);
+    const item = messageItem(this.address, this.#items, null);
     return [
       { type: "response.output_item.added", output_index: this.#items, item },
-      { type: "response.content_part.added", ...this.#place(item.id), part: outputText("") },
+      { type: "response.content_part.added", ...this.#place(), part: outputText("") },
     ];
   }
 
-  #delta(delta: string): Unnumbered {
-    const { id } = messageItem(this.#address, this.#items, null);
-    return { type: "response.output_text.delta", ...this.#place(id), delta, logprobs: [] };
-  }
-
-  #close(said: { content: string; isInterim: boolean }): Unnumbered[] {
-    const item = messageItem(this.#address, this.#items, said);
-    const place = this.#place(item.id);
-    const { content: text } = said;
+  #close(message: TurnAnswer["messages"][number]): Unnumbered[] {
+    const item = messageItem(this.address, this.#items, message);
+    const place = this.#place();
+    const { content: text } = message;
     this.#messageId = null;
     this.#items += 1;
     return [
@@ -131,25 +117,25 @@ export class ResponseEventEncoder {
     ];
   }
 
-  #call(call: ClientCall): Unnumbered[] {
-    const item = callItem(this.#address, this.#items, call);
-    const place = { item_id: item.id, output_index: this.#items };
-    this.#items += 1;
-    const { name, arguments: text } = item;
-    return [
-      {
-        type: "response.output_item.added",
-        output_index: place.output_index,
-        item: { ...item, status: "in_progress", arguments: "" },
-      },
-      { type: "response.function_call_arguments.delta", ...place, delta: text },
-      { type: "response.function_call_arguments.done", ...place, name, arguments: text },
-      { type: "response.output_item.done", output_index: place.output_index, item },
-    ];
+  /** The place of the message in progress. */
+  #place(): TextPlace {
+    const item_id = itemId("msg", this.address, this.#items);
+    return { item_id, output_index: this.#items, content_index: 0 };
   }
 
-  #place(itemId: string): TextPlace {
-    return { item_id: itemId, output_index: this.#items, content_index: 0 };
+  #call(call: ClientCall): Unnumbered[] {
+    const item = callItem(this.address, this.#items, call);
+    const output_index = this.#items;
+    const place = { item_id: item.id, output_index };
+    const begun = { ...item, status: "in_progress", arguments: "" };
+    const { name, arguments: text } = item;
+    this.#items += 1;
+    return [
+      { type: "response.output_item.added", output_index, item: begun },
+      { type: "response.function_call_arguments.delta", ...place, delta: text },
+      { type: "response.function_call_arguments.done", ...place, name, arguments: text },
+      { type: "response.output_item.done", output_index, item },
+    ];
   }
 
   #numbered(events: readonly Unnumbered[]): ResponseEvent[] {

@@ -1,91 +1,37 @@
 /**
- * An answer as a response of the Responses protocol. Pure: what it was asked with is not kept, so it is not repeated.
+ * An answer as a response of the Responses protocol. Pure. The options of the request are not stored, so a response does
+ * not repeat them.
  *
- * OAI-5  Items are in the order of the log: messages, those beside tool calls as `commentary`, then the client's calls.
+ * OAI-5  Items are in the order of the journal: first the messages, with interim ones as `commentary`, then the client's
+ *        calls.
  */
 import { defined } from "../../shared/defined.ts";
-import type { AnswerPart, ClientCall, PartUsage } from "../answer.ts";
+import type { AnswerUsage, ClientCall, TurnAnswer } from "../answer.ts";
 import { type AnswerAddress, itemId, responseId, startedAt, toolCallId } from "./ids.ts";
 
-export interface OutputText {
-  type: "output_text";
-  text: string;
-  annotations: [];
-  logprobs: [];
-}
+export type OutputItem = ReturnType<typeof messageItem> | ReturnType<typeof callItem>;
+export type ResponseObject = ReturnType<typeof responseObject>;
 
-export interface MessageItem {
-  id: string;
-  type: "message";
-  role: "assistant";
-  status: "in_progress" | "completed";
-  content: OutputText[];
-  phase: "commentary" | "final_answer" | null;
-}
-
-export interface CallItem {
-  id: string;
-  type: "function_call";
-  status: "in_progress" | "completed";
-  call_id: string;
-  name: string;
-  arguments: string;
-}
-
-export type OutputItem = MessageItem | CallItem;
-
-export interface ResponseObject {
-  id: string;
-  object: "response";
-  created_at: number;
-  status: "in_progress" | "completed" | "incomplete" | "failed";
-  error: { code: "server_error"; message: string } | null;
-  incomplete_details: { reason: "max_output_tokens" | "content_filter" } | null;
-  instructions: null;
-  metadata: Record<string, never>;
-  model: string;
-  output: OutputItem[];
-  parallel_tool_calls: true;
-  previous_response_id: string | null;
-  conversation: { id: string };
-  temperature: null;
-  top_p: null;
-  tool_choice: "auto";
-  tools: [];
-  usage?: ResponseUsage;
-}
-
-interface ResponseUsage {
-  input_tokens: number;
-  input_tokens_details: { cached_tokens: number };
-  output_tokens: number;
-  output_tokens_details: { reasoning_tokens: number };
-  total_tokens: number;
-}
-
-/** The response of an answer; `null` for one of which nothing is known but that it has begun. */
-export function responseObject(
-  address: AnswerAddress,
-  model: string,
-  part: AnswerPart | null,
-): ResponseObject {
-  const status = statusOf(part);
-  const usage = status === "in_progress" ? undefined : usageOf(part?.usage ?? null);
-  const { conversationId, turnId, part: number } = address;
+/** Returns the response of an answer; `null` is an answer that has just begun. */
+export function responseObject(address: AnswerAddress, model: string, answer: TurnAnswer | null) {
+  const { conversationId, turnId, index } = address;
+  const status = answer === null ? "in_progress" : statusOf(answer);
+  const usage = status === "in_progress" ? undefined : usageOf(answer?.usage ?? null);
+  const reason = answer?.finishReason === "content_filter" ? "content_filter" : "max_output_tokens";
+  const message = answer?.error?.message ?? "The turn failed.";
   return {
     id: responseId(address),
     object: "response",
     created_at: startedAt(turnId),
     status,
-    error:
-      status === "failed" ? { code: "server_error", message: part?.error?.message ?? "It failed." } : null,
-    incomplete_details: status === "incomplete" ? { reason: incompleteReason(part) } : null,
+    error: status === "failed" ? { code: "server_error", message } : null,
+    incomplete_details: status === "incomplete" ? { reason } : null,
     instructions: null,
     metadata: {},
     model,
-    output: part === null ? [] : outputOf(address, part),
+    output: answer === null ? [] : outputOf(address, answer),
     parallel_tool_calls: true,
-    previous_response_id: number === 0 ? null : responseId({ ...address, part: number - 1 }),
+    previous_response_id: index === 0 ? null : responseId({ ...address, index: index - 1 }),
     conversation: { id: conversationId },
     temperature: null,
     top_p: null,
@@ -95,28 +41,33 @@ export function responseObject(
   };
 }
 
+/** Returns the item of a message; `null` is a message in progress. */
 export function messageItem(
   address: AnswerAddress,
-  index: number,
-  said: { content: string; isInterim: boolean } | null,
-): MessageItem {
-  const base = { id: itemId("msg", address, index), type: "message", role: "assistant" } as const;
-  if (said === null) return { ...base, status: "in_progress", content: [], phase: null };
-  const phase = said.isInterim ? "commentary" : "final_answer";
-  return { ...base, status: "completed", content: [outputText(said.content)], phase };
+  itemIndex: number,
+  message: TurnAnswer["messages"][number] | null,
+) {
+  return {
+    id: itemId("msg", address, itemIndex),
+    type: "message",
+    role: "assistant",
+    status: message === null ? "in_progress" : "completed",
+    content: message === null ? [] : [outputText(message.content)],
+    phase: message && (message.isInterim ? "commentary" : "final_answer"),
+  };
 }
 
-export function outputText(text: string): OutputText {
+export function outputText(text: string) {
   return { type: "output_text", text, annotations: [], logprobs: [] };
 }
 
 export function callItem(
   address: AnswerAddress,
-  index: number,
+  itemIndex: number,
   { operationId, name, input }: ClientCall,
-): CallItem {
+) {
   return {
-    id: itemId("fc", address, index),
+    id: itemId("fc", address, itemIndex),
     type: "function_call",
     status: "completed",
     call_id: toolCallId(address.conversationId, operationId),
@@ -125,24 +76,19 @@ export function callItem(
   };
 }
 
-function outputOf(address: AnswerAddress, { messages, calls }: AnswerPart): OutputItem[] {
+function outputOf(address: AnswerAddress, { messages, calls }: TurnAnswer): OutputItem[] {
   return [
     ...messages.map((message, index) => messageItem(address, index, message)),
     ...calls.map((call, index) => callItem(address, messages.length + index, call)),
   ];
 }
 
-function statusOf(part: AnswerPart | null): ResponseObject["status"] {
-  if (part === null) return "in_progress";
-  if (part.status !== "completed" || part.calls.length > 0) return part.status;
-  return ["length", "content_filter"].includes(part.finishReason) ? "incomplete" : "completed";
+function statusOf({ status, calls, finishReason }: TurnAnswer): TurnAnswer["status"] | "incomplete" {
+  if (status !== "completed" || calls.length > 0) return status;
+  return finishReason === "length" || finishReason === "content_filter" ? "incomplete" : "completed";
 }
 
-function incompleteReason(part: AnswerPart | null): "max_output_tokens" | "content_filter" {
-  return part?.finishReason === "content_filter" ? "content_filter" : "max_output_tokens";
-}
-
-function usageOf(usage: PartUsage | null): ResponseUsage | undefined {
+function usageOf(usage: AnswerUsage | null) {
   if (usage === null) return undefined;
   const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens } = usage;
   return {

@@ -1,13 +1,13 @@
-/** The body of a response: its schema, and what it asks a conversation for. Pure. */
+/** The body of a response request: its schema, and its conversion to a turn. Pure. */
 import { z } from "zod";
-import type { StartTurn } from "../../protocol/conversation-api.ts";
-import type { Content } from "../../shared/content.ts";
+import { defined } from "../../shared/defined.ts";
+import { joinedText, userContent } from "../content.ts";
 import {
   callArguments,
-  contentOf,
   type InputItem,
   invalidInput,
-  type TurnInput,
+  type MessageInput,
+  type ResultsInput,
   turnInput,
 } from "./input.ts";
 import {
@@ -17,14 +17,13 @@ import {
   only,
   outputSpec,
   REFUSED,
+  type TurnOptions,
   toolName,
-  toolSpec,
+  toolType,
+  turnOptions,
 } from "./request-fields.ts";
 
 const MAX_ITEMS = 2_000;
-const KNOWN =
-  "The conversation knows what was said before; send one message of the user, or results of calls.";
-
 const inputText = z.object({ type: z.literal("input_text"), text: z.string() });
 const outputText = z.object({ type: z.literal("output_text"), text: z.string() });
 const refusal = z.object({ type: z.literal("refusal"), refusal: z.string() });
@@ -81,7 +80,7 @@ const item = z.union([
 type Item = z.infer<typeof item>;
 
 const tool = z.object({
-  type: z.literal("function", "Only functions are supported: they are run by the client."),
+  type: toolType,
   name: toolName,
   description: z.string().nullish(),
   parameters: jsonSchema.nullish(),
@@ -140,51 +139,51 @@ export const responseSchema = z
 export type ResponseRequest = z.output<typeof responseSchema>;
 
 /**
- * The turn that a request asks for. What continues a conversation says one thing: a message of the user, or results.
- * Throws `INVALID_INPUT`.
+ * Returns the turn that a request starts or continues. A request that continues a conversation contains one message of the user, or
+ * results. Throws `INVALID_INPUT`.
  */
-export function responseInput(request: ResponseRequest, isContinued: boolean): TurnInput {
-  const { input, instructions } = request;
-  const items = typeof input === "string" ? [userItem(input)] : input.flatMap(toItem);
+export function responseInput(
+  { input, instructions }: ResponseRequest,
+  isContinued: boolean,
+): MessageInput | ResultsInput {
+  const items: InputItem[] =
+    typeof input === "string" ? [{ type: "user", content: input }] : input.flatMap(toItem);
   const first: InputItem[] = instructions == null ? [] : [{ type: "system", text: instructions }];
-  if (isContinued) checkNews(items);
+  if (isContinued) refuseMixedInput(items);
   const turn = turnInput([...first, ...items], "/input");
   if (!isContinued || turn.type === "results" || turn.history.length === 0) return turn;
   throw instructions == null
-    ? invalidInput("/input", KNOWN)
+    ? invalidInput(
+        "/input",
+        "The conversation contains the earlier messages. Send one message of the user, or results of calls.",
+      )
     : invalidInput(
         "/instructions",
-        "Instructions stand from a conversation's beginning on; leave them out of what continues it.",
+        "The instructions of a conversation are set by its first request. Omit them here.",
       );
 }
 
-/** Results and a message would be two turns: none of them may be passed over. */
-function checkNews(items: readonly InputItem[]): void {
-  const has = (type: InputItem["type"]) => items.some((item) => item.type === type);
-  if (!has("user") || !has("result")) return;
+/** Results and a message are two turns: one of them would be lost. */
+function refuseMixedInput(items: readonly InputItem[]): void {
+  const types = new Set(items.map(({ type }) => type));
+  if (!types.has("user") || !types.has("result")) return;
   throw invalidInput(
     "/input",
-    "Send results of calls first, and the message of the user when they are answered.",
+    "Send the results of calls first, and the message of the user after their answer.",
   );
 }
 
-/** What is asked of the turn beside its content. */
-export function responseOptions(
-  request: ResponseRequest,
-): Pick<StartTurn, "tools" | "toolChoice" | "output"> {
-  const { tools, tool_choice: choice, text } = request;
+/** Returns the options of the turn. */
+export function responseOptions({ tools, tool_choice: choice, text }: ResponseRequest): TurnOptions {
   const format = text?.format;
-  return {
-    ...(tools == null || tools.length === 0 ? {} : { tools: tools.map(toolSpec) }),
-    ...(choice == null ? {} : { toolChoice: typeof choice === "string" ? choice : { name: choice.name } }),
-    ...(format?.type === "json_schema"
-      ? { output: outputSpec(format.name, format.schema, "/text/format/schema") }
-      : {}),
-  };
-}
-
-function userItem(content: Content): InputItem {
-  return { type: "user", content };
+  return turnOptions({
+    tools,
+    choice,
+    output:
+      format?.type === "json_schema"
+        ? outputSpec(format.name, format.schema, "/text/format/schema")
+        : undefined,
+  });
 }
 
 function toItem(item: Item, index: number): InputItem[] {
@@ -192,17 +191,11 @@ function toItem(item: Item, index: number): InputItem[] {
   switch (item.type) {
     case "function_call": {
       const { call_id: id, name } = item;
-      const path = `/input/${index}/arguments`;
-      return [
-        {
-          type: "assistant",
-          text: "",
-          calls: [{ id, name, arguments: callArguments(item.arguments, path) }],
-        },
-      ];
+      const calls = [{ id, name, arguments: callArguments(item.arguments, `/input/${index}/arguments`) }];
+      return [{ type: "assistant", text: "", calls }];
     }
     case "function_call_output":
-      return [{ type: "result", callId: item.call_id, output: textOf(item.output) }];
+      return [{ type: "result", callId: item.call_id, output: joinedText(item.output) }];
     case "reasoning":
       return [];
     default:
@@ -214,43 +207,28 @@ function messageItem(item: z.infer<typeof message>): InputItem {
   switch (item.role) {
     case "system":
     case "developer":
-      return { type: "system", text: textOf(item.content) };
+      return { type: "system", text: joinedText(item.content) };
     case "user":
-      return userItem(userContent(item.content));
+      return { type: "user", content: userContent(item.content, toPart) };
     case "assistant":
-      return { type: "assistant", text: textOf(item.content), calls: [] };
+      return { type: "assistant", text: joinedText(item.content), calls: [] };
     default:
       return item satisfies never;
   }
 }
 
-type Said = string | readonly ({ type: string; text: string } | { type: "refusal"; refusal: string })[];
-
-function textOf(content: Said): string {
-  if (typeof content === "string") return content;
-  return content.map((part) => ("text" in part ? part.text : part.refusal)).join("\n\n");
-}
-
-function userContent(content: string | readonly z.infer<typeof inputPart>[]): Content {
-  if (typeof content === "string") return content;
-  return contentOf(
-    content.map((part) => {
-      switch (part.type) {
-        case "input_text":
-          return { type: "text", text: part.text };
-        case "input_image":
-          return { type: "image", url: part.image_url };
-        case "input_file": {
-          const { file_data, file_url, filename } = part;
-          return {
-            type: "file",
-            url: file_data ?? file_url ?? "",
-            ...(filename == null ? {} : { name: filename }),
-          };
-        }
-        default:
-          return part satisfies never;
-      }
-    }),
-  );
+function toPart(part: z.infer<typeof inputPart>) {
+  switch (part.type) {
+    case "input_text":
+      return { type: "text" as const, text: part.text };
+    case "input_image":
+      return { type: "image" as const, url: part.image_url };
+    case "input_file": {
+      const { file_data, file_url, filename } = part;
+      const name = filename ?? undefined;
+      return { type: "file" as const, url: file_data ?? file_url ?? "", ...defined({ name }) };
+    }
+    default:
+      return part satisfies never;
+  }
 }

@@ -1,18 +1,18 @@
 /**
- * A turn's frames as the AI SDK's UI message stream. Pure; a turn is one assistant message, and each model call a step of
- * it.
+ * A turn's frames as the UI message stream of the AI SDK. Pure. A turn is one assistant message, and each model call is
+ * one of its steps.
  *
- * UISTREAM-1  A stream is a pure function of the turn's frames: it begins with `start`, whose `messageId` is the turn's
- *             id, and ends with `finish`, however often it is asked for.
+ * UISTREAM-1  A stream is a pure function of the turn's frames. It begins with `start`, whose `messageId` is the turn's id,
+ *             and ends with `finish`.
  * UISTREAM-2  Parts open and close within one step, and steps do not overlap.
- * UISTREAM-3  Text that is made anew takes its step back with `reset-step`; what is shown is at all times a prefix of
- *             the message's text, and in the end all of it.
+ * UISTREAM-3  If a repeated call changes the text, `reset-step` withdraws the step. The shown text is always a prefix of the
+ *             message's text, and in the end all of it.
  */
 import type { Frame } from "../../protocol/frames.ts";
 import type { WireError } from "../../protocol/views.ts";
 import { type Piece, SentText } from "../sent-text.ts";
 
-/** The chunks that a stream of ours is made of; each is one of the SDK's `UIMessageChunk`. */
+/** The chunks of a stream. Each is a `UIMessageChunk` of the SDK. */
 export type UiChunk =
   | { type: "start"; messageId: string }
   | { type: "start-step" | "finish-step" | "reset-step" }
@@ -25,7 +25,7 @@ export type UiChunk =
   | { type: "error"; errorText: string }
   | { type: "finish"; finishReason: "stop" | "error" };
 
-/** The tools are the agent's own: it runs them, and they are not known to the page. */
+/** The agent runs its own tools, and the page does not declare them. */
 interface ToolCall {
   toolCallId: string;
   dynamic: true;
@@ -37,12 +37,12 @@ export class UiMessageEncoder {
   #isInStep = false;
   #message: { id: string; text: SentText; isOpen: boolean } | null = null;
 
-  /** The chunks that a frame of the turn adds. Other turns' frames must be left out before. */
+  /** Returns the chunks of a frame. Give it the frames of one turn only. */
   push(frame: Frame): UiChunk[] {
     return [...this.#start(frame.turnId), ...this.#chunks(frame)];
   }
 
-  /** The end of a stream that breaks off before its turn does. */
+  /** Returns the end of a stream that breaks before its turn ends. */
   fail(error: Pick<WireError, "code" | "message">): UiChunk[] {
     return [
       ...this.#endStep(),
@@ -101,7 +101,7 @@ export class UiMessageEncoder {
     return [...ended, { type: "start-step" }];
   }
 
-  /** A reader that came in between has not seen the message begin. */
+  /** Begins a step unless the reader has received the start of the message. */
   #ensureStep(messageId: string): UiChunk[] {
     return this.#message?.id === messageId ? [] : this.#beginStep(messageId);
   }
@@ -117,7 +117,7 @@ export class UiMessageEncoder {
     return [...shown, ...this.#closeText()];
   }
 
-  /** Shows a piece; where the text came out otherwise, takes the step back and begins with what it is now. */
+  /** Sends a piece. If the text no longer begins with the sent text, resets the step and sends the new text. */
   #show(piece: Piece): UiChunk[] {
     if (piece !== null || this.#message === null) return this.#append(piece ?? "");
     this.#message.isOpen = false;

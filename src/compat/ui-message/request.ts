@@ -1,9 +1,11 @@
-/** What `useChat` sends, and what it says to a conversation. Pure. */
+/** The body that `useChat` sends: its schema, and its conversion to a turn. Pure. */
 import { z } from "zod";
 import type { StartTurn } from "../../protocol/conversation-api.ts";
-import { type Content, parseContent } from "../../shared/content.ts";
+import { parseContent } from "../../shared/content.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { validate } from "../../shared/validation.ts";
+import { userContent } from "../content.ts";
 
 const message = z
   .looseObject({ id: z.string(), role: z.enum(["system", "user", "assistant"]), parts: z.array(z.unknown()) })
@@ -11,7 +13,7 @@ const message = z
 
 export const chatSchema = z
   .strictObject({
-    id: z.exactOptional(z.string().meta({ description: "The chat's id on the page; without effect." })),
+    id: z.exactOptional(z.string().meta({ description: "The chat's id on the page. Ignored." })),
     messages: z.array(message).min(1),
     trigger: z.exactOptional(z.enum(["submit-message", "regenerate-message"])),
     messageId: z.exactOptional(z.string()),
@@ -43,25 +45,20 @@ const userMessage = z.looseObject({
     .min(1),
 });
 
-type Parts = z.output<typeof userMessage>["parts"];
-
-/** The turn that the last message starts; the conversation knows the others. Throws `INVALID_INPUT` or `UNSUPPORTED`. */
+/** Returns the turn that the last message starts. Earlier messages are ignored. Throws `INVALID_INPUT` or `UNSUPPORTED`. */
 export function chatTurn({ messages, trigger }: z.output<typeof chatSchema>): StartTurn {
   if (trigger === "regenerate-message") {
-    throw new DramatisError("UNSUPPORTED", "A message cannot be regenerated. Send a new one.");
+    throw new DramatisError("UNSUPPORTED", "A message cannot be regenerated. Send a new message.");
   }
   const last = messages.length - 1;
   const { id, parts } = validate(userMessage, messages[last], `/messages/${last}`);
-  return { content: parseContent(contentOf(parts), `/messages/${last}/parts`), idempotencyKey: id };
+  const content = parseContent(userContent(parts, toPart), `/messages/${last}/parts`);
+  return { content, idempotencyKey: id };
 }
 
-function contentOf(parts: Parts): Content {
-  const content = parts.map((part) => {
-    if (part.type === "text") return { type: "text" as const, text: part.text };
-    const { url, mediaType, filename } = part;
-    const type = mediaType.startsWith("image/") ? ("image" as const) : ("file" as const);
-    return { type, url, mediaType, ...(filename == null ? {} : { name: filename }) };
-  });
-  const [first] = content;
-  return content.length === 1 && first?.type === "text" ? first.text : content;
+function toPart(part: z.output<typeof userMessage>["parts"][number]) {
+  if (part.type === "text") return { type: "text" as const, text: part.text };
+  const { url, mediaType, filename } = part;
+  const type = mediaType.startsWith("image/") ? ("image" as const) : ("file" as const);
+  return { type, url, mediaType, ...defined({ name: filename ?? undefined }) };
 }

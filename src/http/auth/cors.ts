@@ -1,12 +1,12 @@
 /**
- * Pages of other origins: none may enter unless the application names its origin.
+ * Access for pages of other origins: none, unless the application lists their origin.
  *
- * CORS-1  Without `cors` no answer carries a CORS header. With it, an origin that is listed, and no other, may read
- *         answers, errors too; cookies are never allowed.
- * CORS-2  A preflight is answered before `authorize`, for every path alike: it says nothing about what is there. Pages
- *         of listed origins may send any header: clients of other protocols have their own.
- * CORS-3  A WebSocket of a page is accepted from the server's own origin and from those that are listed: browsers do
- *         not ask before they connect.
+ * CORS-1  Without `cors` no answer has a CORS header. With it, pages of listed origins may read answers, including errors.
+ *         Cookies are never allowed.
+ * CORS-2  A preflight is answered before `authorize`, and the same for every path, so it reveals nothing. Pages of listed
+ *         origins may send any header, because clients of other protocols have their own.
+ * CORS-3  A WebSocket is accepted from pages of the server's own origin and of listed ones: browsers send no preflight for
+ *         it.
  */
 import type { MiddlewareHandler } from "hono";
 import { cors } from "hono/cors";
@@ -15,13 +15,13 @@ import { problem } from "../base/problem.ts";
 import { isUpgrade } from "./bearer.ts";
 
 export interface CorsOptions {
-  /** Origins such as `https://app.example.com`, whose pages may use the API. `*` is refused. */
+  /** Origins whose pages may use the API, such as `https://app.example.com`. `*` is refused. */
   origins: readonly string[];
 }
 
 const MAX_AGE_SECONDS = 600;
 
-/** Answers preflights and marks the answers to listed origins. Throws `INVALID_INPUT` for what is no origin. */
+/** Answers preflights, and adds CORS headers to answers for listed origins. Throws `INVALID_INPUT` for an invalid origin. */
 export function allowOrigins({ origins }: CorsOptions): MiddlewareHandler {
   for (const origin of origins) checkOrigin(origin);
   const mark = cors({
@@ -32,19 +32,19 @@ export function allowOrigins({ origins }: CorsOptions): MiddlewareHandler {
   });
   return async (context, next) => {
     const isPreflight = context.req.header("access-control-request-method") !== undefined;
-    // An upgrade cannot be marked, and an OPTIONS that is no preflight is a request like any other.
+    // An upgrade has no CORS headers, and an OPTIONS without a requested method is no preflight.
     if (isUpgrade(context.req.raw) || (context.req.method === "OPTIONS" && !isPreflight)) return next();
     return mark(context, next);
   };
 }
 
-/** Refuses WebSocket upgrades by pages of origins that are neither the server's own nor listed. */
+/** Refuses WebSocket upgrades from pages of other origins than the server's own and the listed ones. */
 export function guardUpgrades({ origins }: CorsOptions): MiddlewareHandler {
   return async ({ req }, next) => {
     const origin = req.header("origin");
     if (!isUpgrade(req.raw) || origin === undefined || origins.includes(origin)) return next();
     if (origin === ownOrigin(req.raw)) return next();
-    return problem("FORBIDDEN", "Pages of this origin may not connect. Name it in `cors.origins`.");
+    return problem("FORBIDDEN", "Pages of this origin may not connect. Add the origin to `cors.origins`.");
   };
 }
 

@@ -1,29 +1,29 @@
 /**
- * The keys of an identity provider, fetched when they are needed.
+ * The public keys of an identity provider, fetched on demand.
  *
- * JWT-4  Keys that could not be fetched are the server's failure (503), not the token's; those fetched before are taken for
- *        an hour longer.
+ * JWT-4  If the keys cannot be fetched, requests fail with 503 rather than 401. Keys fetched before stay in use for one
+ *        more hour.
  */
 import { createLocalJWKSet, createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey } from "jose";
 import { DramatisError } from "../../shared/errors.ts";
 
-/** After a failed fetch of the keys, milliseconds until the next. */
+/** Delay after a failed fetch, in milliseconds. */
 const KEYS_RETRY_MS = 5_000;
-/** While no newer keys can be had, those that were fetched are taken for so many milliseconds. */
+/** Use of the fetched keys while fetches fail, in milliseconds. */
 const KEYS_GRACE_MS = 3_600_000;
 
 /**
- * The keys at an address, kept for ten minutes; an unknown key is looked for at once, but at most every 30 seconds, so
- * keys are rotated without a restart. Each request fetches for itself: on Workers what one request has begun, another
- * cannot await, and `jose` sees to that.
+ * Returns the keys at an address, cached for ten minutes. An unknown key id causes a fetch at once, but at most every 30
+ * seconds, so keys are rotated without a restart. `jose` fetches per request: on Workers a request cannot await the
+ * promise of another.
  */
 export function issuerKeys(url: URL): JWTVerifyGetKey {
   let retryAt = 0;
   let goodAt = Number.NEGATIVE_INFINITY;
   const keys = createRemoteJWKSet(url, {
-    // A flood of tokens must not become a flood of requests to a server that is in trouble.
+    // A flood of tokens must not become a flood of requests to a failing server.
     [customFetch]: async (input, init) => {
-      if (Date.now() < retryAt) throw new Error("The keys could not be fetched a moment ago.");
+      if (Date.now() < retryAt) throw new Error("The last fetch of the keys failed a moment ago.");
       return fetch(input, init);
     },
   });
@@ -33,7 +33,7 @@ export function issuerKeys(url: URL): JWTVerifyGetKey {
       if (keys.fresh) goodAt = Date.now();
       return key;
     } catch (cause) {
-      if (isOfToken(cause)) throw cause;
+      if (namesNoKey(cause)) throw cause;
       if (Date.now() >= retryAt) {
         retryAt = Date.now() + KEYS_RETRY_MS;
         console.error(`The keys at ${url.origin} could not be fetched:`, cause);
@@ -41,14 +41,18 @@ export function issuerKeys(url: URL): JWTVerifyGetKey {
       const known = Date.now() - goodAt < KEYS_GRACE_MS ? keys.jwks() : undefined;
       const key = known && (await createLocalJWKSet(known)(header, token).catch(() => null));
       if (key) return key;
-      throw new DramatisError("UNAVAILABLE", "The keys that tokens are checked with could not be fetched.", {
-        cause,
-      });
+      throw new DramatisError(
+        "UNAVAILABLE",
+        "The keys that verify tokens could not be fetched. Try again later.",
+        {
+          cause,
+        },
+      );
     }
   };
 }
 
-/** Whether the keys are well, and it is the token that names none of them. */
-function isOfToken(error: unknown): boolean {
+/** Reports an error of the token: the fetched keys have none, or several, for it. */
+function namesNoKey(error: unknown): boolean {
   return error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys;
 }

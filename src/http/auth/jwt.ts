@@ -1,13 +1,14 @@
 /**
- * Principals from JSON Web Tokens (RFC 7519): who signed, for whom, and until when.
+ * Verification of JSON Web Tokens (RFC 7519), and the principals of their claims.
  *
- * JWT-1  What is configured decides the algorithms, never the token: a shared secret takes HS256, a key set asymmetric
- *        signatures. So there are no unsigned tokens, and no public key is ever taken for a secret.
- * JWT-2  A configuration that cannot be used lets nobody in, and says at `/health` what to change.
- * JWT-3  A token counts until its `exp`, and no token is without one.
+ * JWT-1  The configuration decides the algorithms, never the token: HS256 for a shared secret, asymmetric signatures for a
+ *        key set. So unsigned tokens are refused, and a public key is never used as a secret.
+ * JWT-2  An invalid configuration refuses every request, and `/health` reports what to change.
+ * JWT-3  A token is valid until its `exp`. A token without `exp` is refused.
  */
 import { errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from "jose";
 import { z } from "zod";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isChosenId } from "../../shared/identifiers.ts";
 import { type Principal, ROLES } from "../../shared/principal.ts";
@@ -15,17 +16,17 @@ import { problem } from "../base/problem.ts";
 import { bearerToken } from "./bearer.ts";
 import { issuerKeys } from "./issuer-keys.ts";
 
-/** What is read of the environment. All are strings as they come; a wrong one throws `UNAVAILABLE`. */
+/** The variables of authentication by token. An invalid one throws `UNAVAILABLE`. */
 export interface JwtEnv {
   /** Signs tokens with HS256; at least 32 bytes. */
   AUTH_SECRET?: string;
-  /** A secret that is being replaced: its tokens are still taken. */
+  /** The secret before a rotation. Its tokens are still accepted. */
   AUTH_SECRET_PREVIOUS?: string;
   /** Address of a JSON Web Key Set, instead of a secret. */
   AUTH_JWKS_URL?: string;
   /** Tokens must have this `iss`. */
   AUTH_ISSUER?: string;
-  /** Tokens must have this among their `aud`. */
+  /** Tokens must have this in their `aud`. */
   AUTH_AUDIENCE?: string;
 }
 
@@ -37,13 +38,13 @@ const NAMES = [
   "AUTH_AUDIENCE",
 ] as const;
 
-/** A token may have at most this many characters. */
+/** Maximum length of a token, in characters. */
 const MAX_TOKEN_LENGTH = 8192;
-/** Clocks may differ by so many seconds. */
+/** Tolerated difference of clocks, in seconds. */
 const CLOCK_TOLERANCE_S = 30;
-/** HS256 needs a key as long as its hash (RFC 7518 §3.2). */
+/** HS256 requires a key of the length of its hash (RFC 7518 §3.2). */
 const MIN_SECRET_BYTES = 32;
-/** The last second that dates can write with four digits of a year. */
+/** The last second with a year of four digits. */
 const MAX_TIME_S = 253_402_300_799;
 
 const ASYMMETRIC = [
@@ -71,25 +72,23 @@ const claimsSchema = z.object({
   exp: z.number().max(MAX_TIME_S),
 });
 
-type Key = Uint8Array | JWTVerifyGetKey;
-
 interface Verifier {
-  /** Tried one after another. */
-  keys: readonly Key[];
+  /** Tried in order. */
+  keys: readonly (Uint8Array | JWTVerifyGetKey)[];
   options: JWTVerifyOptions;
 }
 
-/** Whether anything of `JwtEnv` is set, be it by mistake: then nobody enters without a token. */
+/** Reports whether any variable of `JwtEnv` is set, even an invalid one: then every request needs a token. */
 export function isJwtConfigured(env: JwtEnv): boolean {
   return NAMES.some((name) => env[name] !== undefined);
 }
 
-/** Throws `UNAVAILABLE`, saying what to change, unless the configuration can be used. */
+/** Throws `UNAVAILABLE`, with the variable to change, if the configuration is invalid. */
 export function checkJwtConfiguration(env: JwtEnv): void {
   verifierOf(env);
 }
 
-/** The principal of a request's token, or a 401. Throws `UNAVAILABLE` where the configuration or the keys fail. */
+/** Returns the principal of a request's token, or a 401. Throws `UNAVAILABLE` if the configuration or the keys fail. */
 export async function jwtAuthorize(request: Request, env: JwtEnv): Promise<Principal | Response> {
   const verifier = verifierOf(env);
   const token = bearerToken(request);
@@ -97,23 +96,22 @@ export async function jwtAuthorize(request: Request, env: JwtEnv): Promise<Princ
     return problem("UNAUTHENTICATED", "Send a token: `Authorization: Bearer …`.");
   }
   try {
-    return principalOf(await verify(token, verifier));
+    return principalOf(await verifyToken(token, verifier));
   } catch (error) {
     if (error instanceof DramatisError) throw error;
-    if (!(error instanceof errors.JOSEError)) console.error("A token could not be checked:", error);
-    return refused(error instanceof errors.JWTExpired ? "The token has expired." : "The token is not valid.");
+    if (!(error instanceof errors.JOSEError)) console.error("A token could not be verified:", error);
+    const detail = error instanceof errors.JWTExpired ? "The token has expired." : "The token is not valid.";
+    const challenge = `Bearer error="invalid_token", error_description="${detail}"`;
+    return problem("UNAUTHENTICATED", detail, { headers: { "www-authenticate": challenge } });
   }
 }
 
-async function verify(token: string, { keys, options }: Verifier): Promise<JWTPayload> {
+async function verifyToken(token: string, { keys, options }: Verifier): Promise<JWTPayload> {
   if (token.length > MAX_TOKEN_LENGTH) throw new errors.JWTInvalid("too long");
   let failure: unknown;
   for (const key of keys) {
     try {
-      const { payload } = await (typeof key === "function"
-        ? jwtVerify(token, key, options)
-        : jwtVerify(token, key, options));
-      return payload;
+      return (await jwtVerify(token, key, options)).payload;
     } catch (error) {
       failure = error;
       if (!(error instanceof errors.JWSSignatureVerificationFailed)) break;
@@ -134,12 +132,7 @@ function principalOf(payload: JWTPayload): Principal {
   };
 }
 
-function refused(detail: string): Response {
-  const challenge = `Bearer error="invalid_token", error_description="${detail}"`;
-  return problem("UNAUTHENTICATED", detail, { headers: { "www-authenticate": challenge } });
-}
-
-/** Verifiers hold the fetched keys, so there is one for each environment. */
+/** Verifiers hold the fetched keys, so each environment has one. */
 const verifiers = new WeakMap<JwtEnv, Verifier>();
 
 function verifierOf(env: JwtEnv): Verifier {
@@ -151,12 +144,11 @@ function verifierOf(env: JwtEnv): Verifier {
 }
 
 function createVerifier(env: JwtEnv): Verifier {
-  const { AUTH_SECRET, AUTH_SECRET_PREVIOUS, AUTH_JWKS_URL, AUTH_ISSUER, AUTH_AUDIENCE } = env;
+  const { AUTH_SECRET, AUTH_SECRET_PREVIOUS, AUTH_JWKS_URL } = env;
   const options = {
     clockTolerance: CLOCK_TOLERANCE_S,
     requiredClaims: ["sub", "exp"],
-    ...(AUTH_ISSUER === undefined ? {} : { issuer: checkedText("AUTH_ISSUER", AUTH_ISSUER) }),
-    ...(AUTH_AUDIENCE === undefined ? {} : { audience: checkedText("AUTH_AUDIENCE", AUTH_AUDIENCE) }),
+    ...defined({ issuer: nonEmpty(env, "AUTH_ISSUER"), audience: nonEmpty(env, "AUTH_AUDIENCE") }),
   };
   if (AUTH_JWKS_URL !== undefined) {
     if (AUTH_SECRET !== undefined || AUTH_SECRET_PREVIOUS !== undefined) {
@@ -165,36 +157,29 @@ function createVerifier(env: JwtEnv): Verifier {
     return { keys: [keysAt(AUTH_JWKS_URL)], options: { ...options, algorithms: ASYMMETRIC } };
   }
   if (AUTH_SECRET === undefined) throw misconfigured("set AUTH_SECRET or AUTH_JWKS_URL.");
-  const keys = [checkedSecret("AUTH_SECRET", AUTH_SECRET)];
-  if (AUTH_SECRET_PREVIOUS !== undefined) {
-    keys.push(checkedSecret("AUTH_SECRET_PREVIOUS", AUTH_SECRET_PREVIOUS));
-  }
+  const keys = [secretKey("AUTH_SECRET", AUTH_SECRET)];
+  if (AUTH_SECRET_PREVIOUS !== undefined) keys.push(secretKey("AUTH_SECRET_PREVIOUS", AUTH_SECRET_PREVIOUS));
   return { keys, options: { ...options, algorithms: ["HS256"] } };
 }
 
 function keysAt(address: string): JWTVerifyGetKey {
   const url = URL.canParse(address) ? new URL(address) : null;
-  if (url !== null && isTrustworthy(url)) return issuerKeys(url);
+  const isLoopback = ["127.0.0.1", "localhost", "[::1]"].includes(url?.hostname ?? "");
+  if (url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback)) return issuerKeys(url);
   throw misconfigured("AUTH_JWKS_URL must be an https address (http on a loopback address only).");
 }
 
-function isTrustworthy({ protocol, hostname }: URL): boolean {
-  return (
-    protocol === "https:" || (protocol === "http:" && ["127.0.0.1", "localhost", "[::1]"].includes(hostname))
-  );
-}
-
-function checkedSecret(name: string, secret: string): Uint8Array {
+function secretKey(name: string, secret: string): Uint8Array {
   const bytes = new TextEncoder().encode(secret);
   if (bytes.byteLength >= MIN_SECRET_BYTES) return bytes;
   throw misconfigured(`${name} must have at least ${MIN_SECRET_BYTES} bytes.`);
 }
 
-function checkedText(name: string, text: string): string {
-  if (text !== "") return text;
-  throw misconfigured(`${name} must not be empty; remove it or give it a value.`);
+function nonEmpty(env: JwtEnv, name: keyof JwtEnv): string | undefined {
+  if (env[name] === "") throw misconfigured(`${name} must not be empty; remove it or give it a value.`);
+  return env[name];
 }
 
-function misconfigured(what: string): DramatisError {
-  return new DramatisError("UNAVAILABLE", `Authentication is not configured: ${what}`);
+function misconfigured(change: string): DramatisError {
+  return new DramatisError("UNAVAILABLE", `Authentication is not configured: ${change}`);
 }

@@ -1,34 +1,50 @@
 /**
- * Request bodies: bytes to JSON that the rest of the code may trust in form.
+ * Request bodies: from bytes to validated JSON.
  *
- * BODY-1  Never more than the bound is held in memory, whatever a header claims.
- * BODY-2  What comes out nests at most 64 deep and holds well-formed Unicode only.
+ * BODY-1  At most the limit is held in memory, whatever `Content-Length` claims.
+ * BODY-2  A parsed body nests at most 64 deep and contains well-formed Unicode only.
  */
+import type { Context } from "hono";
+import type { z } from "zod";
 import { DramatisError } from "../../shared/errors.ts";
 import { checkJson, parseJsonText } from "../../shared/json.ts";
-import { MAX_BODY_BYTES } from "./limits.ts";
+import { validate } from "../../shared/validation.ts";
+import type { HttpEnv } from "./context.ts";
 
-/** The body as JSON. Throws `TOO_LARGE`, `INVALID_JSON` or, for lone surrogates, `INVALID_INPUT`. */
-export async function readJson(request: Request, maxBytes = MAX_BODY_BYTES): Promise<unknown> {
-  return parseJson(await readBytes(request, maxBytes));
+/**
+ * Reads and validates the body of a request, of at most `maxBytes` and the configured limit.
+ * Throws `TOO_LARGE`, `INVALID_JSON` or `INVALID_INPUT`.
+ */
+export async function readBody<Schema extends z.ZodType>(
+  { req, var: { maxBodyBytes } }: Context<HttpEnv>,
+  schema: Schema,
+  maxBytes = maxBodyBytes,
+): Promise<z.output<Schema>> {
+  return validate(schema, await readJson(req.raw, Math.min(maxBodyBytes, maxBytes)));
 }
 
-/** UTF-8 bytes as JSON; throws as `readJson` does. */
-export function parseJson(bytes: Uint8Array): unknown {
+/** Reads the body as JSON. Throws `TOO_LARGE`, `INVALID_JSON` or, for lone surrogates, `INVALID_INPUT`. */
+export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
+  return parseBody(await readBytes(request, maxBytes));
+}
+
+/** Parses JSON in UTF-8. Throws `INVALID_JSON` or, for lone surrogates, `INVALID_INPUT`. */
+export function parseBody(bytes: Uint8Array): unknown {
   const value = parseJsonText(decode(bytes), "The body");
   checkJson(value, "The body");
   return value;
 }
 
-/** The body as it is. Throws `TOO_LARGE`. */
+/** Reads the bytes of the body. Throws `TOO_LARGE`. */
 export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
-  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const tooLarge = () => new DramatisError("TOO_LARGE", `The body may have at most ${maxBytes} bytes.`);
+  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
   const chunks: Uint8Array[] = [];
   let length = 0;
   // Leaving the loop cancels the stream.
   for await (const chunk of request.body ?? []) {
     length += chunk.byteLength;
-    if (length > maxBytes) throw tooLarge(maxBytes);
+    if (length > maxBytes) throw tooLarge();
     chunks.push(chunk);
   }
   const bytes = new Uint8Array(length);
@@ -46,8 +62,4 @@ function decode(bytes: Uint8Array): string {
   } catch (cause) {
     throw new DramatisError("INVALID_JSON", "The body is not valid UTF-8.", { cause });
   }
-}
-
-function tooLarge(maxBytes: number): DramatisError {
-  return new DramatisError("TOO_LARGE", `The body may have at most ${maxBytes} bytes.`);
 }

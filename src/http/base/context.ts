@@ -1,41 +1,34 @@
-/** What handlers are given: the ports of one request, and who is asking. */
+/** The variables of a request: the ports that its handlers use, and the principal. */
 
 import type { Hono } from "hono";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
-import type { AuthoringPorts } from "../../library/authoring.ts";
-import type { Catalogue } from "../../library/catalogue.ts";
+import type { LibraryPorts } from "../../library/authoring.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import type { Principal } from "../../shared/principal.ts";
 
-/** The ports of one request. */
+/** The ports that depend on a request's environment. The functions throw `UNAVAILABLE` where a binding is missing. */
 export interface RequestPorts {
-  clock: Clock;
   actors: ActorLookup;
-  /** Throws `UNAVAILABLE` where there is none. */
   directory(): Directory;
-  /** As `directory`. */
   deadLetters(): DeadLetterDirectory;
-  libraries(): LibraryPorts;
-  /** Creates what every fresh runtime has; does nothing once that is done. */
-  seed(): Promise<void>;
-  /** As `directory`. */
   attachments(): AttachmentStore;
-  /** The most bytes that a body may have. */
-  maxBodyBytes: number;
-  /** The most bytes that an attachment may have. */
-  maxAttachmentBytes: number;
+  libraries(tenant: string): LibraryPorts;
 }
 
-export type HttpEnv = { Variables: RequestPorts & { principal: Principal } };
+export interface HttpEnv {
+  Variables: RequestPorts & {
+    clock: Clock;
+    /** Creates the first agents of the runtime. Does nothing after it has succeeded once. */
+    seed(): Promise<void>;
+    /** Maximum size of a body, in bytes. */
+    maxBodyBytes: number;
+    /** Maximum size of an attachment, in bytes. */
+    maxAttachmentBytes: number;
+    principal: Principal;
+  };
+}
 
 export type HttpRoutes = Hono<HttpEnv>;
-
-/** What the routes need of libraries. */
-export interface LibraryPorts {
-  catalogue: Catalogue;
-  /** What checks the definitions of this tenant's authors. */
-  authoring(tenant: string): AuthoringPorts;
-}

@@ -1,8 +1,8 @@
 /**
- * Signs of life for streams of server-sent events.
+ * Keep-alive comments in streams of server-sent events.
  *
- * ALIVE-1  A stream that says nothing for `SILENCE_MS` gets a comment, which its reader skips, so that no proxy takes it for
- *          dead while a model thinks or a tool runs. Comments come between events only.
+ * ALIVE-1  After `SILENCE_MS` without bytes a stream gets a comment, which its reader skips. So no proxy cuts the stream
+ *          while a model thinks or a tool runs. Comments come between events only.
  */
 import type { Clock } from "../../ports/clock.ts";
 
@@ -12,7 +12,7 @@ export const SILENCE_MS = 15_000;
 const COMMENT = new TextEncoder().encode(": keep-alive\n\n");
 const NEWLINE = 0x0a;
 
-/** The same bytes as the reader asks for them, with comments where there are none for long. */
+/** Returns the same bytes, read on demand, with a comment after each silence. */
 export function keepAlive(
   events: ReadableStream<Uint8Array>,
   clock: Pick<Clock, "timer">,
@@ -50,7 +50,7 @@ export function keepAlive(
   );
 }
 
-/** How many newlines the bytes so far end with, as far as it matters; `before` is the count of those before. */
+/** Counts the newlines at the end of the stream so far; `before` is the count before these bytes. */
 function newlinesAtEnd(bytes: Uint8Array, before: number): number {
   const other = bytes.findLastIndex((byte) => byte !== NEWLINE);
   return other === -1 ? before + bytes.length : bytes.length - 1 - other;

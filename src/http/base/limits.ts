@@ -1,31 +1,33 @@
-/** How much an application lets its callers do, with the numbers that hold where it says nothing. */
+/** The limits that an application sets for its callers, and their defaults. */
 import { z } from "zod";
 import { MAX_ATTACHMENT_BYTES } from "../../attachments/attachment.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
 import { validate } from "../../shared/validation.ts";
 
-/** Each is checked on its own; `false` takes a limit away. */
+/**
+ * Limits of the HTTP API and of turns. An absent limit has its default; `false` removes a rate limit.
+ *
+ * @example
+ * { requests: { perMinute: 60, burst: 20 }, turns: false, bodyBytes: 512 * 1024 }
+ */
 export interface Limits {
-  /** Requests of one principal, whatever the route: 1200 a minute, 600 at once. */
+  /** Requests of one principal to all routes together. Default: 1 200 a minute, 600 at once. */
   requests?: RateLimit | false;
-  /** Turns that one conversation accepts, whoever starts them: 600 a minute, 200 at once. */
+  /** Turns of one conversation, started by anyone. Default: 600 a minute, 200 at once. */
   turns?: RateLimit | false;
-  /** How long a client has to run a tool that it brought along, in milliseconds: 600 000, ten minutes. */
+  /** Time that a client has to run one of its own tools, in milliseconds. Default: 600 000, ten minutes. */
   clientToolMs?: number;
-  /** Bytes that the body of a request may have: 2 MiB. */
+  /** Maximum size of a request body, in bytes. Default: 2 MiB. */
   bodyBytes?: number;
-  /** Bytes that an attachment may have: 8 MiB. */
+  /** Maximum size of an attachment, in bytes. Default: 8 MiB. */
   attachmentBytes?: number;
 }
 
-/** The most bytes that a body may have where the application says nothing. */
-export const MAX_BODY_BYTES = 2 * 1024 * 1024;
-
 const rateLimit = z.strictObject({
-  perMinute: z.number().positive("Must be more than 0; `false` takes the limit away."),
-  burst: z.int().min(1, "Must be at least 1, or nothing ever passes."),
+  perMinute: z.number().positive("Must be more than 0. Use `false` to remove the limit."),
+  burst: z.int().min(1, "Must be at least 1: with 0 no request passes."),
 });
-const rateLimitOr = (otherwise: RateLimit) => z.union([z.literal(false), rateLimit]).default(otherwise);
+const rateLimitOr = (defaultLimit: RateLimit) => z.union([z.literal(false), rateLimit]).default(defaultLimit);
 
 const limitsSchema = z.strictObject({
   requests: rateLimitOr({ perMinute: 1_200, burst: 600 }),
@@ -39,15 +41,15 @@ const limitsSchema = z.strictObject({
     .int()
     .min(1)
     .max(100 * 1024 * 1024)
-    .default(MAX_BODY_BYTES),
+    .default(2 * 1024 * 1024),
   attachmentBytes: z
     .int()
     .min(1)
-    .max(16 * 1024 * 1024, "More than a model can be given at once.")
+    .max(16 * 1024 * 1024, "Must be at most 16 MiB: models accept no more at once.")
     .default(MAX_ATTACHMENT_BYTES),
 });
 
-/** The limits, each written out. Throws `INVALID_INPUT` for one that makes no sense. */
+/** Checks the limits and adds the defaults. Throws `INVALID_INPUT` for a limit out of range. */
 export function completeLimits(limits: Limits = {}): Required<Limits> {
   return validate(limitsSchema, limits, "/limits", "The configuration of limits");
 }

@@ -1,15 +1,15 @@
 /**
- * Problem documents (RFC 9457): how every error of an HTTP entrance looks.
+ * Problem documents (RFC 9457): the form of every error of the HTTP API.
  *
  * PROBLEM-1  Each code has one status.
- * PROBLEM-2  What is not one of our errors becomes `INTERNAL_ERROR` with an incident id; its detail is logged, never sent.
+ * PROBLEM-2  An unexpected error becomes `INTERNAL_ERROR` with an incident id. Its detail is logged, never sent.
  */
 
 import { ulid } from "ulid";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorCode, type InputIssue } from "../../shared/errors.ts";
 
-/** The codes of the error taxonomy, and two that only HTTP can give. */
+/** The codes of the error taxonomy, and two that only HTTP has. */
 export type ProblemCode = ErrorCode | "METHOD_NOT_ALLOWED" | "UPGRADE_REQUIRED";
 
 /** The status of each code. */
@@ -57,7 +57,7 @@ const TITLE: Record<(typeof PROBLEM_STATUS)[ProblemCode], string> = {
   503: "Service Unavailable",
 };
 
-/** The document itself. `title` is the status in words; `code` says which error, `detail` what to change. */
+/** A problem document. `title` names the status, `code` the error; `detail` says what is wrong and what to change. */
 export interface Problem {
   type: "about:blank";
   title: string;
@@ -65,18 +65,25 @@ export interface Problem {
   detail: string;
   code: ProblemCode;
   errors?: InputIssue[];
-  /** Under `INTERNAL_ERROR`: what the log entry is found by. */
+  /** On `INTERNAL_ERROR`: the id of the log entry. */
   incident?: string;
 }
 
-export interface ProblemExtras {
+interface ProblemExtras {
   errors?: InputIssue[] | undefined;
   incident?: string;
   headers?: Record<string, string>;
 }
 
-/** The response that carries a problem. */
-export function problem(code: ProblemCode, detail: string, extras: ProblemExtras = {}): Response {
+/** The headers of every response but attachments. */
+export const HEADERS = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
+
+/** Returns the response with a problem document. */
+export function problem(
+  code: ProblemCode,
+  detail: string,
+  { headers, ...extras }: ProblemExtras = {},
+): Response {
   const status = PROBLEM_STATUS[code];
   const body: Problem = {
     type: "about:blank",
@@ -84,21 +91,20 @@ export function problem(code: ProblemCode, detail: string, extras: ProblemExtras
     status,
     detail,
     code,
-    ...defined({ errors: extras.errors, incident: extras.incident }),
+    ...defined(extras),
   };
   return new Response(JSON.stringify(body), {
     status,
     headers: {
       "content-type": "application/problem+json",
-      "cache-control": "no-store",
-      "x-content-type-options": "nosniff",
+      ...HEADERS,
       ...extraHeaders(status),
-      ...extras.headers,
+      ...headers,
     },
   });
 }
 
-/** Any thrown value as a response. `where` names the request in the log. */
+/** Converts any thrown value to a response. `where` names the request in the log. */
 export function problemOf(error: unknown, where: string): Response {
   if (error instanceof DramatisError && error.code !== "INTERNAL_ERROR") {
     const { errors, retryAfter } = error.options;
@@ -107,16 +113,16 @@ export function problemOf(error: unknown, where: string): Response {
   }
   if (isActorUnavailable(error)) {
     console.warn(`${where}: actor unavailable`, error);
-    return problem("UNAVAILABLE", "The actor cannot answer right now. Try again in a moment.");
+    return problem("UNAVAILABLE", "The actor is not available. Try again in a moment.");
   }
   const incident = `inc_${ulid()}`;
   console.error(`${where}: ${incident}`, error);
-  return problem("INTERNAL_ERROR", "An internal error occurred. Quote the incident when you report it.", {
+  return problem("INTERNAL_ERROR", "An internal error occurred. Report it with the incident id.", {
     incident,
   });
 }
 
-/** What the platform throws when an actor is overloaded, was reset or cannot be reached. */
+/** Reports errors of the platform for an actor that is overloaded, was reset or cannot be reached. */
 function isActorUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return ["retryable", "overloaded", "durableObjectReset"].some((mark) => Reflect.get(error, mark) === true);

@@ -1,45 +1,24 @@
-/** Answers that several resources share. */
+/** Responses that several routes share. */
 
 import type { Context } from "hono";
 import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
 import type { Page } from "../../shared/page.ts";
-import type { HttpEnv, HttpRoutes } from "./context.ts";
+import type { HttpEnv } from "./context.ts";
 import { keepAlive } from "./keep-alive.ts";
-import { problem } from "./problem.ts";
+import { HEADERS, problemOf } from "./problem.ts";
 
-const HEADERS = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
-
-/** JSON that no cache keeps. `location` is the path of what was created. */
+/** JSON that caches do not store. `location` is the path of a created resource. */
 export function json(body: object, status: 200 | 201 | 202 = 200, location?: string): Response {
-  const headers = location === undefined ? HEADERS : { ...HEADERS, location };
-  return Response.json(body, { status, headers });
+  return Response.json(body, { status, headers: { ...HEADERS, ...defined({ location }) } });
 }
 
-/** A page that may load nothing and run nothing; of styles only the one with this hash. */
-export function html(text: string, styleHash: string): Response {
-  const policy = [
-    "default-src 'none'",
-    `style-src '${styleHash}'`,
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ];
-  return new Response(text, {
-    headers: {
-      ...HEADERS,
-      "content-type": "text/html; charset=utf-8",
-      "content-security-policy": policy.join("; "),
-      "referrer-policy": "no-referrer",
-    },
-  });
-}
-
-/** A list: the items under the resource's name, and where the next page begins. */
+/** One page of a list: the items under the name `resource`, and the cursor of the next page. */
 export function page<Item>(resource: string, { items, nextCursor }: Page<Item>): Response {
   return json({ [resource]: items, ...defined({ nextCursor }) });
 }
 
-/** Server-sent events, unbuffered by proxies and kept alive. A `HEAD` gets the headers only, and no stream is opened for it. */
+/** Server-sent events, unbuffered by proxies and kept alive. For `HEAD` only the headers: `open` is not called. */
 export async function events(
   context: Context<HttpEnv>,
   open: () => Promise<ReadableStream<Uint8Array>>,
@@ -51,7 +30,7 @@ export async function events(
   });
 }
 
-/** Server-sent events made of payloads as they come; `payloads` is told by its signal that the reader has left. */
+/** Server-sent events from payloads. The signal of `payloads` aborts when the client leaves. */
 export function sse(
   context: Context<HttpEnv>,
   payloads: (signal: AbortSignal) => AsyncIterable<{ event?: string; data: string }>,
@@ -76,22 +55,17 @@ export function sse(
   return events(context, open, headers);
 }
 
-/** What there is nothing to say about. */
+/** An answer without content. */
 export function empty(): Response {
   return new Response(null, { status: 204, headers: HEADERS });
 }
 
-/** Registers the answer to every other method of a path. Call it after the path's handlers. */
-export function refuseOtherMethods(app: HttpRoutes, path: string, allowed: readonly string[]): void {
-  const allow = allowed.includes("GET") ? [...allowed, "HEAD"].join(", ") : allowed.join(", ");
-  app.all(path, ({ req }) =>
-    problem("METHOD_NOT_ALLOWED", `${req.method} is not possible here. Allowed: ${allow}.`, {
-      headers: { allow },
-    }),
-  );
+/** The answer for paths and resources that do not exist, or belong to someone else. */
+export function notFound(): Response {
+  return problemOf(nothingHere(), "");
 }
 
-/** The answer for whatever does not exist, or is not the caller's. */
-export function notFound(): Response {
-  return problem("NOT_FOUND", "There is nothing here, or it is not yours.");
+/** `notFound` as an error. */
+export function nothingHere(): DramatisError {
+  return new DramatisError("NOT_FOUND", "There is nothing here, or it is not yours.");
 }

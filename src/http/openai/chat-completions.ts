@@ -1,7 +1,5 @@
-/** `POST /v1/chat/completions`: a question with all that was said before it, answered in a conversation of its own. */
-import type { Context } from "hono";
+/** `POST /v1/chat/completions`: answers a message with its history, in a conversation of its own. */
 import { z } from "zod";
-import type { AnswerEvent, AnswerPart } from "../../compat/answer.ts";
 import { ChatChunkEncoder, chatCompletion } from "../../compat/openai/chat-chunks.ts";
 import {
   type ChatRequest,
@@ -9,35 +7,25 @@ import {
   chatOptions,
   completionSchema,
 } from "../../compat/openai/chat-request.ts";
-import { streamError } from "../../compat/openai/errors.ts";
 import { unwrap } from "../../shared/errors.ts";
-import type { Json } from "../../shared/json.ts";
-import { validate } from "../../shared/validation.ts";
-import { readJson } from "../base/body.ts";
-import type { HttpEnv, HttpRoutes } from "../base/context.ts";
-import { json, refuseOtherMethods, sse } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
-import { seeded } from "../routes/seeding.ts";
-import { type StreamEncoder, streamedAnswer, wholeAnswer } from "./answers.ts";
-import { CONVERSATION_HEADER, inFieldsOf } from "./errors.ts";
+import { readBody } from "../base/body.ts";
+import type { HttpRoutes } from "../base/context.ts";
+import { json, sse } from "../base/respond.ts";
+import type { ApiOperation } from "../openapi/operation.ts";
+import { streamedAnswer, wholeAnswer } from "./answers.ts";
 import {
-  type Asked,
-  type Asking,
+  type AnswerRequest,
   beginConversation,
-  deliverResults,
-  idempotencyKey,
   keyHeader,
+  type PendingAnswer,
+  requestAnswer,
+  submitResults,
+  TURN_ERRORS,
 } from "./turns.ts";
 
 const PATH = "/v1/chat/completions";
 
-const FIELDS = {
-  agentId: "/model",
-  history: "/messages",
-  content: "/messages",
-  toolChoice: "/tool_choice",
-  output: "/response_format",
-} as const;
+const POINTERS = { input: "/messages", format: "/response_format" };
 
 const completion = z
   .looseObject({ id: z.string(), object: z.literal("chat.completion"), choices: z.array(z.looseObject({})) })
@@ -55,86 +43,45 @@ export const completionOperations: readonly ApiOperation[] = [
     tag: "openai",
     summary: "Complete a chat",
     description:
-      "`model` is an agent's id. Everything before the last message of the user is history, so nothing has to be kept between requests; `x-dramatis-conversation` names the conversation. Messages of the role `tool` at the end go on with the turn that asked for them. With `stream` the answer is chunks, ended by `[DONE]`.",
+      "`model` is the id of an agent. The messages before the last message of the user are history: each request is complete. `x-dramatis-conversation` names the conversation. Messages of the role `tool` at the end continue the turn that made the calls. With `stream` the answer is chunks, ended by `[DONE]`.",
     headers: keyHeader,
     body: completionSchema,
     answers: [
       { status: 200, description: "The completion, or its chunks.", body: completion, stream: chunk },
     ],
-    errors: [
-      ...BODY_ERRORS,
-      ...["FORBIDDEN", "NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT", "TOO_MANY_TURNS"],
-      ...["UNSUPPORTED", "MODEL_FAILED", "RECOVERY_EXHAUSTED"],
-    ] as const,
+    errors: [...TURN_ERRORS, "MODEL_FAILED", "RECOVERY_EXHAUSTED"],
     errorFormat: "openai",
   },
 ];
 
 export function chatCompletionRoutes(app: HttpRoutes): void {
-  app.post(PATH, seeded, async (context) => {
-    const { principal, actors, maxBodyBytes } = context.var;
-    const body = await readJson(context.req.raw, maxBodyBytes);
-    const request = validate(completionSchema, body);
-    const key = idempotencyKey(context.req.header("idempotency-key"));
-    const finalOnly = request.response_format?.type === "json_schema";
-    const asked = await ask({ actors, principal, key, finalOnly }, request).catch((error: unknown) => {
-      throw inFieldsOf(error, FIELDS);
-    });
-    context.res.headers.set(CONVERSATION_HEADER, asked.address.conversationId);
-    return completionOf(context, asked, request);
+  app.post(PATH, async (context) => {
+    const body = await readBody(context, completionSchema);
+    const { stream, stream_options, response_format: format } = body;
+    const pending = await requestAnswer(context, format, POINTERS, (request) => start(request, body));
+    const { address, model } = pending;
+    if (stream === true) {
+      const encoder = new ChatChunkEncoder(address, model, stream_options?.include_usage === true);
+      return sse(context, (signal) => payloads(streamedAnswer(pending, encoder, signal)));
+    }
+    const answer = await wholeAnswer(pending);
+    if (answer.error !== undefined) unwrap({ ok: false, error: answer.error });
+    return json(chatCompletion(address, model, answer));
   });
-  refuseOtherMethods(app, PATH, ["POST"]);
 }
 
-async function completionOf(
-  context: Context<HttpEnv>,
-  asked: Asked,
-  request: ChatRequest,
-): Promise<Response> {
-  if (request.stream === true) {
-    const encoder = new ChatStream(asked, request.stream_options?.include_usage === true);
-    return sse(context, (signal) => streamedAnswer(asked, encoder, signal));
-  }
-  const part = await wholeAnswer(asked);
-  if (part.error !== undefined) unwrap({ ok: false, error: part.error });
-  return json(chatCompletion(asked.address, asked.model, part));
+async function start(request: AnswerRequest, body: ChatRequest): Promise<PendingAnswer> {
+  const input = chatInput(body);
+  if (input.type === "results") return submitResults(request, input, body.model);
+  const { stream, stream_options, ...question } = body;
+  return beginConversation(request, body.model, input, { ...chatOptions(body), listed: false, question });
 }
 
-async function ask(asking: Asking, request: ChatRequest): Promise<Asked> {
-  const input = chatInput(request);
-  if (input.type === "results") return deliverResults(asking, input, request.model, "/messages");
-  const { stream, stream_options, ...question } = request;
-  // SAFETY: the body was JSON, and the schema changes nothing.
-  const body = question as unknown as Json;
-  return beginConversation(asking, request.model, input, { ...chatOptions(request), listed: false, body });
-}
-
-/** The chunks as payloads, up to the mark that ends them. */
-class ChatStream implements StreamEncoder<{ data: string }> {
-  readonly #encoder: ChatChunkEncoder;
-
-  constructor({ address, model }: Asked, withUsage: boolean) {
-    this.#encoder = new ChatChunkEncoder(address, model, withUsage);
+/** Adds the mark that ends a stream without an error. */
+async function* payloads(chunks: AsyncIterable<object>): AsyncGenerator<{ data: string }, void> {
+  for await (const chunk of chunks) {
+    yield { data: JSON.stringify(chunk) };
+    if ("error" in chunk) return;
   }
-
-  start() {
-    return payloads([this.#encoder.start()]);
-  }
-
-  push(event: AnswerEvent) {
-    return payloads(this.#encoder.push(event));
-  }
-
-  end(part: AnswerPart) {
-    if (part.error !== undefined) return this.fail(part.error);
-    return [...payloads(this.#encoder.end(part)), { data: "[DONE]" }];
-  }
-
-  fail(error: Parameters<typeof streamError>[0]) {
-    return payloads([{ error: streamError(error) }]);
-  }
-}
-
-function payloads(values: readonly object[]): { data: string }[] {
-  return values.map((value) => ({ data: JSON.stringify(value) }));
+  yield { data: "[DONE]" };
 }

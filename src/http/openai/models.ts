@@ -1,24 +1,24 @@
-/** `/v1/models`: the tenant's agents, as models. */
+/** `/v1/models`: the tenant's agents as models. */
 import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
+import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { isChosenId } from "../../shared/identifiers.ts";
 import type { HttpRoutes } from "../base/context.ts";
-import { json, refuseOtherMethods } from "../base/respond.ts";
-import type { ApiOperation } from "../openapi/operation.ts";
-import { agentId } from "../openapi/views.ts";
-import { seeded } from "../routes/seeding.ts";
+import { json } from "../base/respond.ts";
+import { type ApiOperation, ok } from "../openapi/operation.ts";
+import { ids } from "../openapi/scalars.ts";
 import { noSuchModel } from "./errors.ts";
 
 const PATH = "/v1/models";
 const ONE = `${PATH}/:id` as const;
-const PAGE = 200;
-/** The list has no pages in this protocol, so it ends somewhere. */
+const PAGE_SIZE = 200;
+/** The list of this protocol has no pages, so its length is limited. */
 const MAX_MODELS = 1_000;
 
 const model = z
   .strictObject({
-    id: agentId,
+    id: ids.agent,
     object: z.literal("model"),
     created: z.int().meta({ description: "Seconds since the epoch." }),
     owned_by: z.string(),
@@ -33,13 +33,7 @@ export const modelOperations: readonly ApiOperation[] = [
     tag: "openai",
     summary: "List the tenant's agents as models",
     description: `The first ${MAX_MODELS} by creation.`,
-    answers: [
-      {
-        status: 200,
-        description: "The agents.",
-        body: z.strictObject({ object: z.literal("list"), data: z.array(model) }),
-      },
-    ],
+    answers: ok("The agents.", z.strictObject({ object: z.literal("list"), data: z.array(model) })),
     errorFormat: "openai",
   },
   {
@@ -48,28 +42,26 @@ export const modelOperations: readonly ApiOperation[] = [
     path: ONE,
     tag: "openai",
     summary: "Read an agent as a model",
-    params: z.object({ id: agentId }),
-    answers: [{ status: 200, description: "The agent.", body: model }],
+    params: z.object({ id: ids.agent }),
+    answers: ok("The agent.", model),
     errors: ["NOT_FOUND"],
     errorFormat: "openai",
   },
 ];
 
 export function modelRoutes(app: HttpRoutes): void {
-  app.use(PATH, seeded);
   app.get(PATH, async ({ var: { principal, directory } }) => {
     const data: z.output<typeof model>[] = [];
-    for (let cursor: string | undefined = ""; cursor !== undefined && data.length < MAX_MODELS; ) {
-      const options = cursor === "" ? { limit: PAGE } : { limit: PAGE, cursor };
+    let cursor: string | undefined;
+    do {
+      const options = { limit: PAGE_SIZE, ...defined({ cursor }) };
       const { items, nextCursor } = await directory().agents(principal.tenant, options);
       data.push(...items.map(toModel));
       cursor = nextCursor;
-    }
+    } while (cursor !== undefined && data.length < MAX_MODELS);
     return json({ object: "list", data });
   });
-  refuseOtherMethods(app, PATH, ["GET"]);
 
-  app.use(ONE, seeded);
   app.get(ONE, async ({ req, var: { principal, actors } }) => {
     const id = req.param("id");
     if (!isChosenId(id)) throw noSuchModel(id);
@@ -77,7 +69,6 @@ export function modelRoutes(app: HttpRoutes): void {
     if (!identity.ok && identity.error.code === "NOT_FOUND") throw noSuchModel(id);
     return json(toModel(unwrap(identity)));
   });
-  refuseOtherMethods(app, ONE, ["GET"]);
 }
 
 function toModel({ id, createdAt, tenant }: AgentIdentity): z.output<typeof model> {

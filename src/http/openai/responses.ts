@@ -1,9 +1,10 @@
 /** `/v1/responses`: answers that can be continued and read again. A response is one answer of a turn. */
+import type { Context } from "hono";
 import { z } from "zod";
-import { type AnswerEvent, type AnswerPart, partCount, partOf } from "../../compat/answer.ts";
+import { answerCount, answerOf } from "../../compat/answer.ts";
 import { type AnswerAddress, parseResponseId, toolCallId } from "../../compat/openai/ids.ts";
 import { invalidInput } from "../../compat/openai/input.ts";
-import { type ResponseEvent, ResponseEventEncoder } from "../../compat/openai/response-events.ts";
+import { ResponseEventEncoder } from "../../compat/openai/response-events.ts";
 import { responseObject } from "../../compat/openai/response-object.ts";
 import {
   type ResponseRequest,
@@ -13,40 +14,31 @@ import {
 } from "../../compat/openai/response-request.ts";
 import type { TurnView } from "../../protocol/views.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
-import type { Json } from "../../shared/json.ts";
-import { validate } from "../../shared/validation.ts";
-import { readJson } from "../base/body.ts";
-import type { HttpRoutes } from "../base/context.ts";
-import { json, refuseOtherMethods, sse } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
+import { readBody } from "../base/body.ts";
+import type { HttpEnv, HttpRoutes } from "../base/context.ts";
+import { json, sse } from "../base/respond.ts";
+import type { ApiOperation } from "../openapi/operation.ts";
 import { findConversation } from "../routes/conversations.ts";
-import { seeded } from "../routes/seeding.ts";
-import { type StreamEncoder, streamedAnswer, wholeAnswer } from "./answers.ts";
-import { CONVERSATION_HEADER, inFieldsOf } from "./errors.ts";
+import { streamedAnswer, wholeAnswer } from "./answers.ts";
 import {
-  type Asked,
-  type Asking,
+  type AnswerRequest,
   beginConversation,
   checkModel,
   continueConversation,
-  deliverResults,
-  idempotencyKey,
   keyHeader,
-  readAnswer,
+  type PendingAnswer,
+  pendingAnswer,
+  requestAnswer,
+  submitResults,
+  TURN_ERRORS,
 } from "./turns.ts";
 
 const PATH = "/v1/responses";
 const ONE = `${PATH}/:id`;
-/** As many messages back a request that is sent again is known. */
-const MAX_SINCE = 200;
+/** A repeated request is recognised among this many latest messages. */
+const MAX_REPEAT_DISTANCE = 200;
 
-const FIELDS = {
-  agentId: "/model",
-  history: "/input",
-  content: "/input",
-  toolChoice: "/tool_choice",
-  output: "/text/format",
-} as const;
+const POINTERS = { input: "/input", format: "/text/format" };
 
 const response = z
   .looseObject({ id: z.string(), object: z.literal("response"), output: z.array(z.looseObject({})) })
@@ -61,16 +53,13 @@ export const responseOperations: readonly ApiOperation[] = [
     method: "post",
     path: PATH,
     tag: "openai",
-    summary: "Ask for a response",
+    summary: "Create a response",
     description:
-      "`model` is an agent's id. `previous_response_id`, or `conversation`, goes on in the conversation that it names; items `function_call_output` go on with the turn that asked for them. With `stream` the answer is events.",
+      "`model` is the id of an agent. `previous_response_id` or `conversation` continues a conversation. Items `function_call_output` continue the turn that made the calls. With `stream` the answer is events.",
     headers: keyHeader,
     body: responseSchema,
     answers: [{ status: 200, description: "The response, or its events.", body: response, stream: event }],
-    errors: [
-      ...BODY_ERRORS,
-      ...["FORBIDDEN", "NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT", "TOO_MANY_TURNS", "UNSUPPORTED"],
-    ] as const,
+    errors: TURN_ERRORS,
     errorFormat: "openai",
   },
   {
@@ -81,156 +70,125 @@ export const responseOperations: readonly ApiOperation[] = [
     summary: "Read a response again",
     params: z.object({ id: z.string().meta({ description: "Id of a response." }) }),
     query: z.object({
-      stream: z.string().optional().meta({ description: "Give `true` for its events, from the first." }),
+      stream: z
+        .string()
+        .optional()
+        .meta({ description: "Set to `true` to stream the events, from the first." }),
     }),
-    answers: [
-      { status: 200, description: "The response, as far as it has got.", body: response, stream: event },
-    ],
+    answers: [{ status: 200, description: "The response so far.", body: response, stream: event }],
     errors: ["NOT_FOUND", "INVALID_INPUT"],
     errorFormat: "openai",
   },
 ];
 
 export function responseRoutes(app: HttpRoutes): void {
-  app.post(PATH, seeded, async (context) => {
-    const { principal, actors, maxBodyBytes } = context.var;
-    const request = validate(responseSchema, await readJson(context.req.raw, maxBodyBytes));
-    const key = idempotencyKey(context.req.header("idempotency-key"));
-    const finalOnly = request.text?.format?.type === "json_schema";
-    const asked = await ask({ actors, principal, key, finalOnly }, request).catch((error: unknown) => {
-      throw inFieldsOf(error, FIELDS);
-    });
-    context.res.headers.set(CONVERSATION_HEADER, asked.address.conversationId);
-    return request.stream === true
-      ? sse(context, (signal) => streamedAnswer(asked, new ResponseStream(asked), signal))
-      : json(responseObject(asked.address, asked.model, await wholeAnswer(asked)));
+  app.post(PATH, async (context) => {
+    const body = await readBody(context, responseSchema);
+    const format = body.text?.format;
+    const pending = await requestAnswer(context, format, POINTERS, (request) => start(request, body));
+    if (body.stream === true) return streamed(context, pending);
+    return json(responseObject(pending.address, pending.model, await wholeAnswer(pending)));
   });
-  refuseOtherMethods(app, PATH, ["POST"]);
 
   app.get(ONE, async (context) => {
-    const { principal, actors } = context.var;
-    const { address, turn } = await findResponse({ actors, principal }, context.req.param("id"));
+    const { address, turn } = await findResponse(context.var, context.req.param("id"));
     if (context.req.query("starting_after") !== undefined) {
-      throw invalidInput("/starting_after", "Is not supported: the events come from the first.");
+      throw invalidInput("/starting_after", "Is not supported: the stream begins with the first event.");
     }
-    if (context.req.query("stream") !== "true") {
-      return json(responseObject(address, turn.agentId, partOf(turn, address)));
+    if (context.req.query("stream") === "true") {
+      return streamed(context, pendingAnswer(context.var, address, turn.agentId));
     }
-    const asked = readAnswer({ actors, principal }, address, turn.agentId);
-    return sse(context, (signal) => streamedAnswer(asked, new ResponseStream(asked), signal));
+    return json(responseObject(address, turn.agentId, answerOf(turn, address)));
   });
-  refuseOtherMethods(app, ONE, ["GET"]);
 }
 
-/** A response's turn. Throws `NOT_FOUND` for an id that names no answer, or not one of the caller's. */
+function streamed(context: Context<HttpEnv>, pending: PendingAnswer): Promise<Response> {
+  const encoder = new ResponseEventEncoder(pending.address, pending.model);
+  return sse(context, async function* (signal) {
+    for await (const event of streamedAnswer(pending, encoder, signal)) {
+      yield { event: event.type, data: JSON.stringify(event) };
+    }
+  });
+}
+
+/** Finds the turn of a response. Throws `NOT_FOUND` unless it exists and the principal may read it. */
 async function findResponse(
-  { actors, principal }: Pick<Asking, "actors" | "principal">,
+  ports: Pick<AnswerRequest, "actors" | "principal">,
   id: string,
 ): Promise<{ address: AnswerAddress; turn: TurnView }> {
   const address = parseResponseId(id);
   if (address !== null) {
-    const conversation = await findConversation(actors, principal, address.conversationId);
-    const turn = await conversation.turn(principal, address.turnId);
+    const conversation = await findConversation(ports, address.conversationId);
+    const turn = await conversation.turn(ports.principal, address.turnId);
     if (!turn.ok && turn.error.code !== "NOT_FOUND") unwrap(turn);
-    if (turn.ok && address.part < partCount(turn.value)) return { address, turn: turn.value };
+    if (turn.ok && address.index < answerCount(turn.value)) return { address, turn: turn.value };
   }
   throw new DramatisError("NOT_FOUND", "There is no such response.");
 }
 
-async function ask(asking: Asking, request: ResponseRequest): Promise<Asked> {
-  const previous = await conversationOf(asking, request);
-  const input = responseInput(request, previous !== null);
-  const model = request.model ?? undefined;
+async function start(request: AnswerRequest, body: ResponseRequest): Promise<PendingAnswer> {
+  const previous = await previousOf(request, body);
+  const input = responseInput(body, previous !== null);
+  const model = body.model ?? undefined;
   if (input.type === "results") {
     if (previous !== null && previous.id !== input.conversationId) {
-      throw invalidInput("/input", "The results are of calls of another conversation.");
+      throw invalidInput("/input", "The results belong to calls of another conversation.");
     }
-    return deliverResults(asking, input, model, "/input");
+    return submitResults(request, input, model);
   }
-  const options = responseOptions(request);
+  const options = responseOptions(body);
   if (previous === null) {
     if (model === undefined) throw invalidInput("/model", "Is required.");
-    const { stream, ...question } = request;
-    // SAFETY: the body was JSON, and the schema changes nothing.
-    const body = question as unknown as Json;
-    return beginConversation(asking, model, input, { ...options, listed: true, body });
+    const { stream, ...question } = body;
+    return beginConversation(request, model, input, { ...options, listed: true, question });
   }
-  checkModel(previous.agentId, model);
-  if (previous.turn !== undefined) await checkNewest(asking, previous.id, previous.turn);
-  return continueConversation(asking, { id: previous.id, model: previous.agentId }, input, options);
+  checkModel(previous.model, model);
+  if (previous.turn !== undefined) await checkLatest(request, previous.id, previous.turn);
+  return continueConversation(request, previous, input, options);
 }
 
-/** The conversation that a request goes on in; `null` for one that begins. */
-async function conversationOf(
-  asking: Asking,
+/** Returns the conversation that a request continues, with the turn of the previous response; `null` for a new one. */
+async function previousOf(
+  request: AnswerRequest,
   { previous_response_id: id, conversation }: ResponseRequest,
-): Promise<{ id: string; agentId: string; turn?: TurnView } | null> {
+): Promise<{ id: string; model: string; turn?: TurnView } | null> {
   if (id != null && conversation != null) {
-    throw invalidInput("/conversation", "Give this or `previous_response_id`, not both.");
+    throw invalidInput("/conversation", "Give `conversation` or `previous_response_id`, not both.");
   }
   if (id != null) {
-    const { address, turn } = await findResponse(asking, id);
-    return { id: address.conversationId, agentId: turn.agentId, turn };
+    const { address, turn } = await findResponse(request, id);
+    return { id: address.conversationId, model: turn.agentId, turn };
   }
   if (conversation == null) return null;
   const conversationId = typeof conversation === "string" ? conversation : conversation.id;
-  const actor = await findConversation(asking.actors, asking.principal, conversationId);
-  const { agentId } = unwrap(await actor.view(asking.principal));
-  return { id: conversationId, agentId };
+  const actor = await findConversation(request, conversationId);
+  const { agentId } = unwrap(await actor.view(request.principal));
+  return { id: conversationId, model: agentId };
 }
 
-/** A conversation has one course: what is said next is said behind its last turn, and not while that waits. */
-async function checkNewest(
-  { actors, principal, key }: Asking,
+/** Responses cannot be branched: throws unless the turn is the latest and waits for no results. */
+async function checkLatest(
+  { key, ...ports }: AnswerRequest,
   conversationId: string,
   turn: TurnView,
 ): Promise<void> {
-  const path = "/previous_response_id";
   const waiting = turn.moves.flatMap(({ toolCall, toolResult }) =>
     toolCall?.client === true && toolResult === undefined ? [toolCall.operationId] : [],
   );
   if (turn.status === "active" && waiting.length > 0) {
     const ids = waiting.map((operation) => toolCallId(conversationId, operation)).join(", ");
-    throw invalidInput("/input", `No output was given for the function calls ${ids}.`);
+    throw invalidInput("/input", `Must contain the outputs of the function calls ${ids}.`);
   }
-  const conversation = await findConversation(actors, principal, conversationId);
-  const newest = async (limit: number) =>
-    unwrap(await conversation.messages(principal, { limit, order: "desc" })).items;
-  const [last] = await newest(1);
+  const conversation = await findConversation(ports, conversationId);
+  const latest = async (limit: number) =>
+    unwrap(await conversation.messages(ports.principal, { limit, order: "desc" })).items;
+  const [last] = await latest(1);
   if (last?.turnId === turn.id) return;
-  // A request that is sent again has been taken already, and more may have been said since.
-  if (key !== undefined && (await newest(MAX_SINCE)).some(({ clientId }) => clientId === key)) return;
+  // A repeated request was accepted before, and later turns may have followed.
+  if (key !== undefined && (await latest(MAX_REPEAT_DISTANCE)).some(({ clientId }) => clientId === key))
+    return;
   throw invalidInput(
-    path,
-    "Must be the last response of its conversation: conversations do not branch here.",
+    "/previous_response_id",
+    "Must be the latest response of its conversation: responses cannot be branched.",
   );
-}
-
-/** The events as payloads; each is named by its type. */
-class ResponseStream implements StreamEncoder<{ event: string; data: string }> {
-  readonly #encoder: ResponseEventEncoder;
-
-  constructor({ address, model }: Asked) {
-    this.#encoder = new ResponseEventEncoder(address, model);
-  }
-
-  start() {
-    return payloads(this.#encoder.start());
-  }
-
-  push(event: AnswerEvent) {
-    return payloads(this.#encoder.push(event));
-  }
-
-  end(part: AnswerPart) {
-    return payloads(this.#encoder.end(part));
-  }
-
-  fail(error: Parameters<ResponseEventEncoder["fail"]>[0]) {
-    return payloads(this.#encoder.fail(error));
-  }
-}
-
-function payloads(events: readonly ResponseEvent[]): { event: string; data: string }[] {
-  return events.map((event) => ({ event: event.type, data: JSON.stringify(event) }));
 }

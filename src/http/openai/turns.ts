@@ -1,29 +1,34 @@
 /**
- * Turns as the OpenAI protocols ask for them: begun in a conversation of their own or in one that exists, or gone on with by
- * results of the client's tools.
+ * The turns of the OpenAI protocols: begun in a new or an existing conversation, or continued by results of the client's
+ * tools.
  *
- * OAI-8  The same request under the same idempotency key is the same turn, and another one is refused.
- * OAI-9  Results are taken only together with all that their answer asked for, and the turn that waits for them goes on:
- *        the agent's work is done once, however often they are sent.
+ * OAI-8  The same request with the same idempotency key is the same turn. A different request with the key is refused.
+ * OAI-9  Results must cover all calls of their answer, and continue the turn that waits for them. The agent repeats no
+ *        work when they are sent again.
  */
+import type { Context } from "hono";
 import { ulid } from "ulid";
 import { z } from "zod";
 import { parseItemId, turnId as turnIdOf } from "../../agents/conversation/core/ids.ts";
-import { callsBeside, partAfter } from "../../compat/answer.ts";
+import { answerWithCall } from "../../compat/answer.ts";
 import { type AnswerAddress, conversationOfKey, toolCallId } from "../../compat/openai/ids.ts";
-import { type GivenResult, invalidInput, type TurnInput } from "../../compat/openai/input.ts";
+import { invalidInput, type MessageInput, type ResultsInput } from "../../compat/openai/input.ts";
+import type { TurnOptions } from "../../compat/openai/request-fields.ts";
 import type { ActorLookup, ConversationActor } from "../../protocol/actor-lookup.ts";
 import type { StartTurn } from "../../protocol/conversation-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
 import type { TurnView } from "../../protocol/views.ts";
 import { parseContent } from "../../shared/content.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { isChosenId } from "../../shared/identifiers.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
+import type { HttpEnv } from "../base/context.ts";
+import { BODY_ERRORS } from "../openapi/operation.ts";
 import { findConversation } from "../routes/conversations.ts";
-import { type ReadOptions, turnFrames } from "../routes/turn-frames.ts";
-import { noSuchModel } from "./errors.ts";
+import { turnFrames } from "../routes/turn-frames.ts";
+import { CONVERSATION_HEADER, noSuchModel, withPointers } from "./errors.ts";
 
 const MAX_KEY_LENGTH = 200;
 
@@ -33,149 +38,171 @@ export const keyHeader = z.object({
     .string()
     .max(MAX_KEY_LENGTH)
     .optional()
-    .meta({ description: "The same key and body are answered the same, however often they are sent." }),
+    .meta({ description: "The same key and body always have the same answer." }),
 });
 
-/** Who asks, under which key, and how. */
-export interface Asking {
+/** The errors of both protocols, for their descriptions. */
+export const TURN_ERRORS = [
+  ...BODY_ERRORS,
+  "FORBIDDEN",
+  "NOT_FOUND",
+  "CONFLICT",
+  "IDEMPOTENCY_CONFLICT",
+  "TOO_MANY_TURNS",
+  "UNSUPPORTED",
+] as const;
+
+/** The fields of a protocol, as JSON pointers. */
+interface FieldPointers {
+  input: string;
+  format: string;
+}
+
+export interface AnswerRequest {
   actors: ActorLookup;
   principal: Principal;
-  /** What the client sent as `Idempotency-Key`. */
+  /** The `Idempotency-Key`. */
   key: string | undefined;
-  /** Whether only the last message counts: the answer must be one JSON value. */
+  pointers: FieldPointers;
+  /** The answer must be one JSON value, so only its last message counts. */
   finalOnly: boolean;
 }
 
-/** A turn that has been taken on, and one of its answers. */
-export interface Asked {
+/** One answer of an accepted turn. */
+export interface PendingAnswer {
   address: AnswerAddress;
   model: string;
-  /** The turn's frames from its beginning; read once, and no further when the signal aborts. */
+  /** Yields the turn's frames from its first until the signal aborts. Can be read once. */
   frames(signal?: AbortSignal): AsyncGenerator<Frame, void>;
   view(): Promise<TurnView>;
 }
 
-export type TurnOptions = Pick<StartTurn, "tools" | "toolChoice" | "output">;
+/** Starts the turn of a request with `start`. Sets the header that names the conversation. */
+export async function requestAnswer(
+  context: Context<HttpEnv>,
+  format: { type: string } | null | undefined,
+  pointers: FieldPointers,
+  start: (request: AnswerRequest) => Promise<PendingAnswer>,
+): Promise<PendingAnswer> {
+  const { actors, principal } = context.var;
+  const key = idempotencyKey(context.req.header("idempotency-key"));
+  const finalOnly = format?.type === "json_schema";
+  const pending = await start({ actors, principal, key, pointers, finalOnly }).catch((error: unknown) => {
+    throw withPointers(error, {
+      agentId: "/model",
+      history: pointers.input,
+      content: pointers.input,
+      toolChoice: "/tool_choice",
+      output: pointers.format,
+    });
+  });
+  context.res.headers.set(CONVERSATION_HEADER, pending.address.conversationId);
+  return pending;
+}
 
-/** The key of a request, checked. Throws `INVALID_INPUT`. */
-export function idempotencyKey(header: string | undefined): string | undefined {
+function idempotencyKey(header: string | undefined): string | undefined {
   if (header === undefined || header === "") return undefined;
   if (header.length <= MAX_KEY_LENGTH) return header;
   throw new DramatisError("INVALID_INPUT", `An Idempotency-Key has at most ${MAX_KEY_LENGTH} characters.`);
 }
 
-/** Begins a conversation with what was said before, and says its next message. `body` is the whole request. */
+/** Creates a conversation with the history and starts its first turn. `question` identifies a repeated request. */
 export async function beginConversation(
-  asking: Asking,
+  request: AnswerRequest,
   model: string,
-  { history, content }: Extract<TurnInput, { type: "message" }>,
-  { listed, body, ...options }: TurnOptions & { listed: boolean; body: Json },
-): Promise<Asked> {
-  const { principal, key } = asking;
-  if (!isChosenId(model)) throw noSuchModel(model);
-  const checked = parseContent(content);
+  { history, content: unchecked }: MessageInput,
+  { listed, question, ...options }: TurnOptions & { listed: boolean; question: object },
+): Promise<PendingAnswer> {
+  const { principal, key } = request;
   const { tenant, subject } = principal;
+  if (!isChosenId(model)) throw noSuchModel(model);
+  const content = parseContent(unchecked);
   const id = key === undefined ? `conv_${ulid()}` : await conversationOfKey(tenant, subject, key);
-  const conversation = await asking.actors.conversation(tenant, id);
+  const conversation = await request.actors.conversation(tenant, id);
   const created = await conversation.create(principal, {
     id,
     agentId: model,
     ...(history.length === 0 ? {} : { history }),
-    ...(listed ? {} : { listed: false }),
-    ...(key === undefined ? {} : { fingerprint: await fingerprintOf(body) }),
+    ...(listed ? {} : { listed }),
+    ...(key === undefined ? {} : { fingerprint: await fingerprintOf(question) }),
   });
   if (!created.ok && created.error.code === "NOT_FOUND") throw noSuchModel(model);
   unwrap(created);
-  return startTurn(asking, conversation, { id, model }, { ...options, content: checked });
+  return startTurn(request, conversation, { id, model }, { ...options, content });
 }
 
-/** Says the next message in a conversation. */
+/** Starts the next turn of a conversation. */
 export async function continueConversation(
-  asking: Asking,
+  request: AnswerRequest,
   { id, model }: { id: string; model: string },
-  { content }: Extract<TurnInput, { type: "message" }>,
+  { content }: MessageInput,
   options: TurnOptions,
-): Promise<Asked> {
-  const conversation = await findConversation(asking.actors, asking.principal, id);
-  return startTurn(asking, conversation, { id, model }, { ...options, content: parseContent(content) });
+): Promise<PendingAnswer> {
+  const conversation = await findConversation(request, id);
+  return startTurn(request, conversation, { id, model }, { ...options, content: parseContent(content) });
 }
 
 async function startTurn(
-  asking: Asking,
+  request: AnswerRequest,
   conversation: ConversationActor,
   { id, model }: { id: string; model: string },
-  input: Omit<StartTurn, "idempotencyKey">,
-): Promise<Asked> {
-  const { key, principal, finalOnly } = asking;
-  const keyed = key === undefined ? input : { ...input, idempotencyKey: key };
+  input: StartTurn,
+): Promise<PendingAnswer> {
+  const { key, principal, finalOnly } = request;
+  const keyed = { ...input, ...defined({ idempotencyKey: key }) };
   const { turnId, from, frames } = unwrap(await conversation.streamTurn(principal, keyed, "ndjson"));
-  const address = { conversationId: id, turnId, part: 0, finalOnly };
-  return asked(asking, address, model, { from, opened: frames });
+  const address = { conversationId: id, turnId, index: 0, finalOnly };
+  return pendingAnswer(request, address, model, { from, opened: frames });
 }
 
-/** Gives results to the turn that waits for them; its next answer is what is asked for. */
-export async function deliverResults(
-  asking: Asking,
-  { conversationId, results }: Extract<TurnInput, { type: "results" }>,
+/** Submits results to the turn that waits for them. The requested answer is the turn's next. */
+export async function submitResults(
+  request: AnswerRequest,
+  { conversationId, results }: ResultsInput,
   model: string | undefined,
-  path: string,
-): Promise<Asked> {
-  const { principal, finalOnly } = asking;
-  const conversation = await findConversation(asking.actors, principal, conversationId);
-  const [first] = results;
-  const turnId = turnOf(first?.operationId ?? "");
+): Promise<PendingAnswer> {
+  const { principal, pointers, finalOnly } = request;
+  const conversation = await findConversation(request, conversationId);
+  const operationId = results[0]?.operationId ?? "";
+  const turnId = turnOf(operationId);
   const turn = unwrap(await conversation.turn(principal, turnId));
-  const part = partAfter(turn, first?.operationId ?? "");
-  if (part === null) throw new DramatisError("NOT_FOUND", "There is no such tool call.");
+  const answered = answerWithCall(turn, operationId);
+  if (answered === null) throw new DramatisError("NOT_FOUND", "There is no such tool call.");
   checkModel(turn.agentId, model);
-  checkComplete(conversationId, callsBeside(turn, first?.operationId ?? ""), results, path);
-  unwrap(
-    await conversation.submitToolResults(
-      principal,
-      results.map(({ operationId, result }) => ({ operationId, result })),
-    ),
-  );
-  return readAnswer(asking, { conversationId, turnId, part, finalOnly }, turn.agentId);
+  const given = results.map((result) => result.operationId);
+  const missing = answered.operationIds.filter((id) => !given.includes(id));
+  if (missing.length > 0) {
+    const ids = missing.map((id) => toolCallId(conversationId, id)).join(", ");
+    throw invalidInput(
+      pointers.input,
+      `Must end with the results of all calls of the answer. Missing: ${ids}.`,
+    );
+  }
+  const foreign = given.find((id) => !answered.operationIds.includes(id));
+  if (foreign !== undefined) {
+    throw invalidInput(pointers.input, `${toolCallId(conversationId, foreign)} is a call of another answer.`);
+  }
+  unwrap(await conversation.submitToolResults(principal, results));
+  const address = { conversationId, turnId, index: answered.index + 1, finalOnly };
+  return pendingAnswer(request, address, turn.agentId);
 }
 
-/** An answer of a turn that exists. */
-export function readAnswer(
-  asking: Pick<Asking, "actors" | "principal">,
-  address: AnswerAddress,
-  model: string,
-): Asked {
-  return asked(asking, address, model, {});
-}
-
-/** Throws `INVALID_INPUT` where the client names another agent than the conversation's. */
+/** Throws `INVALID_INPUT` if the client names an agent other than the conversation's. */
 export function checkModel(agentId: string, model: string | undefined): void {
   if (model === undefined || model === agentId) return;
-  throw invalidInput("/model", `Must be "${agentId}", as in all of this conversation.`);
+  throw invalidInput("/model", `Must be "${agentId}", the agent of this conversation.`);
 }
 
-function checkComplete(
-  conversationId: string,
-  calls: readonly string[],
-  results: readonly GivenResult[],
-  path: string,
-): void {
-  const missing = calls.filter((call) => !results.some(({ operationId }) => operationId === call));
-  if (missing.length > 0) {
-    const ids = missing.map((call) => toolCallId(conversationId, call)).join(", ");
-    throw invalidInput(path, `Must end with the results of all calls of the answer; missing: ${ids}.`);
-  }
-  const foreign = results.find(({ operationId }) => !calls.includes(operationId));
-  if (foreign !== undefined) throw invalidInput(path, `${foreign.callId} is a call of another answer.`);
-}
-
-function asked(
-  { actors, principal }: Pick<Asking, "actors" | "principal">,
+/** Returns an answer of an existing turn. */
+export function pendingAnswer(
+  request: Pick<AnswerRequest, "actors" | "principal">,
   address: AnswerAddress,
   model: string,
-  start: Pick<ReadOptions, "from" | "opened">,
-): Asked {
+  start: { from?: number; opened?: ReadableStream<Uint8Array> } = {},
+): PendingAnswer {
+  const { principal } = request;
   const { conversationId, turnId } = address;
-  const conversation = () => findConversation(actors, principal, conversationId);
+  const conversation = () => findConversation(request, conversationId);
   return {
     address,
     model,
@@ -184,14 +211,15 @@ function asked(
   };
 }
 
-/** The turn of an operation; ids that are none lead to a turn that there is not. */
+/** Returns the turn of an operation; for other ids, an id that no turn has. */
 function turnOf(operationId: string): string {
   const address = parseItemId(operationId);
-  return address === null ? "" : turnIdOf(address.stem, address.turn);
+  return address === null ? "" : turnIdOf(address);
 }
 
-async function fingerprintOf(body: Json): Promise<string> {
-  const bytes = new TextEncoder().encode(canonicalJson(body));
+async function fingerprintOf(question: object): Promise<string> {
+  // SAFETY: the question was parsed from JSON, and the schema changes nothing.
+  const bytes = new TextEncoder().encode(canonicalJson(question as Json));
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

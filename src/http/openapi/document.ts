@@ -1,8 +1,8 @@
 /**
- * The OpenAPI document, made of the operations' descriptions. Pure.
+ * Builds the OpenAPI document from the descriptions of the operations. Pure.
  *
- * API-2  Every route is described, and nothing is described that is not routed.
- * API-3  The schema of a body or a query is the one that validates it.
+ * API-2  Every route is described, and every described operation has a route.
+ * API-3  A body or a query is described by the schema that validates it.
  */
 
 import { z } from "zod";
@@ -23,11 +23,11 @@ import { clientFrame, frame, openAiErrorDocument, problemDocument } from "./view
 export type ApiDocument = oas31.OpenAPIObject;
 
 const DESCRIPTION = [
-  "Every request but `GET /health` says who is asking, as the application's `authorize` wants it; usually by a bearer token. What belongs to another tenant, or to a conversation one does not take part in, is 404.",
-  "Times are ISO 8601 UTC. Lists ascend by creation and take `limit`, `cursor` and `order`. Unknown fields of a body are refused, unknown query parameters ignored. Every error is a problem document (RFC 9457) with a stable `code`.",
+  "Every request except `GET /health` needs credentials that the application's `authorize` accepts, usually a bearer token. Resources of another tenant, and of conversations that the caller does not take part in, are 404.",
+  "Times are ISO 8601 UTC. Lists ascend by creation and take `limit`, `cursor` and `order`. Unknown fields of a body are refused; unknown query parameters are ignored. Every error is a problem document (RFC 9457) with a stable `code`.",
 ].join("\n\n");
 
-/** What every operation may end with. */
+/** Errors of every operation. */
 const COMMON_ERRORS: readonly ProblemCode[] = ["RATE_LIMITED", "INTERNAL_ERROR", "UNAVAILABLE"];
 
 export function apiDocument(operations: readonly ApiOperation[]): ApiDocument {
@@ -48,16 +48,16 @@ export function apiDocument(operations: readonly ApiOperation[]): ApiDocument {
         bearer: {
           type: "http",
           scheme: "bearer",
-          description: "What the application's `authorize` accepts.",
+          description: "A token that the application's `authorize` accepts.",
         },
       },
     },
   });
-  // SAFETY: the library's type spans all versions up to 3.2; this document is one of 3.1.
+  // SAFETY: the library's type covers all versions up to 3.2; this document has version 3.1.
   return document as ApiDocument;
 }
 
-/** `/api/agents/:id` as OpenAPI writes it: `/api/agents/{id}`. */
+/** Converts a route to an OpenAPI path: `/api/agents/:id` becomes `/api/agents/{id}`. */
 export function pathTemplate(path: string): string {
   return path.replace(/:([A-Za-z]+)/g, "{$1}");
 }
@@ -68,37 +68,37 @@ function operationObject(operation: ApiOperation): ZodOpenApiOperationObject {
     operationId: id,
     tags: [tag],
     summary,
-    ...defined({ description }),
-    ...(open === true ? { security: [] } : {}),
-    requestParams: {
-      ...defined({ path: params, query, header: headers }),
-    },
-    ...(body === undefined
-      ? {}
-      : { requestBody: { required: true, content: { "application/json": { schema: body } } } }),
+    requestParams: defined({ path: params, query, header: headers }),
     responses: { ...successes(operation.answers), ...failures(operation) },
+    ...defined({
+      description,
+      security: open === true ? [] : undefined,
+      requestBody:
+        body === undefined
+          ? undefined
+          : { required: true, content: { "application/json": { schema: body } } },
+    }),
   };
 }
 
 function successes(answers: readonly ApiResponse[]): ZodOpenApiResponsesObject {
   const responses: ZodOpenApiResponsesObject = {};
   for (const { status, description, body, type = "application/json", stream, location } of answers) {
-    const content = {
-      ...(body === undefined ? {} : { [type]: { schema: body } }),
-      ...(stream === undefined ? {} : { "text/event-stream": { schema: stream } }),
-    };
+    const content: Record<string, { schema: z.ZodType }> = {};
+    if (body !== undefined) content[type] = { schema: body };
+    if (stream !== undefined) content["text/event-stream"] = { schema: stream };
     responses[`${status}`] = {
       description,
-      ...(Object.keys(content).length === 0 ? {} : { content }),
-      ...(location === true
-        ? { headers: z.object({ Location: z.string().meta({ description: "Path of what was created." }) }) }
-        : {}),
+      ...defined({
+        content: Object.keys(content).length === 0 ? undefined : content,
+        headers: location === true ? header("Location", "Path of the created resource.") : undefined,
+      }),
     };
   }
   return responses;
 }
 
-/** The status that an operation answers a code with. */
+/** Returns the status of an error of an operation. */
 export function errorStatus(
   { errorFormat }: { errorFormat?: ApiOperation["errorFormat"] | undefined },
   code: ProblemCode,
@@ -107,7 +107,7 @@ export function errorStatus(
   return errorFormat === "openai" ? openAiStatus(status) : status;
 }
 
-/** The errors by their status. */
+/** Describes the errors, grouped by status. */
 function failures({ errors = [], open, errorFormat }: ApiOperation): ZodOpenApiResponsesObject {
   const codes: ProblemCode[] =
     open === true ? [...errors, "UNAVAILABLE"] : ["UNAUTHENTICATED", ...errors, ...COMMON_ERRORS];
@@ -121,10 +121,14 @@ function failures({ errors = [], open, errorFormat }: ApiOperation): ZodOpenApiR
       content: isOpenAi
         ? { "application/json": { schema: openAiErrorDocument } }
         : { "application/problem+json": { schema: problemDocument } },
-      ...(status === 429 || status === 503
-        ? { headers: z.object({ "Retry-After": z.string().meta({ description: "Seconds to wait." }) }) }
-        : {}),
+      ...defined({
+        headers: status === 429 || status === 503 ? header("Retry-After", "Seconds to wait.") : undefined,
+      }),
     };
   }
   return responses;
+}
+
+function header(name: string, description: string): z.ZodObject {
+  return z.object({ [name]: z.string().meta({ description }) });
 }

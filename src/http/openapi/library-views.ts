@@ -1,16 +1,13 @@
-/** What the answers of `/api/libraries` look like (API-1), and what is posted there. */
+/** Schemas of the bodies and answers of `/api/libraries` (API-1). */
 import { z } from "zod";
-import { idSchema } from "../../library/reference.ts";
+import type { DefinitionVersion, LibraryView } from "../../library/definition-source.ts";
 import { modelProfileSchema, personaSchema, toolDefinitionSchema } from "../../library/schemas.ts";
-import type { DefinitionView, LibraryView } from "../../library/views.ts";
 import { PROVIDERS } from "../../model/profile.ts";
+import { ids, time } from "./scalars.ts";
 import { persona } from "./views.ts";
 
-const time = z.iso.datetime().meta({ description: "ISO 8601, UTC.", example: "2026-03-01T10:00:00.000Z" });
-
-export const libraryId = idSchema.meta({ description: "Id of a library.", example: "support" });
-export const definitionId = idSchema.meta({ description: "Id within the library.", example: "guide" });
-export const version = z
+/** A version number in a path. */
+export const versionNumber = z
   .string()
   .regex(/^[1-9][0-9]{0,14}$/)
   .transform(Number)
@@ -18,45 +15,45 @@ export const version = z
 
 export const library: z.ZodType<LibraryView> = z
   .strictObject({
-    id: libraryId,
+    id: ids.library,
     source: z
       .enum(["code", "api"])
-      .meta({ description: "`code`: part of the deployed Worker. `api`: written by the tenant's authors." }),
-    owner: z.string().nullable().meta({ description: "Who made it; `null` for a deployed one." }),
+      .meta({ description: "`code`: part of the deployed Worker. `api`: written by authors of the tenant." }),
+    owner: z
+      .string()
+      .nullable()
+      .meta({ description: "The author of the first definition; `null` for deployed libraries." }),
     createdAt: time.nullable(),
   })
   .meta({ id: "Library" });
 
-/** One version of a definition of this kind. */
-function versionOf(name: string, definition: z.ZodType): z.ZodType<DefinitionView> {
+/** Returns the schema of a version. */
+function versionOf(name: string, definition: z.ZodType): z.ZodType<DefinitionVersion> {
   const view = z
     .strictObject({
-      library: libraryId,
-      id: definitionId,
+      library: ids.library,
+      id: ids.definition,
       version: z.int().min(1),
       hash: z.string().meta({ description: "SHA-256 of the definition as canonical JSON, in hex." }),
       definition,
-      owner: z
-        .string()
-        .nullable()
-        .meta({ description: "Who wrote it; `null` for what a deployment brought along." }),
+      owner: z.string().nullable().meta({ description: "The author; `null` for deployed definitions." }),
       createdAt: time.nullable(),
     })
     .meta({ id: name });
   // SAFETY: the parts of the view that are not the definition are checked by the type of a library's view above it.
-  return view as unknown as z.ZodType<DefinitionView>;
+  return view as unknown as z.ZodType<DefinitionVersion>;
 }
 
 const modelProfile = modelProfileSchema
   .extend({ provider: z.enum(PROVIDERS), baseUrl: z.exactOptional(z.url()) })
   .meta({
     id: "ModelProfile",
-    description: "Which model answers, how it is called, and what it costs.",
+    description: "A model, its settings and its prices.",
     example: { provider: "openai", modelId: "gpt-4.1-mini" },
   });
 const tool = toolDefinitionSchema.meta({
   id: "Tool",
-  description: "A tool as data: what a model sees of it.",
+  description: "A tool as data.",
   example: {
     name: "sum",
     description: "Adds numbers.",
@@ -70,7 +67,7 @@ export const personaVersion = versionOf("PersonaVersion", persona);
 export const toolVersion = versionOf("ToolVersion", tool);
 export const modelProfileVersion = versionOf("ModelProfileVersion", modelProfile);
 
-const id = { id: definitionId };
+const id = { id: ids.definition };
 
 export const personaBody = personaSchema.extend(id).meta({
   example: { id: "guide", identity: { systemPrompt: "You are a friendly guide." } },
@@ -78,18 +75,17 @@ export const personaBody = personaSchema.extend(id).meta({
 export const modelProfileBody = modelProfileSchema.extend(id).meta({
   example: { id: "fast", provider: "openai", modelId: "gpt-4.1-mini", parameters: { temperature: 0 } },
 });
-/** What is left out is as the deployed tool has it. */
+const { name, description, inputSchema, effect, timeoutMs, task } = toolDefinitionSchema.shape;
+/** Absent fields have the values of the deployed tool. */
 export const toolBody = z
   .strictObject({
     ...id,
-    name: toolDefinitionSchema.shape.name,
-    description: toolDefinitionSchema.shape.description,
-    task: toolDefinitionSchema.shape.task
-      .unwrap()
-      .meta({ description: "The deployed tool whose code runs." }),
-    inputSchema: z.exactOptional(toolDefinitionSchema.shape.inputSchema),
-    effect: z.exactOptional(toolDefinitionSchema.shape.effect),
-    timeoutMs: z.exactOptional(toolDefinitionSchema.shape.timeoutMs),
+    name,
+    description,
+    task: task.unwrap().meta({ description: "The deployed tool whose code runs." }),
+    inputSchema: z.exactOptional(inputSchema),
+    effect: z.exactOptional(effect),
+    timeoutMs: z.exactOptional(timeoutMs),
   })
   .meta({
     example: { id: "sum", name: "sum", description: "Adds up an expression.", task: "demo/calculator" },

@@ -1,57 +1,66 @@
-/** How a route is described. Each file of routes exports the descriptions of its own, beside their handlers. */
+/** The description of a route. Each file of routes exports its descriptions beside the handlers. */
 import type { z } from "zod";
 import type { ProblemCode } from "../base/problem.ts";
+import { listOf } from "./views.ts";
 
-/** The groups that operations are shown in, in this order. */
+/** The groups of operations, in the order of the document. */
 export const TAGS = {
-  agents: "Who can be talked to.",
+  agents: "Agents to talk to.",
   libraries: "Personas, tools and model profiles, each with all its versions.",
   conversations: "Conversations, their messages and their journal.",
-  turns: "Saying something, and reading what came of it.",
+  turns: "Sending messages, and reading the results.",
   events: "Following a conversation live, as server-sent events or over a WebSocket.",
   openai: "The same for clients of the OpenAI API: a model is an agent. Errors are `{error}` here.",
-  delivery: "What could not be delivered between actors; for operators and administrators.",
+  delivery: "Dead letters between actors, for operators and administrators.",
   runtime: "The runtime itself.",
 } as const;
 
 export interface ApiOperation {
-  /** Unique, in camel case: generated clients name their functions after it. */
+  /** Unique, in camel case. Generated clients name their functions after it. */
   id: string;
   method: "get" | "post" | "put" | "patch" | "delete";
-  /** As it is routed: `/api/agents/:id`. */
+  /** The route: `/api/agents/:id`. */
   path: string;
   tag: keyof typeof TAGS;
   /** A few words without a full stop. */
   summary: string;
   /** Whole sentences; `code` in backticks. */
   description?: string;
-  /** One schema for each parameter of the path. */
+  /** One schema per path parameter. */
   params?: z.ZodObject;
   query?: z.ZodObject;
   headers?: z.ZodObject;
-  /** What validates the body. */
+  /** The schema that validates the body. */
   body?: z.ZodObject;
   answers: readonly ApiResponse[];
-  /** Codes that this operation may answer with beside those that every operation may. */
+  /** Error codes in addition to those of every operation. */
   errors?: readonly ProblemCode[];
-  /** How errors look; problem documents when absent. */
+  /** Format of errors; problem documents when absent. */
   errorFormat?: "openai";
-  /** Asks nobody who they are. */
+  /** The operation needs no credentials. */
   open?: true;
 }
 
-/** An answer that is no error. */
+/** A successful response. */
 export interface ApiResponse {
   status: 101 | 200 | 201 | 202 | 204 | 304;
   description: string;
   body?: z.ZodType;
-  /** What the body is; JSON when absent. */
-  type?: "application/json" | "text/event-stream" | "text/html" | "application/octet-stream";
-  /** What each server-sent event holds, where the same may be answered as a stream. */
+  /** Media type of the body; JSON when absent. */
+  type?: "application/json" | "text/event-stream" | "application/octet-stream";
+  /** Schema of each server-sent event, if the response can also be a stream. */
   stream?: z.ZodType;
-  /** Whether `Location` is the path of what was created. */
+  /** The response has the path of the created resource as `Location`. */
   location?: true;
 }
 
-/** What reading a body, and checking it, may end with. */
+/** Errors of reading and checking a body. */
 export const BODY_ERRORS = ["INVALID_JSON", "TOO_LARGE", "INVALID_INPUT"] as const;
+
+/** The answer of an operation that has one: a body of JSON. */
+export const ok = (description: string, body: z.ZodType): [ApiResponse] => [
+  { status: 200, description, body },
+];
+
+/** The answer of a list. */
+export const onePage = (resource: string, item: z.ZodType) => ok("One page.", listOf(resource, item));

@@ -1,13 +1,13 @@
-/** What model calls used and took, as answers show it. */
+/** Schemas of the usage and cost of model calls. */
 import { z } from "zod";
 import type { ProviderCallRecord } from "../../model/call-record.ts";
 import type { ErrorCategory } from "../../model/error.ts";
 import type { RateLimitFeedback } from "../../model/reply.ts";
 import type { TokenUsage } from "../../model/usage.ts";
 import type { AgentUsage, TurnUsage, UsageView } from "../../protocol/views.ts";
-import { agentId, conversationId, count, json, time, turnId } from "./scalars.ts";
+import { anyJson, count, ids, time } from "./scalars.ts";
 
-/** Every category, and `none`: the type says so when one is missing. */
+/** All categories. The compiler reports a missing one. */
 const ERROR_CATEGORIES = Object.keys({
   none: true,
   auth: true,
@@ -23,51 +23,55 @@ const ERROR_CATEGORIES = Object.keys({
   unknown: true,
 } satisfies Record<ErrorCategory | "none", true>) as (ErrorCategory | "none")[];
 
-export const dollars = z.number().min(0).meta({ description: "US dollars, where the models have prices." });
+export const dollars = z.number().min(0).meta({ description: "US dollars, for models that have prices." });
+const optionalCount = z.exactOptional(count);
+const optionalNumber = z.exactOptional(z.number());
 const counts = {
   inputTokens: count,
-  cachedInputTokens: count.meta({ description: "The part of the input that came from a provider's cache." }),
+  cachedInputTokens: count.meta({ description: "Input tokens that the provider read from its cache." }),
   outputTokens: count,
   cost: dollars,
-  calls: count.meta({ description: "Model calls, each with all of its attempts." }),
+  calls: count.meta({ description: "Model calls; all attempts of a call count as one." }),
 };
 
 export const usage: z.ZodType<UsageView> = z
   .strictObject(counts)
-  .meta({ id: "Usage", description: "What model calls used, failed attempts included." });
+  .meta({ id: "Usage", description: "Usage of model calls, including failed attempts." });
 
 export const agentUsage: z.ZodType<AgentUsage> = z
-  .strictObject({ agentId, conversations: count, ...counts })
-  .meta({ id: "AgentUsage", description: "What the conversations of an agent used together." });
+  .strictObject({ agentId: ids.agent, conversations: count, ...counts })
+  .meta({ id: "AgentUsage", description: "Total usage of an agent's conversations." });
 
-export const turnUsage: z.ZodType<TurnUsage | null> = z
+export const turnTokens: z.ZodType<TurnUsage | null> = z
   .strictObject({
     inputTokens: count,
     outputTokens: count,
-    cachedInputTokens: z.exactOptional(count),
-    cacheWriteTokens: z.exactOptional(count),
-    reasoningTokens: z.exactOptional(count),
+    cachedInputTokens: optionalCount,
+    cacheWriteTokens: optionalCount,
+    reasoningTokens: optionalCount,
   })
   .nullable()
-  .meta({ description: "Tokens of all model calls, failed attempts included; null if no provider counted." });
+  .meta({
+    description: "Tokens of all model calls, including failed attempts; null if no provider counted them.",
+  });
 
 const tokenUsage: z.ZodType<TokenUsage> = z.strictObject({
-  inputTokens: z.exactOptional(count),
-  cachedInputTokens: z.exactOptional(count),
-  cacheWriteTokens: z.exactOptional(count),
-  outputTokens: z.exactOptional(count),
-  reasoningTokens: z.exactOptional(count),
-  totalTokens: z.exactOptional(count),
-  breakdown: z.exactOptional(z.record(z.string(), json)),
+  inputTokens: optionalCount,
+  cachedInputTokens: optionalCount,
+  cacheWriteTokens: optionalCount,
+  outputTokens: optionalCount,
+  reasoningTokens: optionalCount,
+  totalTokens: optionalCount,
+  breakdown: z.exactOptional(z.record(z.string(), anyJson)),
 });
 
 const rateLimitFeedback: z.ZodType<RateLimitFeedback> = z.strictObject({
-  limitRequests: z.exactOptional(z.number()),
-  remainingRequests: z.exactOptional(z.number()),
-  resetRequestsAt: z.exactOptional(z.number()),
-  limitTokens: z.exactOptional(z.number()),
-  remainingTokens: z.exactOptional(z.number()),
-  resetTokensAt: z.exactOptional(z.number()),
+  limitRequests: optionalNumber,
+  remainingRequests: optionalNumber,
+  resetRequestsAt: optionalNumber,
+  limitTokens: optionalNumber,
+  remainingTokens: optionalNumber,
+  resetTokensAt: optionalNumber,
   isRateLimited: z.boolean(),
   rawHeaders: z.record(z.string(), z.string()),
 });
@@ -77,14 +81,16 @@ const facts = z.record(z.string(), z.unknown());
 export const providerCall: z.ZodType<ProviderCallRecord> = z
   .strictObject({
     id: z.string(),
-    conversationId,
-    turnId,
+    conversationId: ids.conversation,
+    turnId: ids.turn,
     provider: z.string().meta({ example: "openai" }),
     model: z.string(),
     operation: z.enum(["chat", "embedding", "other"]),
     requestId: z.exactOptional(z.string().meta({ description: "The provider's own id of the request." })),
     correlationId: z.exactOptional(z.string().meta({ description: "`{conversationId}:{turnId}`." })),
-    parentCorrelationId: z.exactOptional(z.string().meta({ description: "That of the turn before." })),
+    parentCorrelationId: z.exactOptional(
+      z.string().meta({ description: "`correlationId` of the previous turn." }),
+    ),
     requestMetadata: z.exactOptional(facts),
     responseMetadata: z.exactOptional(facts),
     usage: z.exactOptional(tokenUsage),
@@ -105,5 +111,5 @@ export const providerCall: z.ZodType<ProviderCallRecord> = z
   })
   .meta({
     id: "ProviderCall",
-    description: "One call of a model with all of its attempts; a fallback is a call of its own.",
+    description: "One call of a model with all its attempts. Each fallback is a call of its own.",
   });

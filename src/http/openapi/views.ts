@@ -1,7 +1,7 @@
 /**
- * What answers look like, as schemas of the types that handlers answer with.
+ * Schemas of the answers.
  *
- * API-1  Every answer fits its schema strictly: no field is missing, and none is there that the schema does not name.
+ * API-1  Every answer fits its schema strictly: no field is missing, and no field is unknown to the schema.
  */
 import { z } from "zod";
 import { ENTRY_TYPES } from "../../agents/conversation/core/journal-entry.ts";
@@ -23,23 +23,21 @@ import type {
 } from "../../protocol/views.ts";
 import { contentSchema } from "../../shared/content.ts";
 import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
-import { agentId, conversationId, count, json, messageId, operationId, time, turnId } from "./scalars.ts";
-import { dollars, providerCall, turnUsage, usage } from "./usage-views.ts";
-
-export { agentId, conversationId, operationId, turnId };
+import { anyJson, count, ids, time } from "./scalars.ts";
+import { dollars, providerCall, turnTokens, usage } from "./usage-views.ts";
 
 export const persona = personaSchema.meta({
   id: "Persona",
-  description: "What an agent is: its prompt, its memory, its tools.",
+  description: "Prompt, memory and tools of an agent.",
 });
-/** What `parsePersonaSource` takes. */
+/** The input of `parsePersonaSource`. */
 export const personaSource = z.union([referenceSchema, persona]).meta({
   description: "A persona, or a reference to one: `library/id`, `library/id@version`, or an object.",
 });
 export const content = contentSchema.meta({
   id: "Content",
   description:
-    "Text, or 1 to 64 parts; at most 1 MiB. Images and files are named by the `url` of an attachment, an https address or a data URL.",
+    "Text, or 1 to 64 parts; at most 1 MiB. The URL of an image or a file is the `url` of an attachment, an https URL or a data URL.",
   example: "What is 12*(3+4)?",
 });
 
@@ -49,9 +47,10 @@ export const attachment: z.ZodType<AttachmentView> = z
     mediaType: z.string(),
     size: z.int().min(1).meta({ description: "Bytes." }),
     name: z.exactOptional(z.string()),
-    url: z
-      .string()
-      .meta({ description: "Names it in content.", example: "attachment:att_01JD0000000000000000000000" }),
+    url: z.string().meta({
+      description: "URL of the attachment in content.",
+      example: "attachment:att_01JD0000000000000000000000",
+    }),
   })
   .meta({ id: "Attachment", description: "An image or a file of a conversation." });
 
@@ -61,7 +60,7 @@ const wireError = z
 
 export const agent: z.ZodType<AgentIdentity> = z
   .strictObject({
-    id: agentId,
+    id: ids.agent,
     tenant: z.string(),
     persona: z.union([
       z.strictObject({ library: idSchema, id: idSchema, version: z.exactOptional(z.int()) }),
@@ -74,9 +73,9 @@ export const agent: z.ZodType<AgentIdentity> = z
   .meta({ id: "Agent" });
 
 const summary = {
-  id: conversationId,
+  id: ids.conversation,
   title: z.string().nullable(),
-  agentId,
+  agentId: ids.agent,
   projectId: idSchema,
   participants: z.array(z.strictObject({ type: z.enum(["user", "agent"]), id: z.string() })),
   createdAt: time,
@@ -90,27 +89,27 @@ export const conversation: z.ZodType<ConversationView> = z
     status: z.enum(["active", "waiting", "completed", "failed"]),
     gate: z
       .enum(["idle", "running", "cancelled"])
-      .meta({ description: "Whether turns are active, or the conversation was cancelled." }),
+      .meta({ description: "`running`: turns are active. `cancelled`: the conversation was cancelled." }),
     usage: z.exactOptional(usage),
   })
   .meta({ id: "Conversation" });
 
 export const message: z.ZodType<MessageView> = z
   .strictObject({
-    id: messageId,
-    turnId,
+    id: ids.message,
+    turnId: ids.turn,
     role: z.enum(["user", "agent"]),
     content,
     createdAt: time,
-    agentId: z.exactOptional(agentId),
+    agentId: z.exactOptional(ids.agent),
     clientId: z.exactOptional(z.string().meta({ description: "The sender's idempotency key." })),
   })
   .meta({ id: "Message" });
 
 const turnFields = {
-  id: turnId,
+  id: ids.turn,
   status: z.enum(["active", "completed", "failed"]),
-  agentId,
+  agentId: ids.agent,
   createdAt: time,
   completedAt: time.nullable(),
   error: z.exactOptional(wireError),
@@ -132,84 +131,97 @@ const move = z
     reasoning: z.exactOptional(z.string()),
     toolCall: z.exactOptional(
       z.strictObject({
-        operationId,
+        operationId: ids.operation,
         name: z.string(),
         toolId: z.string().nullable(),
-        input: json,
-        client: z.exactOptional(z.literal(true).meta({ description: "The client runs it." })),
+        input: anyJson,
+        client: z.exactOptional(z.literal(true).meta({ description: "The client runs the call." })),
       }),
     ),
     toolResult: z.exactOptional(
       z.strictObject({
         success: z.boolean(),
-        result: z.exactOptional(json),
+        result: z.exactOptional(anyJson),
         error: z.exactOptional(wireError),
       }),
     ),
-    raw: z.exactOptional(json.meta({ description: "The model's whole reply, on the first move it led to." })),
+    raw: z.exactOptional(
+      anyJson.meta({ description: "The model's whole reply, on the first move that follows from it." }),
+    ),
     createdAt: time,
   })
-  .meta({ id: "Move", description: "One step of a turn: what the model said, and the tool call it made." });
+  .meta({
+    id: "Move",
+    description: "One step of a turn: the model's reasoning, or a tool call and its result.",
+  });
 
 export const turn: z.ZodType<TurnView> = z
   .strictObject({
     ...turnFields,
-    conversationId,
+    conversationId: ids.conversation,
     caller: z.strictObject({ type: z.literal("user"), userId: z.string() }),
     input: content,
-    userMessageId: messageId,
-    agentMessageIds: z.array(messageId),
-    replyToMessageId: messageId.nullable(),
+    userMessageId: ids.message,
+    agentMessageIds: z.array(ids.message),
+    replyToMessageId: ids.message.nullable(),
     contextAssemblyRunId: z.string().nullable(),
     memoryExtractionRunId: z.string().nullable(),
     latencyMs: count.nullable(),
-    usage: turnUsage,
+    usage: turnTokens,
     cost: dollars.nullable(),
     calls: z.array(providerCall),
     output: z.exactOptional(
-      json.meta({ description: "The data of the answer, where the turn asked for data and is completed." }),
+      anyJson.meta({
+        description: "The structured output of a completed turn that requested it.",
+      }),
     ),
     moves: z.array(move),
   })
   .meta({ id: "Turn" });
 
-export const startedTurn = z
-  .strictObject({ turnId, messageId: messageId.meta({ description: "Id of the user's message." }) })
+export const acceptedTurn = z
+  .strictObject({
+    turnId: ids.turn,
+    messageId: ids.message.meta({ description: "Id of the user's message." }),
+  })
   .meta({ id: "StartedTurn" });
 
 export const submittedResult: z.ZodType<SubmittedResult> = z
-  .strictObject({ operationId, turnId })
+  .strictObject({ operationId: ids.operation, turnId: ids.turn })
   .meta({ id: "SubmittedResult" });
+
+/** The turn, message and tool call that an entry or a frame belongs to. */
+const subject = {
+  turnId: z.exactOptional(ids.turn),
+  messageId: z.exactOptional(ids.message),
+  operationId: z.exactOptional(ids.operation),
+};
 
 export const journalEntry: z.ZodType<JournalEntryView> = z
   .strictObject({
     seq: z.int().min(1),
     type: z.enum(ENTRY_TYPES),
     time,
-    turnId: z.exactOptional(turnId),
-    messageId: z.exactOptional(messageId),
-    operationId: z.exactOptional(operationId),
-    data: z.exactOptional(json),
+    ...subject,
+    data: z.exactOptional(anyJson),
   })
-  .meta({ id: "JournalEntry", description: "One durable fact of a conversation." });
+  .meta({ id: "JournalEntry", description: "One durable entry of a conversation." });
 
 export const frame = z
   .strictObject({
     v: z.literal(1),
     seq: z.exactOptional(
-      z.int().min(1).meta({ description: "On durable facts only; ascends and may skip." }),
+      z.int().min(1).meta({ description: "Only on durable frames. Ascends; numbers may be skipped." }),
     ),
     type: z.string().meta({ example: "message.delta" }),
-    turnId: z.exactOptional(turnId),
-    messageId: z.exactOptional(messageId),
-    operationId: z.exactOptional(operationId),
+    ...subject,
     time,
-    data: z.record(z.string(), json),
+    data: z.record(z.string(), anyJson),
   })
   .meta({
     id: "Frame",
     description:
-      "What subscribers get: over server-sent events each `data:` is a frame and each `id:` its `seq`; over a WebSocket each message is one. A frame with a `seq` is kept and can be read again.",
+      "A message to subscribers. In a stream of server-sent events each `data:` is a frame and each `id:` its `seq`; on a WebSocket each message is a frame. Frames with a `seq` are durable and can be read again.",
     example: {
       v: 1,
       type: "message.delta",
@@ -222,27 +234,29 @@ export const frame = z
 
 export const clientFrame = clientFrameSchema.meta({
   id: "ClientFrame",
-  description: "What a client sends over a WebSocket. `id` is its idempotency key.",
+  description: "A message of a client on a WebSocket. `id` is its idempotency key.",
   example: { type: "turn.start", id: "a key of yours", content: "Hello" },
 });
+
+const inputIssues = z.array(z.strictObject({ path: z.string(), message: z.string() }));
 
 export const problemDocument: z.ZodType<Problem> = z
   .strictObject({
     type: z.literal("about:blank"),
-    title: z.string().meta({ description: "The status in words." }),
+    title: z.string().meta({ description: "The status as text." }),
     status: z.int(),
-    detail: z.string().meta({ description: "What happened, and what to change." }),
-    code: z.enum(PROBLEM_CODES).meta({ description: "Which error it is. Stable." }),
+    detail: z.string().meta({ description: "The problem, and how to solve it." }),
+    code: z.enum(PROBLEM_CODES).meta({ description: "Stable code of the error." }),
     errors: z.exactOptional(
-      z
-        .array(z.strictObject({ path: z.string(), message: z.string() }))
-        .meta({ description: "What is wrong where; `path` is a JSON pointer." }),
+      inputIssues.meta({ description: "Problems and their places; `path` is a JSON pointer." }),
     ),
-    incident: z.exactOptional(z.string().meta({ description: "Under `INTERNAL_ERROR`: what to quote." })),
+    incident: z.exactOptional(
+      z.string().meta({ description: "Only with `INTERNAL_ERROR`: quote it when you report the error." }),
+    ),
   })
   .meta({
     id: "Problem",
-    description: "Every error (RFC 9457).",
+    description: "The body of every error (RFC 9457).",
     example: {
       type: "about:blank",
       title: "Unprocessable Content",
@@ -256,50 +270,47 @@ export const problemDocument: z.ZodType<Problem> = z
 export const openAiErrorDocument: z.ZodType<{ error: OpenAiError }> = z
   .strictObject({
     error: z.strictObject({
-      message: z.string().meta({ description: "What happened, and what to change." }),
+      message: z.string().meta({ description: "The problem, and how to solve it." }),
       type: z.enum(OPENAI_ERROR_TYPES),
-      param: z.string().nullable().meta({ description: "The field that is wrong." }),
-      code: z.string().meta({ description: "Which error it is. Stable." }),
+      param: z.string().nullable().meta({ description: "The invalid field." }),
+      code: z.string().meta({ description: "Stable code of the error." }),
     }),
   })
-  .meta({ id: "OpenAiError", description: "Every error of `/v1`." });
+  .meta({ id: "OpenAiError", description: "The body of every error of `/v1`." });
 
-/** A list as it is answered. */
 const address = z.strictObject({ kind: z.string(), tenant: z.string(), id: z.string() });
 
-export const letterId = z
-  .string()
-  .meta({ description: "Id of an operation.", example: "op_01JD0000000000000000000000" });
 export const deadLetter: z.ZodType<DeadLetterView> = z
   .strictObject({
-    id: letterId,
+    id: ids.deadLetter,
     status: z
       .enum(["failed", "unknown"])
-      .meta({ description: "`failed`: it was not acted upon. `unknown`: nobody can say." }),
+      .meta({ description: "`failed`: the receiver did not act on it. `unknown`: the outcome is unknown." }),
     type: z.string(),
     from: address,
     to: address,
-    inReplyTo: z.exactOptional(operationId),
+    inReplyTo: z.exactOptional(ids.operation),
     error: z.strictObject({
       code: z.string(),
       message: z.string(),
       retriable: z.boolean(),
       retryAfter: z.exactOptional(count),
-      errors: z.exactOptional(z.array(z.strictObject({ path: z.string(), message: z.string() }))),
+      errors: z.exactOptional(inputIssues),
     }),
     attempts: count,
-    body: json,
+    body: anyJson,
     sentAt: time,
     diedAt: time,
     repliedAt: z.exactOptional(time),
   })
-  .meta({ id: "DeadLetter", description: "An envelope between actors that was not delivered." });
+  .meta({ id: "DeadLetter", description: "An undelivered envelope between actors." });
 
+/** Returns the schema of a page of a list. */
 export function listOf(resource: string, item: z.ZodType): z.ZodObject {
   return z.strictObject({
     [resource]: z.array(item),
     nextCursor: z.exactOptional(
-      z.string().meta({ description: "Give it back as `cursor` for the next page; absent on the last." }),
+      z.string().meta({ description: "The `cursor` of the next page; absent on the last page." }),
     ),
   });
 }

@@ -1,28 +1,25 @@
-/** `/api/conversations/:id/chat`: a conversation as the AI SDK's `useChat` speaks with one. */
+/** `/api/conversations/:id/chat`: a conversation in the protocol of the AI SDK's `useChat`. */
 import type { Context } from "hono";
 import { z } from "zod";
 import { type UiChunk, UiMessageEncoder } from "../../compat/ui-message/chunks.ts";
 import { chatSchema, chatTurn } from "../../compat/ui-message/request.ts";
 import type { Frame } from "../../protocol/frames.ts";
 import { DramatisError, toErrorData, unwrap } from "../../shared/errors.ts";
-import { validate } from "../../shared/validation.ts";
-import { readJson } from "../base/body.ts";
+import { readBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
-import { empty, refuseOtherMethods, sse } from "../base/respond.ts";
+import { empty, sse } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
-import { conversationId } from "../openapi/views.ts";
-import { findConversation } from "./conversations.ts";
-import { type ReadOptions, type TurnSource, turnFrames } from "./turn-frames.ts";
+import { CONVERSATION, conversationOf, conversationParams } from "./conversations.ts";
+import { type ReadOptions, turnFrames } from "./turn-frames.ts";
 
-const PATH = "/api/conversations/:id/chat";
-/** As many turns can be active at once. */
+const PATH = `${CONVERSATION}/chat` as const;
+/** Maximum number of active turns. */
 const MAX_ACTIVE = 64;
 const HEADERS = { "x-vercel-ai-ui-message-stream": "v1" };
 
-const params = z.object({ id: conversationId });
 const chunk = z.looseObject({ type: z.string() }).meta({
   id: "UiMessageChunk",
-  description: "A chunk of the AI SDK's UI message stream; `[DONE]` ends it.",
+  description: "A chunk of the AI SDK's UI message stream. `[DONE]` ends the stream.",
 });
 
 export const chatOperations: readonly ApiOperation[] = [
@@ -31,10 +28,10 @@ export const chatOperations: readonly ApiOperation[] = [
     method: "post",
     path: PATH,
     tag: "events",
-    summary: "Say something as `useChat` does",
+    summary: "Start a turn with `useChat`",
     description:
-      "Takes what `DefaultChatTransport` of the AI SDK sends. Only the last message is read, and its id is the idempotency key; the conversation knows the others. Leaving the stream ends the stream, not the turn.",
-    params,
+      "Takes the requests of the AI SDK's `DefaultChatTransport`. Only the last message is read; its id is the idempotency key. Leaving the stream does not end the turn.",
+    params: conversationParams,
     body: chatSchema,
     answers: [{ status: 200, description: "The turn.", type: "text/event-stream", body: chunk }],
     errors: [
@@ -51,9 +48,9 @@ export const chatOperations: readonly ApiOperation[] = [
     method: "get",
     path: PATH,
     tag: "events",
-    summary: "Take up the stream of the turn in progress",
-    description: "The newest active turn from its beginning, as the AI SDK's `resume` wants it.",
-    params,
+    summary: "Resume the stream of the active turn",
+    description: "The newest active turn from its beginning, for the AI SDK's `resume`.",
+    params: conversationParams,
     answers: [
       { status: 200, description: "The turn.", type: "text/event-stream", body: chunk },
       { status: 204, description: "No turn is active." },
@@ -64,40 +61,38 @@ export const chatOperations: readonly ApiOperation[] = [
 
 export function chatRoutes(app: HttpRoutes): void {
   app.post(PATH, async (context) => {
-    const { principal, actors, maxBodyBytes } = context.var;
-    const find = () => findConversation(actors, principal, context.req.param("id"));
-    const conversation = await find();
-    const input = chatTurn(validate(chatSchema, await readJson(context.req.raw, maxBodyBytes)));
-    const { turnId, from, frames } = unwrap(await conversation.streamTurn(principal, input, "ndjson"));
-    return answer(context, { conversation: find, principal, turnId }, { from, opened: frames });
+    const conversation = await conversationOf(context);
+    const input = chatTurn(await readBody(context, chatSchema));
+    const turn = unwrap(await conversation.streamTurn(context.var.principal, input, "ndjson"));
+    return streamed(context, turn.turnId, { from: turn.from, opened: turn.frames });
   });
 
   app.get(PATH, async (context) => {
-    const { principal, actors } = context.var;
-    const find = () => findConversation(actors, principal, context.req.param("id"));
-    const turns = unwrap(await (await find()).turns(principal, { limit: MAX_ACTIVE, order: "desc" }));
-    const active = turns.items.find(({ status }) => status === "active");
-    if (active === undefined) return empty();
-    return answer(context, { conversation: find, principal, turnId: active.id });
+    const conversation = await conversationOf(context);
+    const turns = await conversation.turns(context.var.principal, { limit: MAX_ACTIVE, order: "desc" });
+    const active = unwrap(turns).items.find(({ status }) => status === "active");
+    return active === undefined ? empty() : streamed(context, active.id);
   });
-  refuseOtherMethods(app, PATH, ["GET", "POST"]);
 }
 
-function answer(context: Context<HttpEnv>, source: TurnSource, start: ReadOptions = {}): Promise<Response> {
+function streamed(
+  context: Context<HttpEnv, "/:id">,
+  turnId: string,
+  start: ReadOptions = {},
+): Promise<Response> {
+  const { principal } = context.var;
+  const source = { conversation: () => conversationOf(context), principal, turnId };
   return sse(context, (signal) => payloads(turnFrames(source, { ...start, signal })), HEADERS);
 }
 
 async function* payloads(frames: AsyncIterable<Frame>): AsyncGenerator<{ data: string }, void> {
-  for await (const chunk of chunks(frames)) yield { data: JSON.stringify(chunk) };
-  yield { data: "[DONE]" };
-}
-
-async function* chunks(frames: AsyncIterable<Frame>): AsyncGenerator<UiChunk, void> {
   const encoder = new UiMessageEncoder();
+  const payload = (chunk: UiChunk) => ({ data: JSON.stringify(chunk) });
   try {
-    for await (const frame of frames) yield* encoder.push(frame);
+    for await (const frame of frames) yield* encoder.push(frame).map(payload);
   } catch (error) {
     if (!(error instanceof DramatisError)) console.error(error);
-    yield* encoder.fail(toErrorData(error));
+    yield* encoder.fail(toErrorData(error)).map(payload);
   }
+  yield { data: "[DONE]" };
 }

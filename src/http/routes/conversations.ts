@@ -1,62 +1,61 @@
-/** `/api/conversations`: creating and reading conversations, their messages and their journal. */
+/** `/api/conversations`: creates conversations, and reads them with their messages and their journal. */
+import type { Context } from "hono";
 import { ulid } from "ulid";
 import { z } from "zod";
 import { historySchema } from "../../agents/conversation/door/seed-history.ts";
 import { idSchema } from "../../library/reference.ts";
-import type { ActorLookup, ConversationActor } from "../../protocol/actor-lookup.ts";
-import type { CreateConversation } from "../../protocol/conversation-api.ts";
+import type { ConversationActor } from "../../protocol/actor-lookup.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
-import type { Principal } from "../../shared/principal.ts";
-import { validate } from "../../shared/validation.ts";
-import { readJson } from "../base/body.ts";
-import type { HttpRoutes } from "../base/context.ts";
+import { readBody } from "../base/body.ts";
+import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
-import { json, page, refuseOtherMethods } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
-import {
-  conversation,
-  conversationId,
-  conversationSummary,
-  journalEntry,
-  listOf,
-  message,
-} from "../openapi/views.ts";
-import { seeded } from "./seeding.ts";
+import { json, page } from "../base/respond.ts";
+import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { ids } from "../openapi/scalars.ts";
+import { conversation, conversationSummary, journalEntry, message } from "../openapi/views.ts";
 
+const CONVERSATIONS = "/api/conversations";
+/** The path of a conversation. */
+export const CONVERSATION = `${CONVERSATIONS}/:id` as const;
 const MAX_PARTICIPANTS = 100;
 
-const createSchema = z.strictObject({
-  agentId: z.exactOptional(idSchema),
-  participants: z.exactOptional(
-    z
-      .array(
-        z.discriminatedUnion("type", [
-          z.strictObject({ type: z.literal("agent"), id: idSchema }),
-          z.strictObject({ type: z.literal("user"), id: z.string().min(1).max(200) }),
-        ]),
-      )
-      .max(MAX_PARTICIPANTS),
-  ),
-  title: z.exactOptional(z.string().min(1).max(200)),
-  projectId: z.exactOptional(idSchema),
-  history: historySchema.exactOptional().meta({
-    description:
-      "What was said elsewhere before: the model sees it, the transcript does not show it. At most 1 MiB. A call is followed by its result, with the call's id in `toolCallId`.",
-  }),
-});
+const participant = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("agent"), id: idSchema }),
+  z.strictObject({ type: z.literal("user"), id: z.string().min(1).max(200) }),
+]);
+const createSchema = z
+  .strictObject({
+    agentId: z.exactOptional(idSchema),
+    participants: z.exactOptional(z.array(participant).max(MAX_PARTICIPANTS)),
+    title: z.exactOptional(z.string().min(1).max(200)),
+    projectId: z.exactOptional(idSchema),
+    history: historySchema.exactOptional().meta({
+      description:
+        "Earlier messages from elsewhere. The model sees them; the transcript does not show them. At most 1 MiB. Each call must be followed by its result, with the call's id in `toolCallId`.",
+    }),
+  })
+  .refine(({ agentId, participants }) => (agentId === undefined) !== (participants === undefined), {
+    path: ["agentId"],
+    message: "Give `agentId` or `participants`, one of them.",
+  })
+  .refine(
+    ({ agentId, participants }) =>
+      agentId !== undefined || participants === undefined || idsOf("agent", participants).length === 1,
+    { path: ["participants"], message: "Must contain exactly one agent." },
+  );
 
-const params = z.object({ id: conversationId });
+export const conversationParams = z.object({ id: ids.conversation });
 
 export const conversationOperations: readonly ApiOperation[] = [
   {
     id: "createConversation",
     method: "post",
-    path: "/api/conversations",
+    path: CONVERSATIONS,
     tag: "conversations",
-    summary: "Begin a conversation with an agent",
+    summary: "Create a conversation with an agent",
     description:
-      "Give `agentId`, or `participants` with one agent and the users who may take part beside the caller. What the agent is now, the conversation keeps. With `history` it goes on from what was said elsewhere.",
+      "Give `agentId`, or `participants` with one agent and the users who may take part besides the caller. Later changes of the agent do not affect the conversation. With `history` it continues a conversation from elsewhere.",
     body: createSchema.meta({ example: { agentId: "assistant", title: "Numbers" } }),
     answers: [{ status: 201, description: "The conversation.", body: conversation, location: true }],
     errors: [...BODY_ERRORS, "NOT_FOUND"],
@@ -64,121 +63,100 @@ export const conversationOperations: readonly ApiOperation[] = [
   {
     id: "listConversations",
     method: "get",
-    path: "/api/conversations",
+    path: CONVERSATIONS,
     tag: "conversations",
     summary: "List conversations",
-    description: "Those that the caller takes part in; for operators and administrators all of the tenant.",
+    description:
+      "The conversations of the caller. For operators and administrators, all conversations of the tenant.",
     query: pageSchema,
-    answers: [{ status: 200, description: "One page.", body: listOf("conversations", conversationSummary) }],
+    answers: onePage("conversations", conversationSummary),
     errors: ["INVALID_INPUT"],
   },
   {
     id: "getConversation",
     method: "get",
-    path: "/api/conversations/:id",
+    path: CONVERSATION,
     tag: "conversations",
     summary: "Read a conversation",
-    params,
-    answers: [{ status: 200, description: "The conversation.", body: conversation }],
+    params: conversationParams,
+    answers: ok("The conversation.", conversation),
     errors: ["NOT_FOUND"],
   },
   {
     id: "listMessages",
     method: "get",
-    path: "/api/conversations/:id/messages",
+    path: `${CONVERSATION}/messages`,
     tag: "conversations",
     summary: "List messages",
-    params,
+    params: conversationParams,
     query: pageSchema,
-    answers: [{ status: 200, description: "One page.", body: listOf("messages", message) }],
+    answers: onePage("messages", message),
     errors: ["NOT_FOUND", "INVALID_INPUT"],
   },
   {
     id: "listJournal",
     method: "get",
-    path: "/api/conversations/:id/journal",
+    path: `${CONVERSATION}/journal`,
     tag: "conversations",
-    summary: "List every durable fact by its number",
-    params,
+    summary: "List the journal: every durable fact by its number",
+    params: conversationParams,
     query: pageSchema,
-    answers: [{ status: 200, description: "One page.", body: listOf("entries", journalEntry) }],
+    answers: onePage("entries", journalEntry),
     errors: ["NOT_FOUND", "INVALID_INPUT"],
   },
 ];
 
 export function conversationRoutes(app: HttpRoutes): void {
-  app.get("/api/conversations", async ({ req, var: { principal, directory } }) =>
+  app.get(CONVERSATIONS, async ({ req, var: { principal, directory } }) =>
     page("conversations", await directory().conversations(principal, pageOptions(req.query()))),
   );
 
-  app.post("/api/conversations", seeded, async ({ req, var: { principal, actors, maxBodyBytes } }) => {
-    const { agentId, participants, ...options } = validate(
-      createSchema,
-      await readJson(req.raw, maxBodyBytes),
-    );
-    const input: CreateConversation = {
-      ...options,
-      id: `conv_${ulid()}`,
-      agentId: theAgent(agentId, participants),
-      users: otherUsers(principal, participants),
-    };
-    const conversation = await actors.conversation(principal.tenant, input.id);
+  app.post(CONVERSATIONS, async (context) => {
+    const { principal, actors } = context.var;
+    const { participants = [], ...body } = await readBody(context, createSchema);
+    // The schema requires one of the two.
+    const agentId = body.agentId ?? idsOf("agent", participants)[0] ?? "";
+    const users = new Set(idsOf("user", participants));
+    users.delete(principal.subject);
+    const id = `conv_${ulid()}`;
+    const input = { ...body, id, agentId, users: [...users] };
+    const conversation = await actors.conversation(principal.tenant, id);
     const view = unwrap(await conversation.create(principal, input));
-    return json(view, 201, `/api/conversations/${view.id}`);
+    return json(view, 201, `${CONVERSATIONS}/${id}`);
   });
-  refuseOtherMethods(app, "/api/conversations", ["GET", "POST"]);
 
-  app.get("/api/conversations/:id", async ({ req, var: { principal, actors } }) => {
-    const conversation = await findConversation(actors, principal, req.param("id"));
-    return json(unwrap(await conversation.view(principal)));
+  app.get(CONVERSATION, async (context) => {
+    const conversation = await conversationOf(context);
+    return json(unwrap(await conversation.view(context.var.principal)));
   });
-  refuseOtherMethods(app, "/api/conversations/:id", ["GET"]);
 
-  app.get("/api/conversations/:id/messages", async ({ req, var: { principal, actors } }) => {
-    const options = pageOptions(req.query());
-    const conversation = await findConversation(actors, principal, req.param("id"));
-    return page("messages", unwrap(await conversation.messages(principal, options)));
+  app.get(`${CONVERSATION}/messages`, async (context) => {
+    const options = pageOptions(context.req.query());
+    const conversation = await conversationOf(context);
+    return page("messages", unwrap(await conversation.messages(context.var.principal, options)));
   });
-  refuseOtherMethods(app, "/api/conversations/:id/messages", ["GET"]);
 
-  app.get("/api/conversations/:id/journal", async ({ req, var: { principal, actors } }) => {
-    const options = pageOptions(req.query());
-    const conversation = await findConversation(actors, principal, req.param("id"));
-    return page("entries", unwrap(await conversation.journal(principal, options)));
+  app.get(`${CONVERSATION}/journal`, async (context) => {
+    const options = pageOptions(context.req.query());
+    const conversation = await conversationOf(context);
+    return page("entries", unwrap(await conversation.journal(context.var.principal, options)));
   });
-  refuseOtherMethods(app, "/api/conversations/:id/journal", ["GET"]);
 }
 
-/** The actor of a conversation; `NOT_FOUND` for an id that none can have. */
+/** Finds the actor of the conversation in the path. Throws `NOT_FOUND` for an id that cannot exist. */
+export function conversationOf({ req, var: ports }: Context<HttpEnv, "/:id">): Promise<ConversationActor> {
+  return findConversation(ports, req.param("id"));
+}
+
+/** Finds the actor of a conversation. Throws `NOT_FOUND` for an id that cannot exist. */
 export async function findConversation(
-  actors: ActorLookup,
-  principal: Principal,
+  { actors, principal }: Pick<HttpEnv["Variables"], "actors" | "principal">,
   id: string,
 ): Promise<ConversationActor> {
   if (!isConversationId(id)) throw new DramatisError("NOT_FOUND", `There is no conversation "${id}".`);
   return actors.conversation(principal.tenant, id);
 }
 
-type Participants = readonly { type: "user" | "agent"; id: string }[];
-
-function theAgent(agentId: string | undefined, participants: Participants | undefined): string {
-  if (agentId !== undefined && participants !== undefined) {
-    throw invalid("/agentId", "Give `agentId` or `participants`, not both.");
-  }
-  if (agentId !== undefined) return agentId;
-  if (participants === undefined) throw invalid("/agentId", "Say which agent to talk to.");
-  const [agent, ...more] = participants.filter(({ type }) => type === "agent");
-  if (agent === undefined) throw invalid("/participants", "Must have an agent.");
-  if (more.length > 0) throw invalid("/participants", "A conversation has exactly one agent for now.");
-  return agent.id;
-}
-
-/** Users named beside the creator, who takes part anyway; each once. */
-function otherUsers(principal: Principal, participants: Participants = []): string[] {
-  const users = participants.flatMap(({ type, id }) => (type === "user" ? [id] : []));
-  return [...new Set(users)].filter((user) => user !== principal.subject);
-}
-
-function invalid(path: string, message: string): DramatisError {
-  return new DramatisError("INVALID_INPUT", message, { errors: [{ path, message }] });
+function idsOf(kind: "agent" | "user", participants: readonly z.output<typeof participant>[]): string[] {
+  return participants.flatMap(({ type, id }) => (type === kind ? [id] : []));
 }

@@ -1,16 +1,23 @@
-/** `/api/dead-letters`: what could not be delivered between the tenant's actors, for operators. */
+/** `/api/dead-letters`: messages between the tenant's actors that could not be delivered. For operators. */
 import { z } from "zod";
 import { requireOperator } from "../../agents/base/mailbox/dead-letter.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { isOperationId } from "../../shared/identifiers.ts";
+import { validate } from "../../shared/validation.ts";
 import type { HttpRoutes } from "../base/context.ts";
-import { pageOptions, pageSchema } from "../base/query.ts";
-import { json, page, refuseOtherMethods } from "../base/respond.ts";
-import type { ApiOperation } from "../openapi/operation.ts";
-import { deadLetter, letterId, listOf } from "../openapi/views.ts";
+import { pageSchema } from "../base/query.ts";
+import { json, page } from "../base/respond.ts";
+import { type ApiOperation, onePage } from "../openapi/operation.ts";
+import { ids } from "../openapi/scalars.ts";
+import { deadLetter } from "../openapi/views.ts";
 
 const PATH = "/api/dead-letters";
-const REDELIVER_PATH = `${PATH}/:id/redeliver` as const;
+const REDELIVER = `${PATH}/:id/redeliver` as const;
+
+const letterPageSchema = pageSchema.refine(({ cursor }) => cursor === undefined || isOperationId(cursor), {
+  path: ["cursor"],
+  message: "Must be the `nextCursor` of an answer.",
+});
 
 export const deadLetterOperations: readonly ApiOperation[] = [
   {
@@ -18,22 +25,24 @@ export const deadLetterOperations: readonly ApiOperation[] = [
     method: "get",
     path: PATH,
     tag: "delivery",
-    summary: "List what could not be delivered",
-    description: "Bodies are shown without secrets, and not at all where they are longer than 16 KiB.",
+    summary: "List dead letters",
+    description: "Secrets are removed from bodies. A body longer than 16 KiB is omitted.",
     query: pageSchema,
-    answers: [{ status: 200, description: "One page.", body: listOf("deadLetters", deadLetter) }],
+    answers: onePage("deadLetters", deadLetter),
     errors: ["INVALID_INPUT", "FORBIDDEN"],
   },
   {
     id: "redeliver",
     method: "post",
-    path: REDELIVER_PATH,
+    path: REDELIVER,
     tag: "delivery",
     summary: "Deliver a dead letter again",
     description:
-      "Under its old operation id, so it cannot act twice. Possible for 30 days after it was sent.",
-    params: z.object({ id: letterId }),
-    answers: [{ status: 202, description: "It is on its way.", body: z.strictObject({ id: letterId }) }],
+      "The letter keeps its operation id, so it cannot act twice. Possible for 30 days after it was sent.",
+    params: z.object({ id: ids.deadLetter }),
+    answers: [
+      { status: 202, description: "The letter is on its way.", body: z.strictObject({ id: ids.deadLetter }) },
+    ],
     errors: ["NOT_FOUND", "FORBIDDEN", "CONFLICT", "QUEUE_OVERFLOW"],
   },
 ];
@@ -41,17 +50,11 @@ export const deadLetterOperations: readonly ApiOperation[] = [
 export function deadLetterRoutes(app: HttpRoutes): void {
   app.get(PATH, async ({ req, var: { principal, deadLetters } }) => {
     requireOperator(principal);
-    const options = pageOptions(req.query());
-    if (options.cursor !== undefined && !isOperationId(options.cursor)) {
-      throw new DramatisError("INVALID_INPUT", "This is not a cursor of this list.", {
-        errors: [{ path: "/cursor", message: "Must be the `nextCursor` of an answer." }],
-      });
-    }
+    const options = validate(letterPageSchema, req.query());
     return page("deadLetters", await deadLetters().list(principal.tenant, options));
   });
-  refuseOtherMethods(app, PATH, ["GET"]);
 
-  app.post(REDELIVER_PATH, async ({ req, var: { principal, actors, deadLetters } }) => {
+  app.post(REDELIVER, async ({ req, var: { principal, actors, deadLetters } }) => {
     requireOperator(principal);
     const id = req.param("id");
     const letter = isOperationId(id) ? await deadLetters().find(principal.tenant, id) : null;
@@ -60,5 +63,4 @@ export function deadLetterRoutes(app: HttpRoutes): void {
     unwrap(await sender.redeliver(principal, letter.id));
     return json({ id: letter.id }, 202);
   });
-  refuseOtherMethods(app, REDELIVER_PATH, ["POST"]);
 }

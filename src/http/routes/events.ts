@@ -1,16 +1,16 @@
-/** `/api/conversations/:id/events`: the conversation's frames as server-sent events, without end. */
+/** `/api/conversations/:id/events`: the conversation's frames as an endless stream of server-sent events. */
 
 import { z } from "zod";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { positionSchema, streamPosition } from "../base/query.ts";
-import { events, refuseOtherMethods } from "../base/respond.ts";
+import { events } from "../base/respond.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
-import { conversationId, frame } from "../openapi/views.ts";
-import { findConversation } from "./conversations.ts";
+import { frame } from "../openapi/views.ts";
+import { CONVERSATION, conversationOf, conversationParams } from "./conversations.ts";
 
-const PATH = "/api/conversations/:id/events";
+const PATH = `${CONVERSATION}/events` as const;
 
 export const eventOperations: readonly ApiOperation[] = [
   {
@@ -20,11 +20,13 @@ export const eventOperations: readonly ApiOperation[] = [
     tag: "events",
     summary: "Follow a conversation as server-sent events",
     description:
-      "A stream without end. Without `from` the first frame is a `snapshot`; with it come the frames after that number, then the partial text of messages in progress. An `EventSource` that reconnects continues by itself.",
-    params: z.object({ id: conversationId }),
+      "An endless stream. Without `from` the first frame is a `snapshot`. With `from`, the frames after that number come first, then the partial text of messages in progress. An `EventSource` continues by itself when it reconnects.",
+    params: conversationParams,
     query: z.object({ from: positionSchema.optional() }),
     headers: z.object({
-      "Last-Event-ID": positionSchema.optional().meta({ description: "As `from`, and wins over it." }),
+      "Last-Event-ID": positionSchema
+        .optional()
+        .meta({ description: "As `from`. Has precedence over `from`." }),
     }),
     answers: [{ status: 200, description: "Frames.", type: "text/event-stream", body: frame }],
     errors: ["NOT_FOUND", "INVALID_INPUT"],
@@ -33,18 +35,11 @@ export const eventOperations: readonly ApiOperation[] = [
 
 export function eventRoutes(app: HttpRoutes): void {
   app.get(PATH, async (context) => {
-    const { principal, actors } = context.var;
+    const { principal } = context.var;
     const from = streamPosition(context.req.query("from"), context.req.header("last-event-id"));
-    const conversation = await findConversation(actors, principal, context.req.param("id"));
+    const conversation = await conversationOf(context);
     if (context.req.method === "HEAD") unwrap(await conversation.view(principal));
-    return events(context, async () =>
-      unwrap(
-        await conversation.subscribe(principal, {
-          encoding: "sse",
-          ...defined({ from }),
-        }),
-      ),
-    );
+    const options = { encoding: "sse", ...defined({ from }) } as const;
+    return events(context, async () => unwrap(await conversation.subscribe(principal, options)));
   });
-  refuseOtherMethods(app, PATH, ["GET"]);
 }

@@ -1,11 +1,11 @@
-/** `/health`: whether the runtime is ready. The only route that asks nobody who they are. */
+/** `/health`: reports whether the runtime is ready. The only route without authentication. */
 import { z } from "zod";
 import { DramatisError } from "../../shared/errors.ts";
 import { VERSION } from "../../shared/version.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { problem } from "../base/problem.ts";
 import { json } from "../base/respond.ts";
-import type { ApiOperation } from "../openapi/operation.ts";
+import { type ApiOperation, ok } from "../openapi/operation.ts";
 
 export const healthOperations: readonly ApiOperation[] = [
   {
@@ -13,16 +13,13 @@ export const healthOperations: readonly ApiOperation[] = [
     method: "get",
     path: "/health",
     tag: "runtime",
-    summary: "Ask whether the runtime is ready",
-    description: "The only request that asks nobody who they are.",
+    summary: "Check whether the runtime is ready",
+    description: "The only request without authentication.",
     open: true,
-    answers: [
-      {
-        status: 200,
-        description: "The agents that every runtime has are there, and tools can run.",
-        body: z.strictObject({ status: z.literal("ok"), version: z.string() }),
-      },
-    ],
+    answers: ok(
+      "The first agents exist, and tools can run.",
+      z.strictObject({ status: z.literal("ok"), version: z.string() }),
+    ),
   },
 ];
 
@@ -34,7 +31,7 @@ export function healthRoutes(app: HttpRoutes): void {
     } catch (error) {
       console.error("The runtime is not ready:", error);
       const reason =
-        error instanceof DramatisError ? error.message : "Its first agents could not be created.";
+        error instanceof DramatisError ? error.message : "The first agents could not be created.";
       return problem("UNAVAILABLE", `The runtime is not ready. ${reason}`);
     }
   });

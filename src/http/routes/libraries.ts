@@ -1,140 +1,95 @@
-/** `/api/libraries`: versioned definitions. Reading is open to the tenant, writing to authors. */
+/** `/api/libraries`: versioned definitions. Every principal of the tenant may read, authors and administrators may write. */
 import type { z } from "zod";
 import {
-  type AuthoringPorts,
   checkedModelProfile,
   checkedPersona,
   checkedTool,
+  type LibraryPorts,
 } from "../../library/authoring.ts";
-import type { DefinitionKind, DefinitionTypes } from "../../library/kinds.ts";
-import { MAX_DEFINITION_BYTES } from "../../library/kinds.ts";
-import type { DefinitionView } from "../../library/views.ts";
-import { DramatisError } from "../../shared/errors.ts";
-import { isChosenId } from "../../shared/identifiers.ts";
-import { validate } from "../../shared/validation.ts";
-import { readJson } from "../base/body.ts";
-import type { HttpRoutes } from "../base/context.ts";
-import { pageOptions } from "../base/query.ts";
-import { json, page, refuseOtherMethods } from "../base/respond.ts";
-import { modelProfileBody, personaBody, toolBody, version } from "../openapi/library-views.ts";
-import { LIBRARIES, LIBRARY } from "./library-operations.ts";
-
-const MAX_PERSONA_BYTES = MAX_DEFINITION_BYTES;
-/** Tools and model profiles are small. */
-const MAX_OTHER_BYTES = 64 * 1024;
-
-interface Resource<Kind extends DefinitionKind, Posted> {
-  kind: Kind;
-  path: "personas" | "tools" | "model-profiles";
-  /** As a list names its items. */
-  resource: string;
-  maxBytes: number;
-  body: z.ZodType<Posted & { id: string }>;
-  /** The definition as it is kept; throws `INVALID_INPUT`. */
-  check(
-    ports: AuthoringPorts,
-    target: { library: string; id: string },
-    posted: Posted,
-  ): Promise<DefinitionTypes[Kind]>;
-}
+import type { DefinitionKind, DefinitionTypes } from "../../library/definition.ts";
+import type { DefinitionKey } from "../../library/reference.ts";
+import type { Registry } from "../../library/registry.ts";
+import { readBody } from "../base/body.ts";
+import type { HttpEnv, HttpRoutes } from "../base/context.ts";
+import { pageOptions, pathParams } from "../base/query.ts";
+import { json, page } from "../base/respond.ts";
+import {
+  DEFINITIONS,
+  definitionParams,
+  LIBRARIES,
+  LIBRARY,
+  libraryParams,
+  versionParams,
+} from "./library-operations.ts";
 
 export function libraryRoutes(app: HttpRoutes): void {
-  app.get(LIBRARIES, async ({ req, var: { principal, libraries } }) =>
-    page("libraries", await libraries().catalogue.libraries(principal.tenant, pageOptions(req.query()))),
+  app.get(LIBRARIES, async ({ req, var: ports }) =>
+    page("libraries", await registryOf(ports).libraries(pageOptions(req.query()))),
   );
-  refuseOtherMethods(app, LIBRARIES, ["GET"]);
 
-  app.get(LIBRARY, async ({ req, var: { principal, libraries } }) =>
-    json(await libraries().catalogue.library(principal.tenant, checkedId(req.param("library")))),
-  );
-  refuseOtherMethods(app, LIBRARY, ["GET"]);
+  app.get(LIBRARY, async ({ req, var: ports }) => {
+    const { library } = pathParams(libraryParams, req.param());
+    return json(await registryOf(ports).library(library));
+  });
 
-  definitionRoutes(app, {
-    kind: "persona",
-    path: "personas",
-    resource: "personas",
-    maxBytes: MAX_PERSONA_BYTES,
-    body: personaBody,
-    check: (ports, { library }, { id: _, ...persona }) => checkedPersona(ports, library, persona),
-  });
-  definitionRoutes(app, {
-    kind: "tool",
-    path: "tools",
-    resource: "tools",
-    maxBytes: MAX_OTHER_BYTES,
-    body: toolBody,
-    check: (ports, _, tool) => checkedTool(ports, tool),
-  });
-  definitionRoutes(app, {
-    kind: "model-profile",
-    path: "model-profiles",
-    resource: "modelProfiles",
-    maxBytes: MAX_OTHER_BYTES,
-    body: modelProfileBody,
-    check: (ports, target, { id: _, ...profile }) => checkedModelProfile(ports, target, profile),
-  });
+  definitionRoutes(app, "persona", DEFINITIONS.persona, checkedPersona);
+  definitionRoutes(app, "tool", DEFINITIONS.tool, checkedTool);
+  definitionRoutes(app, "model-profile", DEFINITIONS["model-profile"], checkedModelProfile);
 }
 
-function definitionRoutes<Kind extends DefinitionKind, Posted>(
+interface Resource<Body> {
+  path: "personas" | "tools" | "model-profiles";
+  /** Name of the items in a list. */
+  resource: string;
+  body: z.ZodType<Body>;
+  maxBytes: number;
+}
+
+/** `check` returns the definition to add. Throws `INVALID_INPUT`. */
+function definitionRoutes<Kind extends DefinitionKind, Body extends { id: string }>(
   app: HttpRoutes,
-  { kind, path, resource, maxBytes, body, check }: Resource<Kind, Posted>,
+  kind: Kind,
+  { path, resource, body, maxBytes }: Resource<Body>,
+  check: (
+    ports: LibraryPorts,
+    key: DefinitionKey,
+    posted: Omit<Body, "id">,
+  ) => Promise<DefinitionTypes[Kind]>,
 ): void {
   const list = `${LIBRARY}/${path}` as const;
 
-  app.get(list, async ({ req, var: { principal, libraries } }) => {
-    const library = checkedId(req.param("library"));
-    const options = pageOptions(req.query());
-    return page(resource, await libraries().catalogue.list(principal.tenant, kind, library, options));
+  app.get(list, async ({ req, var: ports }) => {
+    const { library } = pathParams(libraryParams, req.param());
+    return page(resource, await registryOf(ports).list(kind, library, pageOptions(req.query())));
   });
 
-  app.post(list, async ({ req, var: { principal, libraries, maxBodyBytes } }) => {
-    const library = checkedId(req.param("library"));
-    const { catalogue, authoring } = libraries();
-    catalogue.checkWriter(principal, library);
-    const posted = validate(body, await readJson(req.raw, Math.min(maxBodyBytes, maxBytes)));
-    const target = { library, id: posted.id };
-    const definition = await check(authoring(principal.tenant), target, posted);
-    const { view, created } = await catalogue.add(principal, kind, target, definition, Date.now());
-    return created ? json(view, 201, locationOf(path, view)) : json(view);
+  app.post(list, async (context) => {
+    const { principal, libraries } = context.var;
+    const { library } = pathParams(libraryParams, context.req.param());
+    const ports = libraries(principal.tenant);
+    ports.registry.checkWriter(principal, library);
+    const { id, ...posted } = await readBody(context, body, maxBytes);
+    const key = { library, id };
+    const definition = await check(ports, key, posted);
+    const { version, created } = await ports.registry.add(principal, kind, key, definition);
+    if (!created) return json(version);
+    return json(version, 201, `${LIBRARIES}/${library}/${path}/${id}/versions/${version.version}`);
   });
-  refuseOtherMethods(app, list, ["GET", "POST"]);
 
-  app.get(`${list}/:id`, async ({ req, var: { principal, libraries } }) => {
-    const reference = { library: checkedId(req.param("library")), id: checkedId(req.param("id")) };
-    return json(await libraries().catalogue.find(principal.tenant, kind, reference));
-  });
-  refuseOtherMethods(app, `${list}/:id`, ["GET"]);
+  app.get(`${list}/:id`, async ({ req, var: ports }) =>
+    json(await registryOf(ports).find(kind, pathParams(definitionParams, req.param()))),
+  );
 
-  app.get(`${list}/:id/versions`, async ({ req, var: { principal, libraries } }) => {
-    const reference = { library: checkedId(req.param("library")), id: checkedId(req.param("id")) };
-    const options = pageOptions(req.query());
-    const versions = await libraries().catalogue.versions(principal.tenant, kind, reference, options);
-    return page("versions", versions);
+  app.get(`${list}/:id/versions`, async ({ req, var: ports }) => {
+    const reference = pathParams(definitionParams, req.param());
+    return page("versions", await registryOf(ports).versions(kind, reference, pageOptions(req.query())));
   });
-  refuseOtherMethods(app, `${list}/:id/versions`, ["GET"]);
 
-  app.get(`${list}/:id/versions/:version`, async ({ req, var: { principal, libraries } }) => {
-    const number = version.safeParse(req.param("version"));
-    if (!number.success) throw missing();
-    const reference = {
-      library: checkedId(req.param("library")),
-      id: checkedId(req.param("id")),
-      version: number.data,
-    };
-    return json(await libraries().catalogue.find(principal.tenant, kind, reference));
-  });
-  refuseOtherMethods(app, `${list}/:id/versions/:version`, ["GET"]);
+  app.get(`${list}/:id/versions/:version`, async ({ req, var: ports }) =>
+    json(await registryOf(ports).find(kind, pathParams(versionParams, req.param()))),
+  );
 }
 
-function locationOf(path: string, { library, id, version }: DefinitionView): string {
-  return `${LIBRARIES}/${library}/${path}/${id}/versions/${version}`;
-}
-
-function checkedId(id: string): string {
-  if (!isChosenId(id)) throw missing();
-  return id;
-}
-
-function missing(): DramatisError {
-  return new DramatisError("NOT_FOUND", "There is nothing here, or it is not yours.");
+function registryOf({ principal, libraries }: HttpEnv["Variables"]): Registry {
+  return libraries(principal.tenant).registry;
 }

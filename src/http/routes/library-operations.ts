@@ -1,43 +1,86 @@
-/** The routes of `/api/libraries`, described. */
+/** The operations of `/api/libraries`. */
 import { z } from "zod";
+import {
+  DEFINITION_KINDS,
+  type DefinitionKind,
+  kindName,
+  MAX_DEFINITION_BYTES,
+} from "../../library/definition.ts";
 import { pageSchema } from "../base/query.ts";
 import {
-  definitionId,
   library,
-  libraryId,
   modelProfileBody,
   modelProfileVersion,
   personaBody,
   personaVersion,
   toolBody,
   toolVersion,
-  version,
+  versionNumber,
 } from "../openapi/library-views.ts";
-import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
-import { listOf } from "../openapi/views.ts";
+import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { ids } from "../openapi/scalars.ts";
 
 export const LIBRARIES = "/api/libraries";
 export const LIBRARY = `${LIBRARIES}/:library` as const;
 
-interface Described {
-  /** As in `createPersona`. */
+export const libraryParams = z.object({ library: ids.library });
+export const definitionParams = libraryParams.extend({ id: ids.definition });
+export const versionParams = definitionParams.extend({ version: versionNumber });
+
+interface Resource {
+  /** Part of operation ids: `createPersona`. */
   name: string;
-  /** As in `/api/libraries/:library/personas`. */
+  /** Last part of the path: `/api/libraries/:library/personas`. */
   path: string;
-  /** As a list names its items. */
+  /** Name of the items in a list. */
   resource: string;
-  /** In a sentence, with its article. */
-  one: string;
   view: z.ZodType;
   body: z.ZodObject;
+  maxBytes: number;
+  /** Added to the description of the operation that creates one. */
   about: string;
 }
 
-const inLibrary = z.object({ library: libraryId });
+/** Maximum size of tools and model profiles, which are small. */
+const MAX_SMALL_BYTES = 64 * 1024;
 
-function operationsOf({ name, path, resource, one, view, body, about }: Described): ApiOperation[] {
+/** The resources of a library, by the kind of definition. */
+export const DEFINITIONS = {
+  persona: {
+    name: "Persona",
+    path: "personas",
+    resource: "personas",
+    view: personaVersion,
+    body: personaBody,
+    maxBytes: MAX_DEFINITION_BYTES,
+    about:
+      "Everything that the persona refers to must exist. A bare id means a definition of the same library.",
+  },
+  tool: {
+    name: "Tool",
+    path: "tools",
+    resource: "tools",
+    view: toolVersion,
+    body: toolBody,
+    maxBytes: MAX_SMALL_BYTES,
+    about:
+      "The tool runs the code of the deployed tool that `task` names. Absent fields have the values of the deployed tool. `effect` cannot promise more than the deployed tool does.",
+  },
+  "model-profile": {
+    name: "ModelProfile",
+    path: "model-profiles",
+    resource: "modelProfiles",
+    view: modelProfileVersion,
+    body: modelProfileBody,
+    maxBytes: MAX_SMALL_BYTES,
+    about: "A base URL must be at a host that the deployer trusts.",
+  },
+} as const satisfies Record<DefinitionKind, Resource>;
+
+function operationsOf(kind: DefinitionKind): ApiOperation[] {
+  const { name, path, resource, view, body, about }: Resource = DEFINITIONS[kind];
   const list = `${LIBRARY}/${path}`;
-  const plural = path.replace("-", " ");
+  const one = `a ${kindName(kind)}`;
   return [
     {
       id: `create${name}`,
@@ -45,8 +88,8 @@ function operationsOf({ name, path, resource, one, view, body, about }: Describe
       path: list,
       tag: "libraries",
       summary: `Add ${one}, or a version of one`,
-      description: `For authors and administrators. Content that is new becomes the next version; content that a version has, the same again, answers that version and changes nothing. ${about}`,
-      params: inLibrary,
+      description: `For authors and administrators. New content becomes the next version. Content that a version already has returns that version and changes nothing. ${about}`,
+      params: libraryParams,
       body,
       answers: [
         { status: 201, description: "The new version.", body: view, location: true },
@@ -59,10 +102,10 @@ function operationsOf({ name, path, resource, one, view, body, about }: Describe
       method: "get",
       path: list,
       tag: "libraries",
-      summary: `List a library's ${plural}, the latest version of each`,
-      params: inLibrary,
+      summary: `List the ${kindName(kind)}s of a library, the latest version of each`,
+      params: libraryParams,
       query: pageSchema,
-      answers: [{ status: 200, description: "One page.", body: listOf(resource, view) }],
+      answers: onePage(resource, view),
       errors: ["NOT_FOUND", "INVALID_INPUT"],
     },
     {
@@ -71,8 +114,8 @@ function operationsOf({ name, path, resource, one, view, body, about }: Describe
       path: `${list}/:id`,
       tag: "libraries",
       summary: `Read the latest version of ${one}`,
-      params: inLibrary.extend({ id: definitionId }),
-      answers: [{ status: 200, description: "The version.", body: view }],
+      params: definitionParams,
+      answers: ok("The version.", view),
       errors: ["NOT_FOUND"],
     },
     {
@@ -81,9 +124,9 @@ function operationsOf({ name, path, resource, one, view, body, about }: Describe
       path: `${list}/:id/versions`,
       tag: "libraries",
       summary: `List the versions of ${one}`,
-      params: inLibrary.extend({ id: definitionId }),
+      params: definitionParams,
       query: pageSchema,
-      answers: [{ status: 200, description: "One page.", body: listOf("versions", view) }],
+      answers: onePage("versions", view),
       errors: ["NOT_FOUND", "INVALID_INPUT"],
     },
     {
@@ -91,9 +134,9 @@ function operationsOf({ name, path, resource, one, view, body, about }: Describe
       method: "get",
       path: `${list}/:id/versions/:version`,
       tag: "libraries",
-      summary: `Read one version of ${one}`,
-      params: inLibrary.extend({ id: definitionId, version }),
-      answers: [{ status: 200, description: "The version.", body: view }],
+      summary: `Read a version of ${one}`,
+      params: versionParams,
+      answers: ok("The version.", view),
       errors: ["NOT_FOUND"],
     },
   ];
@@ -106,10 +149,9 @@ export const libraryOperations: readonly ApiOperation[] = [
     path: LIBRARIES,
     tag: "libraries",
     summary: "List the libraries",
-    description:
-      "Those that are part of the deployed Worker stand before those that the tenant's authors wrote.",
+    description: "Deployed libraries come first, then those that authors of the tenant wrote.",
     query: pageSchema,
-    answers: [{ status: 200, description: "One page.", body: listOf("libraries", library) }],
+    answers: onePage("libraries", library),
     errors: ["INVALID_INPUT"],
   },
   {
@@ -118,36 +160,9 @@ export const libraryOperations: readonly ApiOperation[] = [
     path: LIBRARY,
     tag: "libraries",
     summary: "Read a library",
-    params: inLibrary,
-    answers: [{ status: 200, description: "The library.", body: library }],
+    params: libraryParams,
+    answers: ok("The library.", library),
     errors: ["NOT_FOUND"],
   },
-  ...operationsOf({
-    name: "Persona",
-    path: "personas",
-    resource: "personas",
-    one: "a persona",
-    view: personaVersion,
-    body: personaBody,
-    about: "What it refers to must exist; a bare id is of the same library.",
-  }),
-  ...operationsOf({
-    name: "Tool",
-    path: "tools",
-    resource: "tools",
-    one: "a tool",
-    view: toolVersion,
-    body: toolBody,
-    about:
-      "The code of the deployed tool that `task` names runs; what is left out is as that tool has it. `effect` cannot promise more than it does.",
-  }),
-  ...operationsOf({
-    name: "ModelProfile",
-    path: "model-profiles",
-    resource: "modelProfiles",
-    one: "a model profile",
-    view: modelProfileVersion,
-    body: modelProfileBody,
-    about: "A base URL must be at a host that the deployer trusts.",
-  }),
+  ...DEFINITION_KINDS.flatMap(operationsOf),
 ];

@@ -1,8 +1,8 @@
 /**
- * The frames of one turn, read from its conversation by whoever speaks another protocol in front of it.
+ * The frames of one turn, for routes that translate them to another protocol.
  *
- * FOLLOW-1  A stream that breaks off before the turn's end, because the actor went away, is taken up after the last number
- *           that was seen: its reader notices nothing but what the frames say.
+ * FOLLOW-1  If the stream breaks before the turn's end, because the actor was evicted, it resumes after the last received
+ *           `seq`. Its reader does not notice.
  */
 
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
@@ -13,28 +13,28 @@ import type { Principal } from "../../shared/principal.ts";
 
 type Bytes = ReadableStream<Uint8Array>;
 
-/** Attempts to take up a stream without a durable frame in between. */
+/** Attempts to resume a stream without a durable frame in between. */
 const MAX_ATTEMPTS = 5;
 
-/** Whose turn it is, and how its actor is found; a stub is of no use after its actor went away. */
-export interface TurnSource {
+/** A turn. `conversation` finds its actor for each attempt: a stub is useless after its actor was evicted. */
+interface TurnSource {
   conversation(): Promise<ConversationActor>;
   principal: Principal;
   turnId: string;
 }
 
-/** Where the reading begins, and when it ends early. */
+/** The position to read from, and the signal to stop. */
 export interface ReadOptions {
-  /** After this entry; the turn's first when absent. */
+  /** Number of the entry before the first frame. Default: the whole turn. */
   from?: number;
-  /** A stream that has been opened already. */
+  /** A stream that is open already. */
   opened?: Bytes;
   signal?: AbortSignal | undefined;
 }
 
 /**
- * The turn's frames up to its last. Leaving the loop, or aborting the signal, ends the stream, not the turn. Throws what a
- * subscriber is refused with, `UNAVAILABLE` where the actor does not come back.
+ * Yields the turn's frames to its last. Leaving the loop or aborting the signal ends the stream, not the turn. Throws the
+ * error of a refused subscription, and `UNAVAILABLE` if the actor does not return.
  */
 export async function* turnFrames(
   { conversation, principal, turnId }: TurnSource,
@@ -44,11 +44,7 @@ export async function* turnFrames(
   let stream = opened;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     try {
-      const options = {
-        turnId,
-        encoding: "ndjson",
-        ...defined({ from: position }),
-      } as const;
+      const options = { turnId, encoding: "ndjson", ...defined({ from: position }) } as const;
       stream ??= unwrap(await (await conversation()).subscribe(principal, options));
       for await (const frame of framesIn(stream, signal)) {
         if (frame.type === "error" && frame.data.code === "UNAUTHENTICATED") {
@@ -63,21 +59,21 @@ export async function* turnFrames(
       }
     } catch (error) {
       if (error instanceof DramatisError) throw error;
-      console.warn("A turn's stream broke off.", error);
+      console.warn("The stream of a turn broke.", error);
     }
     if (signal?.aborted) return;
     stream = undefined;
   }
-  throw new DramatisError("UNAVAILABLE", "The conversation cannot be followed now. Ask again in a moment.", {
+  throw new DramatisError("UNAVAILABLE", "The conversation is not available. Try again in a moment.", {
     retriable: true,
   });
 }
 
-/** Frames of a stream of lines, until it ends or the signal aborts. */
+/** Yields the frames of a stream of lines until it ends or the signal aborts. */
 async function* framesIn(stream: Bytes, signal: AbortSignal | undefined): AsyncGenerator<Frame, void> {
   const reader = stream.getReader();
   const decoder = new TextDecoder();
-  // A read that waits for another actor does not end by itself when the reader leaves.
+  // A pending read of another actor does not end when the reader leaves.
   const left = new Promise<{ done: true; value?: undefined }>((resolve) => {
     const leave = () => resolve({ done: true });
     if (signal?.aborted) leave();

@@ -1,4 +1,4 @@
-/** `/api/conversations/:id/turns`: saying something, and reading what came of it. */
+/** `/api/conversations/:id/turns`: starts turns and reads them, and takes the results of tools that the client runs. */
 import { accepts } from "hono/accepts";
 import { z } from "zod";
 import {
@@ -13,25 +13,18 @@ import {
 import { parseContent } from "../../shared/content.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { isOperationId, isTurnId } from "../../shared/identifiers.ts";
-import { validate } from "../../shared/validation.ts";
-import { readJson } from "../base/body.ts";
+import { readBody } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
-import { events, json, page, refuseOtherMethods } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
-import {
-  content,
-  conversationId,
-  frame,
-  listOf,
-  operationId,
-  startedTurn,
-  submittedResult,
-  turn,
-  turnId,
-  turnSummary,
-} from "../openapi/views.ts";
-import { findConversation } from "./conversations.ts";
+import { events, json, page } from "../base/respond.ts";
+import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { ids } from "../openapi/scalars.ts";
+import { acceptedTurn, content, frame, submittedResult, turn, turnSummary } from "../openapi/views.ts";
+import { CONVERSATION, conversationOf, conversationParams } from "./conversations.ts";
+
+const TURNS = `${CONVERSATION}/turns` as const;
+const TURN = `${TURNS}/:turnId` as const;
+const RESULT = `${CONVERSATION}/operations/:operationId/result` as const;
 
 const identifier = z.string().min(1).max(200);
 const startSchema = z.strictObject({
@@ -41,37 +34,35 @@ const startSchema = z.strictObject({
   output: z.exactOptional(outputSchema),
   tools: clientToolsSchema.exactOptional().meta({
     description:
-      "Tools that you run: the turn waits for their results. At most 64 with 256 KiB, named differently from the agent's.",
+      "Tools that the client runs: the turn waits for their results. At most 64, together 256 KiB. Their names must differ from the agent's tools.",
   }),
   toolChoice: toolChoiceSchema.exactOptional().meta({
-    description: "Which tools the model may or must use in its first reply; `auto` when absent.",
+    description: "Tools that the model may or must use in its first reply. Default: `auto`.",
   }),
 });
 const resultSchema = z
   .strictObject(outcomeFields)
   .refine(isOutcome, ONE_OUTCOME)
-  .meta({ description: "What the tool answered, any JSON up to 1 MiB, or why it failed." });
-
-const params = z.object({ id: conversationId });
+  .meta({ description: "The result of the tool, any JSON up to 1 MiB, or its error." });
 
 export const turnOperations: readonly ApiOperation[] = [
   {
     id: "startTurn",
     method: "post",
-    path: "/api/conversations/:id/turns",
+    path: TURNS,
     tag: "turns",
-    summary: "Say something",
+    summary: "Start a turn",
     description:
-      "Answers at once; what comes of it is read by `GET`, or followed live. With `Accept: text/event-stream` the answer is the turn's frames, up to its `turn.completed` or `turn.failed`. With an `idempotencyKey` the same body answers the same turn, however often it is sent.",
-    params,
+      "Answers at once. Read the turn with `GET`, or follow it live: with `Accept: text/event-stream` the answer is the turn's frames, up to `turn.completed` or `turn.failed`. The same `idempotencyKey` and body always return the same turn.",
+    params: conversationParams,
     body: startSchema
       .extend({ content })
       .meta({ example: { content: "What is 12*(3+4)?", idempotencyKey: "a key of yours" } }),
     answers: [
-      { status: 202, description: "The turn has been accepted.", body: startedTurn, location: true },
+      { status: 202, description: "The turn has been accepted.", body: acceptedTurn, location: true },
       {
         status: 200,
-        description: "The turn's frames as server-sent events, if they were asked for.",
+        description: "The turn's frames, for `Accept: text/event-stream`.",
         type: "text/event-stream",
         body: frame,
       },
@@ -81,44 +72,44 @@ export const turnOperations: readonly ApiOperation[] = [
   {
     id: "listTurns",
     method: "get",
-    path: "/api/conversations/:id/turns",
+    path: TURNS,
     tag: "turns",
     summary: "List turns",
-    params,
+    params: conversationParams,
     query: pageSchema,
-    answers: [{ status: 200, description: "One page.", body: listOf("turns", turnSummary) }],
+    answers: onePage("turns", turnSummary),
     errors: ["NOT_FOUND", "INVALID_INPUT"],
   },
   {
     id: "getTurn",
     method: "get",
-    path: "/api/conversations/:id/turns/:turnId",
+    path: TURN,
     tag: "turns",
     summary: "Read a turn with its moves",
-    params: params.extend({ turnId }),
-    answers: [{ status: 200, description: "The turn.", body: turn }],
+    params: conversationParams.extend({ turnId: ids.turn }),
+    answers: ok("The turn.", turn),
     errors: ["NOT_FOUND"],
   },
   {
     id: "submitToolResult",
     method: "post",
-    path: "/api/conversations/:id/operations/:operationId/result",
+    path: RESULT,
     tag: "turns",
-    summary: "Give the result of a tool that you run",
+    summary: "Submit the result of a client's tool",
     description:
-      "For a call whose `tool.requested` has `client: true`: the turn waits for it, ten minutes as a rule. Give `result` or `error`. The same once more is answered the same; another one is a conflict.",
-    params: params.extend({ operationId }),
+      "For a call whose `tool.requested` has `client: true`. The turn waits for the result, by default ten minutes. Give `result` or `error`. The same result again has the same answer; a different one is a conflict.",
+    params: conversationParams.extend({ operationId: ids.operation }),
     body: resultSchema.meta({ example: { result: { celsius: 21 } } }),
-    answers: [{ status: 200, description: "The result is recorded.", body: submittedResult }],
+    answers: ok("The result is recorded.", submittedResult),
     errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
   },
 ];
 
 export function turnRoutes(app: HttpRoutes): void {
-  app.post("/api/conversations/:id/turns", async (context) => {
-    const { principal, actors, maxBodyBytes } = context.var;
-    const conversation = await findConversation(actors, principal, context.req.param("id"));
-    const body = validate(startSchema, await readJson(context.req.raw, maxBodyBytes));
+  app.post(TURNS, async (context) => {
+    const { principal } = context.var;
+    const conversation = await conversationOf(context);
+    const body = await readBody(context, startSchema);
     const input = { ...body, content: parseContent(body.content) };
     const wanted = accepts(context, {
       header: "Accept",
@@ -133,33 +124,30 @@ export function turnRoutes(app: HttpRoutes): void {
     return json({ turnId, messageId }, 202, `${context.req.path}/${turnId}`);
   });
 
-  app.get("/api/conversations/:id/turns", async ({ req, var: { principal, actors } }) => {
-    const options = pageOptions(req.query());
-    const conversation = await findConversation(actors, principal, req.param("id"));
-    return page("turns", unwrap(await conversation.turns(principal, options)));
+  app.get(TURNS, async (context) => {
+    const options = pageOptions(context.req.query());
+    const conversation = await conversationOf(context);
+    return page("turns", unwrap(await conversation.turns(context.var.principal, options)));
   });
-  refuseOtherMethods(app, "/api/conversations/:id/turns", ["GET", "POST"]);
 
-  app.get("/api/conversations/:id/turns/:turnId", async ({ req, var: { principal, actors } }) => {
-    const conversation = await findConversation(actors, principal, req.param("id"));
-    const turnId = req.param("turnId");
+  app.get(TURN, async (context) => {
+    const conversation = await conversationOf(context);
+    const turnId = context.req.param("turnId");
     if (!isTurnId(turnId)) throw new DramatisError("NOT_FOUND", `There is no turn "${turnId}".`);
-    return json(unwrap(await conversation.turn(principal, turnId)));
+    return json(unwrap(await conversation.turn(context.var.principal, turnId)));
   });
-  refuseOtherMethods(app, "/api/conversations/:id/turns/:turnId", ["GET"]);
 
-  app.post("/api/conversations/:id/operations/:operationId/result", async ({ req, var: services }) => {
-    const { principal, actors, maxBodyBytes } = services;
-    const conversation = await findConversation(actors, principal, req.param("id"));
-    const operationId = req.param("operationId");
+  app.post(RESULT, async (context) => {
+    const conversation = await conversationOf(context);
+    const operationId = context.req.param("operationId");
     if (!isOperationId(operationId)) {
       throw new DramatisError("NOT_FOUND", `There is no operation "${operationId}".`);
     }
-    // SAFETY: the schema says that a result is JSON.
-    const outcome = validate(resultSchema, await readJson(req.raw, maxBodyBytes)) as ToolOutcome;
-    const [taken] = unwrap(await conversation.submitToolResults(principal, [{ operationId, ...outcome }]));
-    if (taken === undefined) throw new Error("A result that was submitted was taken.");
-    return json(taken);
+    // SAFETY: the schema accepts JSON only.
+    const outcome = (await readBody(context, resultSchema)) as ToolOutcome;
+    const submissions = [{ operationId, ...outcome }];
+    const [submitted] = unwrap(await conversation.submitToolResults(context.var.principal, submissions));
+    if (submitted === undefined) throw new Error("The conversation must answer every submission.");
+    return json(submitted);
   });
-  refuseOtherMethods(app, "/api/conversations/:id/operations/:operationId/result", ["POST"]);
 }

@@ -1,55 +1,60 @@
 /**
- * Events and their rows. Pure.
+ * Converts events to rows and back. Pure.
  *
- * EVENT-1  Hydrating what was dehydrated gives the same event: failure flag, model and metadata included.
- * EVENT-2  A row whose action is unknown here stays inert: it hydrates to `unknown`, keeps its stored action and
- *          metadata, and has no message.
+ * EVENT-1  Hydrating a dehydrated event gives the same event, including failure flag, model and metadata.
+ * EVENT-2  A row with an unknown action hydrates to `unknown`. It keeps its stored action and metadata, and has no message.
  */
 
 import type { ToolCall } from "../../model/messages.ts";
+import { defined } from "../../shared/defined.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
-import { isCount } from "./events.ts";
-import { EventAction, type SessionEvent, type StoredEvent } from "./types.ts";
+import { EventAction, isCount, type SessionEvent, type StoredEvent } from "./types.ts";
 
-/** The typed event of a row. Missing facts take their defaults: no calls, a successful result, nothing compacted. */
+/**
+ * Returns the event of a row. Missing facts get defaults: no calls, a successful result, nothing compacted.
+ *
+ * @example const event = hydrateEvent(row);
+ */
 export function hydrateEvent(row: StoredEvent): SessionEvent {
-  const stored = parseObject(row.metadata);
+  const facts = parseObject(row.metadata);
   const base = {
     id: row.id,
     sessionId: row.session_id,
     seq: row.seq,
     content: row.content ?? "",
     createdAt: row.created_at,
-    ...(isJsonObject(stored.metadata) ? { metadata: stored.metadata } : {}),
   };
-  const model = typeof stored.model === "string" ? { model: stored.model } : {};
+  const model = typeof facts.model === "string" ? facts.model : undefined;
+  const metadata = isJsonObject(facts.metadata) ? facts.metadata : undefined;
+  const own = { ...base, ...defined({ metadata }) };
   switch (row.action) {
     case EventAction.USER_MESSAGE:
     case EventAction.SYSTEM_INSTRUCTION:
-      return { ...base, action: row.action };
+      return { ...own, action: row.action };
     case EventAction.AGENT_MESSAGE:
-      return { ...base, action: row.action, ...model };
+      return { ...own, action: row.action, ...defined({ model }) };
     case EventAction.TOOL_CALL_REQUEST:
-      return { ...base, action: row.action, toolCalls: toolCallsOf(stored.toolCalls), ...model };
+      return { ...own, action: row.action, toolCalls: toolCallsOf(facts.toolCalls), ...defined({ model }) };
     case EventAction.TOOL_RESULT:
       return {
-        ...base,
+        ...own,
         action: row.action,
-        toolCallId: textOf(stored.toolCallId),
-        toolName: textOf(stored.toolName),
-        isSuccess: stored.isSuccess !== false,
+        toolCallId: textOf(facts.toolCallId),
+        toolName: textOf(facts.toolName),
+        isSuccess: facts.isSuccess !== false,
       };
-    case EventAction.COMPACTION:
-      return { ...base, action: row.action, compactedEventCount: countOf(stored.compactedEventCount) };
+    case EventAction.COMPACTION: {
+      const { compactedEventCount: count } = facts;
+      return { ...own, action: row.action, compactedEventCount: isCount(count) ? count : 0 };
+    }
     default: {
-      const { metadata: _, ...rest } = base;
-      const kept = row.metadata === null ? {} : { metadata: stored };
-      return { ...rest, action: "unknown", storedAction: row.action, ...kept };
+      const kept = row.metadata === null ? {} : { metadata: facts };
+      return { ...base, action: "unknown", storedAction: row.action, ...kept };
     }
   }
 }
 
-/** The row of an event. */
+/** Returns the row of an event. */
 export function dehydrateEvent(event: SessionEvent): StoredEvent {
   return {
     id: event.id,
@@ -62,32 +67,21 @@ export function dehydrateEvent(event: SessionEvent): StoredEvent {
   };
 }
 
-/** The facts beside the content as JSON; the event's own metadata stands apart, so that no key of it can be mistaken. */
-function metadataText(event: SessionEvent): string | null {
-  const { metadata } = event;
-  switch (event.action) {
-    case EventAction.USER_MESSAGE:
-    case EventAction.SYSTEM_INSTRUCTION:
-      return objectText({ metadata });
-    case EventAction.AGENT_MESSAGE:
-      return objectText({ model: event.model, metadata });
-    case EventAction.TOOL_CALL_REQUEST:
-      return objectText({ toolCalls: event.toolCalls, model: event.model, metadata });
-    case EventAction.TOOL_RESULT: {
-      const { toolCallId, toolName, isSuccess } = event;
-      return objectText({ toolCallId, toolName, isSuccess, metadata });
-    }
-    case EventAction.COMPACTION:
-      return objectText({ compactedEventCount: event.compactedEventCount, metadata });
-    case "unknown":
-      return metadata === undefined ? null : JSON.stringify(metadata);
-    default:
-      return event satisfies never;
-  }
-}
+/** The members that make up the metadata column. The event's own metadata is nested, so its keys cannot collide. */
+const FACTS = [
+  "toolCalls",
+  "model",
+  "toolCallId",
+  "toolName",
+  "isSuccess",
+  "compactedEventCount",
+  "metadata",
+];
 
-function objectText(facts: Record<string, unknown>): string | null {
-  const text = JSON.stringify(facts);
+function metadataText(event: SessionEvent): string | null {
+  if (event.action === "unknown") return event.metadata === undefined ? null : JSON.stringify(event.metadata);
+  const members: ReadonlyMap<string, unknown> = new Map(Object.entries(event));
+  const text = JSON.stringify(Object.fromEntries(FACTS.map((name) => [name, members.get(name)])));
   return text === "{}" ? null : text;
 }
 
@@ -112,8 +106,4 @@ function toolCallsOf(value: unknown): ToolCall[] {
 
 function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
-}
-
-function countOf(value: unknown): number {
-  return isCount(value) ? value : 0;
 }

@@ -1,31 +1,37 @@
 /**
- * The rows of `cf_agents_events`: one event, one row, in the order of its session.
+ * Stores events as rows of `cf_agents_events`, one row per event.
  *
- * EVENTS-1  A batch is appended as a whole or not at all, normally by one statement, and writes one row an event; a
- *           compaction also has a row in an index of its own.
- * EVENTS-2  Content and metadata come back exactly, whatever their length up to `MAX_TEXT_BYTES` each.
- * EVENTS-3  A read is bounded by rows and by bytes, and never reads the rows beyond.
- * EVENTS-4  One statement reads a window: the newest compaction is found however far back it stands, and no event that
- *           it covers is read.
+ * EVENTS-1  Appending a batch is atomic, and usually takes one statement. It writes one row per event, and one more in an
+ *           index per compaction.
+ * EVENTS-2  Content and metadata are read back exactly, up to `MAX_TEXT_BYTES` each.
+ * EVENTS-3  A read is limited by rows and bytes, and does not touch the rows beyond.
+ * EVENTS-4  One statement reads a window: it finds the newest compaction at any distance, and reads no event that this
+ *           compaction covers.
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { checkSqlValues, MAX_VALUE_BYTES } from "../../ports/sql-values.ts";
 import { utf8Length } from "../../shared/utf8.ts";
-import { coverage, isCompaction } from "./compacted.ts";
 import { dehydrateEvent, hydrateEvent } from "./event-rows.ts";
 import { INLINE_BYTES, type LongText, type PackedText, packedBytes } from "./long-text.ts";
-import { EventAction, type LoadEventsOptions, type SessionEvent, type StoredEvent } from "./types.ts";
+import {
+  coverage,
+  EventAction,
+  isCompaction,
+  type LoadEventsOptions,
+  type SessionEvent,
+  type StoredEvent,
+} from "./types.ts";
 
-/** How many events a read gives when it names no limit. */
+/** Default limit of a read, in events. */
 const DEFAULT_EVENT_LIMIT = 50;
 
-/** How many bytes of content and metadata a read gives when it names no bound. */
+/** Default limit of content and metadata of a read, in bytes. */
 const DEFAULT_WINDOW_BYTES = 8 * 1024 * 1024;
 
-/** Events whose text has more UTF-16 units than this are stored one by one, in pieces where they must be. */
+/** Events with more UTF-16 units of text are stored one by one, because they may need pieces. */
 const MAX_BATCHED_UNITS = INLINE_BYTES / 3;
 
-/** Bytes of one batch: within the platform's limit for a value, with room for the brackets. */
+/** Maximum size of a batch in bytes: the platform's limit for a value, less the brackets. */
 const MAX_BATCH_BYTES = MAX_VALUE_BYTES - 2;
 
 const IDS_PER_STATEMENT = 1000;
@@ -45,10 +51,10 @@ const FILTER = `FROM cf_agents_events WHERE session_id = ?1 AND seq < ?2 AND seq
 const SELECT_LAST = `SELECT * ${FILTER} ORDER BY seq DESC LIMIT ?5`;
 const SELECT_FIRST = `SELECT * ${FILTER} ORDER BY seq LIMIT ?5`;
 
-/** Made with the first compaction: a database without any pays nothing for finding the newest. */
+/** Created with the first compaction, so that a database without compactions pays nothing for the search. */
 const CREATE_COMPACTIONS = `CREATE INDEX IF NOT EXISTS cf_agents_compactions ON cf_agents_events (session_id, seq)
   WHERE action = 'compaction'`;
-/** The newest compaction, if its index is there; then the events, newest first. Rows are read as they are asked for. */
+/** Yields the newest compaction, if the index exists, then the events, newest first. Rows are read lazily. */
 const NEWEST_COMPACTION = `SELECT max(event.seq) FROM sqlite_master AS made CROSS JOIN cf_agents_events AS event
   WHERE made.name = 'cf_agents_compactions'
   AND event.session_id = ?1 AND event.seq < ?2 AND event.action = 'compaction'`;
@@ -62,22 +68,22 @@ const DELETE_NAMED = `DELETE FROM cf_agents_events
   RETURNING seq, typeof(content) = 'blob' OR typeof(metadata) = 'blob' AS is_long`;
 const DELETE_SESSION = "DELETE FROM cf_agents_events WHERE session_id = ?";
 
-/** A row as it is stored: long text is a handle. */
+/** A row as stored: long text is a handle. */
 type EventRow = Omit<StoredEvent, "content" | "metadata"> & {
   content: PackedText | null;
   metadata: PackedText | null;
 };
 
-/** What a window of a session is read by. */
+/** Limits of a window of a session. */
 export type LoadWindowOptions = Pick<LoadEventsOptions, "before" | "limit" | "maxBytes"> & {
-  /** Stop once this many user messages were read. */
+  /** Stop after this many user messages. */
   userMessages?: number;
 };
 
 export interface EventWindow {
   /** Ascending. */
   events: SessionEvent[];
-  /** Whether there are events before these that no compaction covers. */
+  /** There are earlier events that no compaction covers. */
   isCutOff: boolean;
 }
 
@@ -87,14 +93,14 @@ export class EventStore {
     private readonly longText: LongText,
   ) {}
 
-  /** Creates the table if it is not there. */
+  /** Creates the table if it does not exist. */
   createTable(): void {
     this.db.run(CREATE);
   }
 
   /**
-   * Appends `events` with the sequence numbers from `firstSeq` on, which must not be taken; what the events say of
-   * `sessionId` and `seq` is ignored. Throws `INVALID_INPUT` for text that cannot be stored, `TOO_LARGE` for too much.
+   * Appends events with the sequence numbers from `firstSeq` on, which must be free. Ignores the events' own `sessionId`
+   * and `seq`. Throws `INVALID_INPUT` for text that SQLite cannot store, `TOO_LARGE` for too much text.
    */
   append(sessionId: string, firstSeq: number, events: readonly SessionEvent[]): void {
     const rows = events.map((event, index) => dehydrateEvent({ ...event, sessionId, seq: firstSeq + index }));
@@ -109,7 +115,7 @@ export class EventStore {
     else insert();
   }
 
-  /** The events of a session that `options` select, ascending; none if there is no such session. */
+  /** Returns the selected events of a session, ascending; none if there is no such session. */
   load(sessionId: string, options: LoadEventsOptions = {}): SessionEvent[] {
     const tail = options.tail ?? true;
     const maxBytes = options.maxBytes ?? DEFAULT_WINDOW_BYTES;
@@ -133,7 +139,7 @@ export class EventStore {
     return rows.map((row) => this.eventOf(row));
   }
 
-  /** The newest events that no compaction covers, and the newest compaction, wherever it stands (EVENTS-4). */
+  /** Returns the newest events that no compaction covers, and the newest compaction (EVENTS-4). */
   loadWindow(sessionId: string, options: LoadWindowOptions = {}): EventWindow {
     const { before = Number.MAX_SAFE_INTEGER, limit = DEFAULT_EVENT_LIMIT } = options;
     const { maxBytes = DEFAULT_WINDOW_BYTES, userMessages = Number.POSITIVE_INFINITY } = options;
@@ -154,7 +160,7 @@ export class EventStore {
       const event = known ?? this.eventOf(row);
       window.set(row.seq, event);
       if (isCompaction(event)) covered = Math.max(covered, coverage(event, event.seq));
-      // The compaction that comes first is there to be found; as an event it may come again.
+      // The statement yields the newest compaction first, and maybe again as an event.
       if (window.size === 1 && known === undefined && isCompaction(event)) continue;
       events += 1;
       oldest = row.seq;
@@ -168,12 +174,12 @@ export class EventStore {
     };
   }
 
-  /** How many events have a number from `from` on and below `before`. */
+  /** Counts the events with a sequence number from `from` to below `before`. */
   count(sessionId: string, from: number, before: number): number {
     return this.db.all<{ n: number }>(COUNT, sessionId, from, before)[0]?.n ?? 0;
   }
 
-  /** Deletes the events of a session that have one of these ids; others are left alone. */
+  /** Deletes the events of a session with these ids. Ignores unknown ids. */
   delete(sessionId: string, eventIds: readonly string[]): void {
     if (eventIds.length === 0) return;
     this.db.transaction(() => {
@@ -203,23 +209,17 @@ export class EventStore {
   }
 
   private eventOf(row: EventRow): SessionEvent {
-    return hydrateEvent(this.unpacked(row));
-  }
-
-  private unpacked(row: EventRow): StoredEvent {
-    const { content, metadata } = row;
-    if (!(content instanceof Uint8Array || metadata instanceof Uint8Array))
-      return { ...row, content, metadata };
-    const key = textKey(row.session_id, row.seq);
-    return {
-      ...row,
-      content: content === null ? null : this.longText.unpack(`${key}content`, content),
-      metadata: metadata === null ? null : this.longText.unpack(`${key}metadata`, metadata),
+    const unpack = (column: "content" | "metadata") => {
+      const packed = row[column];
+      return packed === null
+        ? null
+        : this.longText.unpack(`${textKey(row.session_id, row.seq)}${column}`, packed);
     };
+    return hydrateEvent({ ...row, content: unpack("content"), metadata: unpack("metadata") });
   }
 }
 
-/** Rows that travel together as one JSON text each batch, and those too long for that. */
+/** Groups rows into batches, each one JSON text, and separates rows that are too long for a batch. */
 function planInserts(rows: readonly StoredEvent[]): { batches: string[]; apart: StoredEvent[] } {
   const batches: string[] = [];
   const apart: StoredEvent[] = [];
@@ -231,16 +231,15 @@ function planInserts(rows: readonly StoredEvent[]): { batches: string[]; apart: 
     bytes = 0;
   };
   for (const row of rows) {
-    // JSON would carry a lone surrogate as an escape that SQLite then alters, so each text is checked before.
+    // JSON escapes a lone surrogate, and SQLite would alter it, so each text is checked first.
     checkSqlValues([row.id, row.action, row.created_at]);
-    if ((row.content?.length ?? 0) + (row.metadata?.length ?? 0) > MAX_BATCHED_UNITS) {
-      apart.push(row);
-      continue;
-    }
-    checkSqlValues([row.content, row.metadata]);
-    const text = JSON.stringify([row.id, row.seq, row.action, row.created_at, row.content, row.metadata]);
+    const isLong = (row.content?.length ?? 0) + (row.metadata?.length ?? 0) > MAX_BATCHED_UNITS;
+    if (!isLong) checkSqlValues([row.content, row.metadata]);
+    const text = isLong
+      ? ""
+      : JSON.stringify([row.id, row.seq, row.action, row.created_at, row.content, row.metadata]);
     const size = utf8Length(text) + 1;
-    if (size > MAX_BATCH_BYTES) {
+    if (isLong || size > MAX_BATCH_BYTES) {
       apart.push(row);
       continue;
     }
@@ -252,7 +251,7 @@ function planInserts(rows: readonly StoredEvent[]): { batches: string[]; apart: 
   return { batches, apart };
 }
 
-/** Start of the keys of an event's long texts, or of all of a session's. The length keeps sessions apart. */
+/** Returns the prefix of the keys of an event's long texts, or of a session's. The length separates sessions. */
 function textKey(sessionId: string, seq?: number): string {
   const session = `event:${sessionId.length}:${sessionId}:`;
   return seq === undefined ? session : `${session}${seq}:`;

@@ -1,20 +1,23 @@
 /**
- * Events and messages: what a model is told of an event, and the event of a message. Pure, so it runs in actors,
- * Workflows and plain Workers. `event-rows.ts` has the other half: events and their rows.
+ * Converts events to messages and back. Pure, so it runs in actors, Workflows and plain Workers. `event-rows.ts` converts
+ * events to rows.
  *
- * EVENT-3  A message made from an event and made into an event again keeps what the event said: the flag of a failed
- *          tool, the model and a compaction's count travel in the message's metadata; a message's name of who speaks
- *          and its native form travel in the event's.
+ * EVENT-3  Converting an event to a message and back keeps its content. The failure flag of a tool, the model and a
+ *          compaction's count travel in the message's metadata; a message's speaker and native form travel in the event's.
  */
 
-import type { ContextMessage, ContextPart } from "../../model/messages.ts";
+import { z } from "zod";
+import type { ContextMessage, ContextPart, NativeReply } from "../../model/messages.ts";
 import { contentSchema } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import type { Facts } from "../../shared/json.ts";
-import { isNativeReply } from "./native-reply.ts";
-import { EventAction, type SessionEvent } from "./types.ts";
+import { EventAction, isCount, type SessionEvent } from "./types.ts";
 
-/** The message a model gets for an event; `null` for what no model should see. */
+/**
+ * Returns the message that a model gets for an event, or `null` if models do not get it.
+ *
+ * @example const messages = events.map(eventToMessage).filter((message) => message !== null);
+ */
 export function eventToMessage(event: SessionEvent): ContextMessage | null {
   switch (event.action) {
     case EventAction.USER_MESSAGE:
@@ -22,9 +25,10 @@ export function eventToMessage(event: SessionEvent): ContextMessage | null {
     case EventAction.AGENT_MESSAGE:
       return spoken("assistant", event.content, withModel(event));
     case EventAction.TOOL_CALL_REQUEST: {
-      if (event.toolCalls.length === 0 && event.content === "") return null;
-      const message = spoken("assistant", event.content, withModel(event));
-      return event.toolCalls.length === 0 ? message : { ...message, toolCalls: event.toolCalls };
+      const { toolCalls, content } = event;
+      if (toolCalls.length === 0 && content === "") return null;
+      const message = spoken("assistant", content, withModel(event));
+      return toolCalls.length === 0 ? message : { ...message, toolCalls };
     }
     case EventAction.TOOL_RESULT:
       return {
@@ -47,7 +51,7 @@ export function eventToMessage(event: SessionEvent): ContextMessage | null {
   }
 }
 
-/** Who an event is and when it came to be, where the caller knows better than the platform. */
+/** Identity of a new event. */
 export interface EventOrigin {
   id: string;
   /** Milliseconds since the epoch. */
@@ -55,51 +59,57 @@ export interface EventOrigin {
 }
 
 /**
- * The event of a message, ready to be appended: `seq` is a placeholder. In a message's metadata `isSuccess: false`
- * (of a tool's), `model` (an assistant's) and `compactedEventCount` (a system message's) become the event's own facts.
+ * Returns the event of a message, ready to be appended; its `seq` is a placeholder. From the message's metadata,
+ * `isSuccess: false` of a tool, `model` of an assistant and `compactedEventCount` of a system message become members of
+ * the event.
+ *
+ * @example await agent.appendEvents(id, [messageToEvent(id, { role: "user", content: "Hello" })]);
  */
 export function messageToEvent(
   sessionId: string,
   message: ContextMessage,
   origin: EventOrigin = { id: crypto.randomUUID(), createdAt: Date.now() },
 ): SessionEvent {
-  const { role, content, name, native, metadata } = message;
+  const { role, content, name, native, toolCalls = [] } = message;
   const base = { ...origin, sessionId, seq: 0, content };
-  const named = name === undefined || role === "tool" ? metadata : { ...metadata, name };
-  const said = native === undefined || role !== "assistant" ? named : { ...named, native };
+  const facts: Facts = {
+    ...message.metadata,
+    ...(role === "tool" ? {} : defined({ name })),
+    ...(role === "assistant" ? defined({ native }) : {}),
+  };
   switch (role) {
     case "user":
-      return { ...base, action: EventAction.USER_MESSAGE, ...kept(withSentParts(said, message.parts)) };
+      return { ...base, action: EventAction.USER_MESSAGE, ...kept(withSentParts(facts, message.parts)) };
     case "assistant": {
-      const { model, ...rest } = said ?? {};
-      const facts = typeof model === "string" ? { model, ...kept(rest) } : kept(said);
-      return message.toolCalls !== undefined && message.toolCalls.length > 0
-        ? { ...base, action: EventAction.TOOL_CALL_REQUEST, toolCalls: message.toolCalls, ...facts }
-        : { ...base, action: EventAction.AGENT_MESSAGE, ...facts };
+      const { model, ...rest } = facts;
+      const own = typeof model === "string" ? { model, ...kept(rest) } : kept(facts);
+      return toolCalls.length > 0
+        ? { ...base, action: EventAction.TOOL_CALL_REQUEST, toolCalls, ...own }
+        : { ...base, action: EventAction.AGENT_MESSAGE, ...own };
     }
     case "tool": {
-      const { isSuccess, ...rest } = said ?? {};
+      const { isSuccess, ...rest } = facts;
       return {
         ...base,
         action: EventAction.TOOL_RESULT,
         toolCallId: message.toolCallId ?? "",
         toolName: name ?? "",
         isSuccess: isSuccess !== false,
-        ...kept(typeof isSuccess === "boolean" ? rest : said),
+        ...kept(typeof isSuccess === "boolean" ? rest : facts),
       };
     }
     case "system": {
-      const { compactedEventCount, ...rest } = said ?? {};
+      const { compactedEventCount, ...rest } = facts;
       return isCount(compactedEventCount)
         ? { ...base, action: EventAction.COMPACTION, compactedEventCount, ...kept(rest) }
-        : { ...base, action: EventAction.SYSTEM_INSTRUCTION, ...kept(said) };
+        : { ...base, action: EventAction.SYSTEM_INSTRUCTION, ...kept(facts) };
     }
     default:
       return role satisfies never;
   }
 }
 
-/** What someone said. Who it was stands in the event's metadata, where it is known. */
+/** Builds a message. Its speaker and native form come from the event's metadata, where they are valid. */
 function spoken(
   role: Exclude<ContextMessage["role"], "tool">,
   content: string,
@@ -113,15 +123,11 @@ function spoken(
     content,
     ...(isNamed ? { name } : {}),
     ...(isNative ? { native } : {}),
-    ...kept({
-      ...rest,
-      ...(isNamed || name === undefined ? {} : { name }),
-      ...(isNative || native === undefined ? {} : { native }),
-    }),
+    ...kept({ ...rest, ...(isNamed ? {} : defined({ name })), ...(isNative ? {} : defined({ native })) }),
   };
 }
 
-/** What was sent beside text stands in the metadata, as it was sent. */
+/** Adds the parts that the user sent, which the metadata contain as they were sent. */
 function withParts(message: ContextMessage): ContextMessage {
   if (message.metadata?.parts === undefined) return message;
   const sent = contentSchema.safeParse(message.metadata.parts).data;
@@ -129,18 +135,14 @@ function withParts(message: ContextMessage): ContextMessage {
   const parts = sent.map((part): ContextPart => {
     if (part.type === "text") return part;
     const { type, url, mediaType, name } = part;
-    return {
-      type,
-      source: { url },
-      ...defined({ mediaType, name }),
-    };
+    return { type, source: { url }, ...defined({ mediaType, name }) };
   });
   return parts.some(({ type }) => type !== "text") ? { ...message, parts } : message;
 }
 
-/** The other way round, where the metadata do not say it already. */
-function withSentParts(metadata: Facts | undefined, parts: ContextPart[] | undefined): Facts | undefined {
-  if (parts === undefined || metadata?.parts !== undefined) return metadata;
+/** Adds the parts of a message to the metadata, unless the metadata already contain them. */
+function withSentParts(metadata: Facts, parts: ContextPart[] | undefined): Facts {
+  if (parts === undefined || metadata.parts !== undefined) return metadata;
   const sent = parts.map((part) => {
     if (part.type === "text") return part;
     const { source, ...rest } = part;
@@ -150,16 +152,30 @@ function withSentParts(metadata: Facts | undefined, parts: ContextPart[] | undef
   return { ...metadata, parts: sent };
 }
 
-function withModel(event: { model?: string; metadata?: Facts }): Facts | undefined {
-  return event.model === undefined ? event.metadata : { ...event.metadata, model: event.model };
+function withModel({ model, metadata }: { model?: string; metadata?: Facts }): Facts {
+  return { ...metadata, ...defined({ model }) };
 }
 
-/** Empty metadata is no metadata. */
+/** Omits empty metadata. */
 function kept(metadata: Facts | undefined): { metadata?: Facts } {
   return metadata === undefined || Object.keys(metadata).length === 0 ? {} : { metadata };
 }
 
-/** Whether `value` can be a count of events. */
-export function isCount(value: unknown): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+const facts = z.record(z.string(), z.unknown());
+const index = z.int().nonnegative();
+
+const nativeReplySchema = z.strictObject({
+  provider: z.string(),
+  modelId: z.string(),
+  parts: z.array(
+    z.discriminatedUnion("type", [
+      z.strictObject({ type: z.literal("text"), length: index, extra: facts.optional() }),
+      z.strictObject({ type: z.literal("tool-call"), index, extra: facts.optional() }),
+      z.strictObject({ type: z.literal("block"), value: facts }),
+    ]),
+  ),
+});
+
+function isNativeReply(value: unknown): value is NativeReply {
+  return nativeReplySchema.safeParse(value).success;
 }

@@ -1,24 +1,24 @@
 /**
- * Text of any length in one column of someone else's row. What fits stays in the column as it is. What does not is
- * cut into pieces in a table of their own, made when first needed, and the column holds a small handle instead.
+ * Stores long text behind a column of any row. Short text stays in the column. Longer text is cut into pieces in a table
+ * of its own, which is created when first needed, and the column holds a small handle.
  *
- * LONG-1  `unpack` gives back exactly what `pack` was given.
- * LONG-2  Text that fits costs no statement, neither written nor read.
- * LONG-3  No piece, and no row that keeps within `INLINE_BYTES`, exceeds the platform's limit for a row.
+ * LONG-1  `unpack` returns exactly the text that was passed to `pack`.
+ * LONG-2  Short text costs no statement, neither to write nor to read.
+ * LONG-3  No piece, and no row within `INLINE_BYTES`, exceeds the platform's limit for a row.
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { fitsUtf8, splitUtf8, utf8Length } from "../../shared/utf8.ts";
 
-/** Text of up to this many bytes (UTF-8) stays in its row. */
+/** Maximum size of text that stays in its row, in bytes (UTF-8). */
 export const INLINE_BYTES = 1_500_000;
 
-/** The longest text that is stored, in bytes (UTF-8). */
+/** Maximum size of a stored text, in bytes (UTF-8). */
 export const MAX_TEXT_BYTES = 32 * 1024 * 1024;
 
 const PIECE_BYTES = 1_500_000;
 
-/** What a text column holds: the text itself, or the handle of one that stands in pieces. */
+/** The value of a text column: the text, or the handle of a text in pieces. */
 export type PackedText = string | Uint8Array;
 
 const CREATE = `CREATE TABLE IF NOT EXISTS cf_agents_long_text (
@@ -33,9 +33,9 @@ export class LongText {
   constructor(private readonly db: SqlDatabase) {}
 
   /**
-   * The value for the column of the row that `key` names (unique over all users of the database). Text above
-   * `inlineBytes` goes into pieces, in place of any that stood there under this key; call it inside the transaction
-   * that writes the row. Throws `TOO_LARGE` above `MAX_TEXT_BYTES`.
+   * Returns the value for a column. `key` names the text, unique in the database. Text above `inlineBytes` goes into
+   * pieces, which replace earlier ones of this key: call `pack` in the transaction that writes the row. Throws
+   * `TOO_LARGE` above `MAX_TEXT_BYTES`.
    *
    * @example
    * db.run("UPDATE turns SET body = ? WHERE n = ?", longText.pack(`turn:${n}`, body), n);
@@ -46,7 +46,7 @@ export class LongText {
     if (bytes > MAX_TEXT_BYTES) {
       throw new DramatisError(
         "TOO_LARGE",
-        `A text has ${bytes} bytes; ${MAX_TEXT_BYTES} are allowed: store a reference.`,
+        `The text has ${bytes} bytes, but at most ${MAX_TEXT_BYTES} are allowed. Store a reference instead.`,
       );
     }
     this.db.run(CREATE);
@@ -56,23 +56,23 @@ export class LongText {
     return handleOf(bytes);
   }
 
-  /** The text behind a column's value; `key` as it was packed. */
+  /** Returns the text of a column's value that was packed with this key. */
   unpack(key: string, packed: PackedText): string {
     if (typeof packed === "string") return packed;
     let text = "";
     for (const row of this.db.each<{ text: string }>(SELECT, key)) text += row.text;
     if (utf8Length(text) !== packedBytes(packed)) {
-      throw new DramatisError("INTERNAL_ERROR", `The pieces of the text "${key}" are not complete.`);
+      throw new DramatisError("INTERNAL_ERROR", `Pieces of the text "${key}" are missing.`);
     }
     return text;
   }
 
-  /** Deletes the pieces of `key`, if there are any: when its row goes, or its text has become short. */
+  /** Deletes the pieces of a key, if any. Call it when the row is deleted or its text becomes short. */
   discard(key: string): void {
     if (this.exists()) this.db.run(DELETE, key);
   }
 
-  /** Deletes the pieces of every key that starts with `prefix`. */
+  /** Deletes the pieces of all keys with this prefix. */
   discardAll(prefix: string): void {
     if (this.exists()) this.db.run(DELETE_PREFIX, prefix);
   }
@@ -82,7 +82,7 @@ export class LongText {
   }
 }
 
-/** Size of the text behind a column's value, in bytes (UTF-8), without reading its pieces. */
+/** Returns the size of a column's text in bytes (UTF-8), without reading its pieces. */
 export function packedBytes(packed: PackedText): number {
   if (typeof packed === "string") return utf8Length(packed);
   return new DataView(packed.buffer, packed.byteOffset, packed.byteLength).getUint32(0);

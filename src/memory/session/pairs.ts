@@ -1,14 +1,15 @@
 /**
- * Which tool results answer which request. Pure.
+ * Pairs requests for tools with their results. Pure.
  *
- * PAIR-1  A result answers the newest request before it that still waits for its id; a later request takes an id over.
+ * PAIR-1  A result belongs to the newest earlier request that waits for its id. A later request with the same id replaces
+ *         an earlier one.
  */
 import type { ContextMessage } from "../../model/messages.ts";
 
-/** For each request, by index: the indexes of its results, and whether one that is missing may still come. */
+/** For each request, by index: the indexes of its results. `isOpen` if a missing result may still come. */
 export type Pairs = ReadonlyMap<number, { results: readonly number[]; isOpen: boolean }>;
 
-/** The requests among messages (`null` where an event has none) and what answers them. */
+/** Pairs the requests among messages with their results. `null` stands for an event without a message. */
 export function pairsOf(messages: readonly (ContextMessage | null)[]): Pairs {
   const pairs = new Map<number, { results: number[]; isOpen: boolean }>();
   const waiting = new Map<string, number[]>();
@@ -19,7 +20,7 @@ export function pairsOf(messages: readonly (ContextMessage | null)[]): Pairs {
       if (request !== undefined) pairs.get(request)?.results.push(index);
     } else if (isRequest(message)) {
       pairs.set(index, { results: [], isOpen: false });
-      // Ids are unique within a message only: a later request takes an id over from one that was never answered.
+      // Ids are unique within a message only: a later request replaces an unanswered one.
       for (const call of message.toolCalls) waiting.set(call.id, []);
       for (const call of message.toolCalls) waiting.get(call.id)?.push(index);
     }
@@ -31,7 +32,7 @@ export function pairsOf(messages: readonly (ContextMessage | null)[]): Pairs {
   return pairs;
 }
 
-/** The indexes in an order every provider accepts: each request directly with all of its results, or neither. */
+/** Returns the indexes in an order that every provider accepts: each request directly with all of its results, or neither. */
 export function pairedOrder(messages: readonly ContextMessage[]): number[] {
   const pairs = pairsOf(messages);
   return messages.flatMap((message, index) => {
@@ -40,11 +41,6 @@ export function pairedOrder(messages: readonly ContextMessage[]): number[] {
     const results = pairs.get(index)?.results ?? [];
     return results.length === message.toolCalls.length ? [index, ...results] : [];
   });
-}
-
-/** The messages in that order. */
-export function pairedMessages(messages: readonly ContextMessage[]): ContextMessage[] {
-  return pairedOrder(messages).flatMap((index) => messages[index] ?? []);
 }
 
 type Request = ContextMessage & Required<Pick<ContextMessage, "toolCalls">>;

@@ -1,24 +1,78 @@
 /**
- * Sessions and their events together: what an actor's session methods do, in a few statements each.
+ * Stores sessions together with their events, in a few statements per operation.
  *
- * SESSIONS-1  Sequence numbers of a session start at 0, ascend without a gap and are never given out twice, not even
- *            after the newest events were deleted.
- * SESSIONS-2  Appending to a session and deleting one happen as a whole or not at all.
+ * SESSIONS-1  Sequence numbers of a session start at 0, ascend without a gap and are never reused, not even after the
+ *            newest events were deleted.
+ * SESSIONS-2  Appending to a session and deleting a session are atomic.
  */
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { Facts } from "../../shared/json.ts";
-import { compacted } from "./compacted.ts";
 import type { EventStore, EventWindow, LoadWindowOptions } from "./event-store.ts";
-import type { SessionTable } from "./session-table.ts";
 import { EventAction, type LoadEventsOptions, type SessionEvent, type StoredSession } from "./types.ts";
 
-/** How many sessions a list gives at most. */
+/** Maximum length of a list of sessions. */
 const MAX_LISTED_SESSIONS = 1000;
 
-/** What a session store is made of. */
+/** The sessions of an actor. An actor may derive them instead of storing rows. */
+export interface SessionTable {
+  insert(session: StoredSession): void;
+  get(sessionId: string): StoredSession | undefined;
+  /** Returns at most `limit` sessions, last updated first. */
+  list(limit: number): StoredSession[];
+  delete(sessionId: string): void;
+  /**
+   * Reserves the next `count` sequence numbers of a session and records `now` as its last update. Returns the first
+   * number, or `undefined` if there is no such session.
+   */
+  reserve(sessionId: string, count: number, now: number): number | undefined;
+}
+
+const CREATE = `CREATE TABLE IF NOT EXISTS cf_agents_sessions (
+  id TEXT PRIMARY KEY NOT NULL, agent_id TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+  metadata TEXT, next_seq INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`;
+const INSERT = `INSERT INTO cf_agents_sessions (id, agent_id, created_at, updated_at, metadata)
+  VALUES (?, ?, ?, ?, ?)`;
+const COLUMNS = "id, agent_id, created_at, updated_at, metadata";
+const SELECT = `SELECT ${COLUMNS} FROM cf_agents_sessions WHERE id = ?`;
+const LIST = `SELECT ${COLUMNS} FROM cf_agents_sessions ORDER BY updated_at DESC, id DESC LIMIT ?`;
+const DELETE = "DELETE FROM cf_agents_sessions WHERE id = ?";
+const RESERVE = `UPDATE cf_agents_sessions SET next_seq = next_seq + ?1, updated_at = max(updated_at, ?2)
+  WHERE id = ?3 RETURNING next_seq - ?1 AS first`;
+
+/** Sessions as rows of `cf_agents_sessions`. */
+export class SqlSessionTable implements SessionTable {
+  constructor(private readonly db: SqlDatabase) {}
+
+  /** Creates the table if it does not exist. */
+  createTable(): void {
+    this.db.run(CREATE);
+  }
+
+  insert({ id, agent_id, created_at, updated_at, metadata }: StoredSession): void {
+    this.db.run(INSERT, id, agent_id, created_at, updated_at, metadata);
+  }
+
+  get(sessionId: string): StoredSession | undefined {
+    return this.db.all<StoredSession>(SELECT, sessionId)[0];
+  }
+
+  list(limit: number): StoredSession[] {
+    return this.db.all<StoredSession>(LIST, limit);
+  }
+
+  delete(sessionId: string): void {
+    this.db.run(DELETE, sessionId);
+  }
+
+  reserve(sessionId: string, count: number, now: number): number | undefined {
+    return this.db.all<{ first: number }>(RESERVE, count, now, sessionId)[0]?.first;
+  }
+}
+
+/** The ports of a session store. */
 export interface SessionStorage {
   db: SqlDatabase;
   sessions: SessionTable;
@@ -27,27 +81,21 @@ export interface SessionStorage {
   ids: Ids;
 }
 
-/** How far a session is compacted. */
-export interface CompactionState {
+/** The state of a session at a read: its newest compaction, and the number of events from `from` to below `before`. */
+export interface ExpectedSession {
   /** Id of the newest compaction; `null` if there is none. */
   newest: string | null;
-  /** Events with a lower number are covered. */
-  covered: number;
-}
-
-/** A session as it was read: its newest compaction, and how many events have a number from `from` to `before`. */
-export interface ExpectedSession extends Pick<CompactionState, "newest"> {
   from: number;
   before: number;
   count: number;
 }
 
 export class SessionStore {
-  constructor(private readonly storage: SessionStorage) {}
+  constructor(private readonly ports: SessionStorage) {}
 
-  /** Creates a session and answers its id. */
+  /** Creates a session and returns its id. */
   create(agentId: string, metadata?: Facts): string {
-    const { sessions, clock, ids } = this.storage;
+    const { sessions, clock, ids } = this.ports;
     const id = `sess_${ids.ulid()}`;
     const now = clock.now();
     sessions.insert({
@@ -61,17 +109,17 @@ export class SessionStore {
   }
 
   get(sessionId: string): StoredSession | null {
-    return this.storage.sessions.get(sessionId) ?? null;
+    return this.ports.sessions.get(sessionId) ?? null;
   }
 
-  /** The sessions, last updated first, at most 1 000. */
+  /** Returns the sessions, last updated first, at most 1 000. */
   list(): StoredSession[] {
-    return this.storage.sessions.list(MAX_LISTED_SESSIONS);
+    return this.ports.sessions.list(MAX_LISTED_SESSIONS);
   }
 
-  /** Deletes a session and its events; one that does not exist is fine. */
+  /** Deletes a session with its events, if it exists. */
   delete(sessionId: string): void {
-    const { db, sessions, events } = this.storage;
+    const { db, sessions, events } = this.ports;
     db.transaction(() => {
       sessions.delete(sessionId);
       events.deleteSession(sessionId);
@@ -79,51 +127,53 @@ export class SessionStore {
   }
 
   load(sessionId: string, options?: LoadEventsOptions): SessionEvent[] {
-    return this.storage.events.load(sessionId, options);
+    return this.ports.events.load(sessionId, options);
   }
 
   /** Appends events in the given order. Throws `NOT_FOUND` if there is no such session. */
   append(sessionId: string, events: readonly SessionEvent[]): void {
-    const { db, sessions, clock } = this.storage;
+    const { db, sessions, clock } = this.ports;
     if (events.length === 0) {
-      if (sessions.get(sessionId) === undefined) throw unknownSession(sessionId);
+      this.#mustExist(sessionId);
       return;
     }
     db.transaction(() => {
       const first = sessions.reserve(sessionId, events.length, clock.now());
       if (first === undefined) throw unknownSession(sessionId);
-      this.storage.events.append(sessionId, first, events);
+      this.ports.events.append(sessionId, first, events);
     });
   }
 
-  /** A window of a session's events (EVENTS-4). */
+  /** Returns the newest events that no compaction covers (EVENTS-4). */
   loadWindow(sessionId: string, options?: LoadWindowOptions): EventWindow {
-    return this.storage.events.loadWindow(sessionId, options);
+    return this.ports.events.loadWindow(sessionId, options);
   }
 
-  /** What a compaction starts from. Throws `NOT_FOUND` if there is no such session. */
-  readForCompaction(sessionId: string, options?: LoadWindowOptions): EventWindow & CompactionState {
-    if (this.get(sessionId) === null) throw unknownSession(sessionId);
-    const window = this.loadWindow(sessionId, options);
-    return { ...window, covered: compacted(window.events).covered, newest: this.newestCompaction(sessionId) };
+  /** Returns the window that a compaction starts from. Throws `NOT_FOUND` if there is no such session. */
+  readForCompaction(
+    sessionId: string,
+    options: LoadWindowOptions,
+  ): EventWindow & Pick<ExpectedSession, "newest"> {
+    this.#mustExist(sessionId);
+    return { ...this.loadWindow(sessionId, options), newest: this.#newestCompaction(sessionId) };
   }
 
-  /** How many events have a number from `from` on and below `before`. */
+  /** Counts the events with a sequence number from `from` to below `before`. */
   count(sessionId: string, from: number, before: number): number {
-    return this.storage.events.count(sessionId, from, before);
+    return this.ports.events.count(sessionId, from, before);
   }
 
   /**
-   * Appends a compaction of the events below `expected.before`, if the session is as it was read; answers the event's
-   * id. Throws `NOT_FOUND` if it was deleted, `CONFLICT` if it was compacted, or lost an event that would be covered.
+   * Appends a compaction of the events below `expected.before`, and returns its id. Throws `NOT_FOUND` if the session was
+   * deleted, `CONFLICT` if it was compacted or lost an event to be covered.
    */
   appendCompaction(sessionId: string, content: string, expected: ExpectedSession): string {
-    const { db, clock, ids } = this.storage;
+    const { db, clock, ids } = this.ports;
     const { newest, from, before, count } = expected;
     return db.transaction(() => {
-      if (this.get(sessionId) === null) throw unknownSession(sessionId);
-      if (this.newestCompaction(sessionId) !== newest || this.count(sessionId, from, before) !== count) {
-        const message = `The session "${sessionId}" was compacted, or events of it were deleted, meanwhile: try again.`;
+      this.#mustExist(sessionId);
+      if (this.#newestCompaction(sessionId) !== newest || this.count(sessionId, from, before) !== count) {
+        const message = `The session "${sessionId}" was compacted, or lost events, in the meantime. Try again.`;
         throw new DramatisError("CONFLICT", message, { retriable: true });
       }
       const id = ids.ulid();
@@ -133,13 +183,17 @@ export class SessionStore {
     });
   }
 
-  private newestCompaction(sessionId: string): string | null {
+  /** Deletes events of a session by id. */
+  deleteEvents(sessionId: string, eventIds: readonly string[]): void {
+    this.ports.events.delete(sessionId, eventIds);
+  }
+
+  #newestCompaction(sessionId: string): string | null {
     return this.loadWindow(sessionId, { limit: 0 }).events[0]?.id ?? null;
   }
 
-  /** Deletes events of a session by id. */
-  deleteEvents(sessionId: string, eventIds: readonly string[]): void {
-    this.storage.events.delete(sessionId, eventIds);
+  #mustExist(sessionId: string): void {
+    if (this.get(sessionId) === null) throw unknownSession(sessionId);
   }
 }
 

@@ -1,23 +1,23 @@
 /**
  * Shortens tool results that are too long for a context. Pure.
  *
- * SHORT-1  What was JSON stays JSON of the same kind: an array an array, an object an object, a string a string. Only
- *          what is too long or too deep to be parsed becomes a string of JSON.
- * SHORT-2  What was left out is said where it is missing; what is short enough is untouched.
+ * SHORT-1  JSON stays JSON of the same kind: an array stays an array, an object an object, a string a string. Only JSON
+ *          that is too long or too deep to parse becomes a string of JSON.
+ * SHORT-2  A note marks each omission. Content that is short enough is unchanged.
  */
 import { type Json, jsonDepth } from "../../shared/json.ts";
 import type { TokenCounter } from "./tokens.ts";
 
-/** No tokenizer makes text so dense: content longer than this many characters a token is too long, uncounted. */
+/** No tokenizer exceeds this density: content with more characters per token is too long without counting. */
 const MAX_CHARS_PER_TOKEN = 16;
 const FIRST_CHARS_PER_TOKEN = 4;
-/** Room below which nothing of a value is worth keeping, in characters. */
+/** A smaller part of a value is not worth keeping. Characters. */
 const MIN_ROOM = 64;
-/** Longer text is cut without being parsed, and deeper values are: both would cost more than they are worth. */
+/** Longer text and deeper values are cut as text, because parsing or pruning them would cost too much. */
 const MAX_PARSED_LENGTH = 2 * 1024 * 1024;
 const MAX_DEPTH = 64;
 
-/** The content, or a shortened form of it that has about `maxTokens`, never more but for its label. */
+/** Returns the content, or a shortened form of at most `maxTokens` plus the note on the omission. */
 export function shortenedContent(content: string, maxTokens: number, count: TokenCounter): string {
   const isLong = content.length > maxTokens * MAX_CHARS_PER_TOKEN || count(content) > maxTokens;
   if (!isLong) return content;
@@ -31,7 +31,7 @@ export function shortenedContent(content: string, maxTokens: number, count: Toke
   }
 }
 
-/** JSON values with something to cut; everything else is text. Text too long to parse is cut as a string of JSON. */
+/** Parses JSON that can be cut. Returns `undefined` for other text, and text that is too long to parse as a JSON string. */
 function parsed(content: string): Json | undefined {
   if (!/^\s*["[{]/.test(content)) return undefined;
   if (content.length > MAX_PARSED_LENGTH) return content;
@@ -47,14 +47,14 @@ function cutText(text: string, room: number): string {
   return `${text.slice(0, room).toWellFormed()}… (shortened: ${text.length} characters)`;
 }
 
-/** The value within about `room` characters of JSON. */
+/** Prunes a value to about `room` characters of JSON. */
 function pruned(value: Json, room: number): Json {
   if (typeof value === "string") return value.length <= room ? value : cutText(value, room);
   if (typeof value !== "object" || value === null) return value;
   return Array.isArray(value) ? prunedArray(value, room) : prunedObject(value, room);
 }
 
-/** The first items as they are, the one that does not fit pruned, and a note of how many are missing. */
+/** Keeps the first items, prunes the one that does not fit, and notes how many are missing. */
 function prunedArray(items: readonly Json[], room: number): Json[] {
   const kept: Json[] = [];
   let left = room;
@@ -69,7 +69,7 @@ function prunedArray(items: readonly Json[], room: number): Json[] {
   return missing === 0 ? kept : [...kept, `… (shortened: ${missing} of ${items.length} items left out)`];
 }
 
-/** Each member gets its share of the room and what smaller ones before it left. */
+/** Gives each member its share of the room, and what smaller members before it left. */
 function prunedObject(object: { [key: string]: Json }, room: number): { [key: string]: Json } {
   const members = Object.entries(object);
   const kept: [string, Json][] = [];

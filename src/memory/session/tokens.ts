@@ -1,23 +1,23 @@
 /**
- * How many tokens a model is charged for messages, tools and instructions: an estimate, made by a library for text and
- * by fixed surcharges for what frames it. Pure.
+ * Counts the tokens of messages, tools and instructions: a library estimates the text, and fixed surcharges stand for
+ * the framing. Pure.
  *
- * TOKEN-1  All that is sent of a message counts: content, name, the ids, names and arguments of tool calls, what its
- *          provider wants back in its own words, and each image and file at a flat estimate.
- * TOKEN-2  Estimating takes bounded time: of a long text, evenly spread samples are counted.
+ * TOKEN-1  Everything that is sent of a message counts: content, name, the ids, names and arguments of tool calls, the
+ *          provider's native parts, and each image and file at a flat estimate.
+ * TOKEN-2  An estimate takes bounded time: of a long text, evenly spaced samples are counted.
  *
  * The library is calibrated on OpenAI's `o200k_base`: within 10 % for English prose, code and CJK text, within 15 % for
- * other European languages. Models of other families differ by up to a third. Leave that margin in a budget, or give
- * the tokenizer of your model as a `TokenCounter`.
+ * other European languages. Other model families differ by up to a third. Leave this margin in a budget, or pass the
+ * tokenizer of your model as a `TokenCounter`.
  */
 import { estimateTokenCount, type TokenEstimationOptions } from "tokenx";
 import type { ContextMessage, NativeReply } from "../../model/messages.ts";
 import { DramatisError } from "../../shared/errors.ts";
 
-/** Counts the tokens of a text. An exact tokenizer fits here as well as an estimate. */
+/** Counts the tokens of a text, exactly or by estimate. */
 export type TokenCounter = (text: string) => number;
 
-/** A tool as it is sent beside the messages. */
+/** A tool as it is sent. */
 export interface CountedTool {
   name: string;
   description: string;
@@ -25,12 +25,12 @@ export interface CountedTool {
   inputSchema: object;
 }
 
-/** What the chat formats add around one message, one tool call and one tool. */
+/** Overhead of one message, one tool call and one tool in chat formats. */
 const MESSAGE_TOKENS = 4;
 const CALL_TOKENS = 8;
 const TOOL_TOKENS = 8;
 
-/** What the library prices too low by its own account: keys, ids and encoded bytes, and scripts it has no rule for. */
+/** Corrections for text that the library underestimates: keys, ids, encoded bytes, and scripts without a rule. */
 const OPTIONS: TokenEstimationOptions = {
   languageConfigs: [
     { pattern: /^(?=.*\d)(?=.*[A-Za-z])[A-Za-z\d]{16,}$/, averageCharsPerToken: 2 },
@@ -39,12 +39,16 @@ const OPTIONS: TokenEstimationOptions = {
   ],
 };
 
-/** Characters beyond which a text is sampled, and the samples: together as long as the longest text counted whole. */
+/** A longer text is sampled. The samples together have this length. */
 const MAX_COUNTED_LENGTH = 32 * 1024;
 const SAMPLES = 8;
 const SAMPLE_LENGTH = MAX_COUNTED_LENGTH / SAMPLES;
 
-/** The counter where none is given. */
+/**
+ * Estimates the tokens of a text. The default counter.
+ *
+ * @example estimateTokens("Hello, world")
+ */
 export const estimateTokens: TokenCounter = (text) => {
   if (text.length <= MAX_COUNTED_LENGTH) return estimateTokenCount(text, OPTIONS);
   const distance = (text.length - SAMPLE_LENGTH) / (SAMPLES - 1);
@@ -57,12 +61,12 @@ export const estimateTokens: TokenCounter = (text) => {
 };
 
 /**
- * What an image and a file cost: about a photograph that a provider has scaled to its largest size, and about three pages.
- * The true figure depends on provider, size and pages, and is not known before the provider counts.
+ * Estimates for an image (a photograph at the provider's maximum size) and a file (three pages). The true number depends
+ * on provider, size and pages; only the provider can count it.
  */
 const MEDIA_TOKENS = { text: 0, image: 1_600, file: 4_000 } as const;
 
-/** Tokens of a message. Its metadata is sent to no model, and does not count. */
+/** Counts the tokens of a message. Metadata is not sent and does not count. */
 export function messageTokens(message: ContextMessage, count: TokenCounter = estimateTokens): number {
   const { content, name, toolCallId, toolCalls = [], parts = [], native } = message;
   const calls = toolCalls.reduce(
@@ -75,7 +79,7 @@ export function messageTokens(message: ContextMessage, count: TokenCounter = est
   return MESSAGE_TOKENS + count(content) + count(name ?? "") + count(toolCallId ?? "") + calls + media + own;
 }
 
-/** Text and calls are counted where they stand; this is what comes on top of them. */
+/** Counts the native parts beside text and calls. */
 function nativeTokens({ parts }: NativeReply, count: TokenCounter): number {
   return parts.reduce((sum, part) => {
     const own = part.type === "block" ? part.value : part.extra;
@@ -83,7 +87,7 @@ function nativeTokens({ parts }: NativeReply, count: TokenCounter): number {
   }, 0);
 }
 
-/** Tokens of what is sent beside the messages: each system instruction, and each tool with its schema. */
+/** Counts the tokens of system instructions and tools with their schemas. */
 export function frameTokens(
   { systemInstructions = [], tools = [] }: FrameOfContext,
   count: TokenCounter = estimateTokens,
@@ -96,16 +100,21 @@ export function frameTokens(
   );
 }
 
-/** What is sent beside the messages. */
+/** The parts of a context beside its messages. */
 export interface FrameOfContext {
   systemInstructions?: readonly string[];
+  /** The tools that are sent. They count against a budget. */
   tools?: readonly CountedTool[];
 }
 
-/** Throws `INVALID_INPUT` for what is no budget. */
+/** Throws `INVALID_INPUT` for an invalid budget. */
 export function checkTokenBudget(tokenBudget: number): void {
-  if (tokenBudget > 0) return;
-  throw new DramatisError("INVALID_INPUT", "`tokenBudget` must be a number above 0.", {
-    errors: [{ path: "/tokenBudget", message: "must be above 0" }],
+  if (!(tokenBudget > 0)) throw invalidLimit("tokenBudget", "a number above 0");
+}
+
+export function invalidLimit(name: string, expected: string): DramatisError {
+  const message = `must be ${expected}`;
+  return new DramatisError("INVALID_INPUT", `\`${name}\` ${message}.`, {
+    errors: [{ path: `/${name}`, message }],
   });
 }

@@ -1,12 +1,9 @@
-/**
- * The session log and what is built from it: events (one row each), messages for a model, and the rows themselves.
- */
+/** The vocabulary of sessions: events, their actions, and the rows of events and sessions. */
 
-import type { ContextMessage, ToolCall } from "../../model/messages.ts";
+import type { ToolCall } from "../../model/messages.ts";
 import type { Facts } from "../../shared/json.ts";
-import type { CountedTool, TokenCounter } from "./tokens.ts";
 
-/** What a session event records. Values are stored; they never change. */
+/** The kinds of session events. The values are stored and never change. */
 export enum EventAction {
   USER_MESSAGE = "user_message",
   AGENT_MESSAGE = "agent_message",
@@ -24,7 +21,7 @@ interface EventBase {
   content: string;
   /** Milliseconds since the epoch. */
   createdAt: number;
-  /** What is known beside the content (usage, finish reason, origin …). */
+  /** Facts beside the content, such as usage, finish reason or origin. */
   metadata?: Facts;
 }
 
@@ -40,12 +37,28 @@ export type SessionEvent =
     })
   | (EventBase & { action: EventAction.SYSTEM_INSTRUCTION })
   /**
-   * A summary of what came before it. `compactedEventCount` counts from the start of the session, deleted events
-   * included: the events with a lower sequence number are no longer sent.
+   * A summary that replaces earlier events in contexts. `compactedEventCount` counts from the start of the session,
+   * including deleted events: it covers all events with a lower sequence number.
    */
   | (EventBase & { action: EventAction.COMPACTION; compactedEventCount: number })
-  /** A row whose action this version does not know: readable, and never sent to a model. */
+  /** A row with an action that this version does not support: readable, but never sent to a model. */
   | (EventBase & { action: "unknown"; storedAction: string });
+
+export type CompactionEvent = Extract<SessionEvent, { action: EventAction.COMPACTION }>;
+
+export function isCompaction(event: SessionEvent): event is CompactionEvent {
+  return event.action === EventAction.COMPACTION;
+}
+
+/** Returns how many events a compaction at `position` covers. It never covers later ones. */
+export function coverage({ compactedEventCount }: CompactionEvent, position: number): number {
+  return Math.min(compactedEventCount, position);
+}
+
+/** Reports whether `value` can be a number of events. */
+export function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
+}
 
 /** A row of `cf_agents_events`. */
 export type StoredEvent = {
@@ -70,36 +83,20 @@ export type StoredSession = {
   metadata: string | null;
 };
 
+/** Selects events of a session. */
 export interface LoadEventsOptions {
-  /** How many events at most; 50 when absent. */
+  /** Maximum number of events; 50 when absent. */
   limit?: number;
-  /** Only events created at or after this time (milliseconds). */
+  /** Only events created at or after this time, in milliseconds since the epoch. */
   since?: number;
   /** Only these actions. */
   actions?: EventAction[];
-  /** The last `limit` events (default), or the first. Both come ascending. */
+  /** `true` (the default) selects the last `limit` events, `false` the first. The result is ascending in both cases. */
   tail?: boolean;
   /** Only events below this sequence number. */
   before?: number;
   /** Only events from this sequence number on. */
   from?: number;
-  /** Stop before content and metadata exceed this many bytes; at least one event is read. 8 MiB when absent. */
+  /** Maximum size of content and metadata in bytes, but at least one event; 8 MiB when absent. */
   maxBytes?: number;
-}
-
-export interface ContextBuilderOptions extends LoadEventsOptions {
-  systemInstructions?: string[];
-  /** Maps an event to a message; `null` leaves it out. */
-  eventToMessage?: (event: SessionEvent) => ContextMessage | null;
-  /**
-   * Tokens that the context may take: instructions, tools and messages together. Leave room in it for what you add and
-   * for the reply. All that was read is sent when absent.
-   */
-  tokenBudget?: number;
-  /** Counts tokens; an estimate when absent. */
-  countTokens?: TokenCounter;
-  /** The tools that will be sent beside the messages. They count against the budget. */
-  tools?: readonly CountedTool[];
-  /** Tokens of one tool result; a longer one is shortened. A quarter of the budget when absent. */
-  maxResultTokens?: number;
 }

@@ -1,15 +1,16 @@
 /**
- * The window of a session that fits a budget of tokens. Pure and without state: the same events give the same window.
+ * The window of a session: the summaries in force, and the newest turns that fit a budget of tokens. Pure and stateless: the
+ * same events give the same window.
  *
- * TOKEN-3  What is chosen fits the budget by the same counter. Only the newest unit, with the user's message that opens
- *          its turn, is sent even if it alone exceeds it.
- * TOKEN-4  A window begins with a user's turn. Only a newest turn that exceeds the budget is cut: between its moves,
- *          never between a request and its results, and its user's message stays.
- * TOKEN-5  While a session grows, a window begins with the one before it, but for rare steps: then it leaves out so much
- *          at once that later turns fit again. So a provider finds its prompt cache again.
+ * TOKEN-3  The window fits the budget by the same counter. Only the newest unit, with the user's message that opens its
+ *          turn, is sent even if it alone exceeds the budget.
+ * TOKEN-4  A window begins with a user's turn. Only a newest turn that exceeds the budget is cut: between its moves, never
+ *          between a request and its results. Its user's message stays.
+ * TOKEN-5  In a growing session each window begins with the previous one, except for rare steps. A step leaves out so
+ *          much that later turns fit again. This keeps the provider's prompt cache valid.
  *
- * A step needs no memory. Among the starts that fit and leave at least half of the budget, the window takes the one at
- * which the session's numbering passes the multiple of the highest power of two: that one stays the best for long.
+ * A step needs no memory. Among the starts that fit and fill at least half of the budget, the window takes the one at which
+ * the sequence numbers pass a multiple of the highest power of two: this start stays the best one for long.
  */
 
 import type { ContextMessage } from "../../model/messages.ts";
@@ -17,86 +18,127 @@ import { eventToMessage } from "./events.ts";
 import { pairedOrder } from "./pairs.ts";
 import { shortenedContent } from "./shorten.ts";
 import { estimateTokens, messageTokens, type TokenCounter } from "./tokens.ts";
-import { EventAction, type SessionEvent } from "./types.ts";
+import { type CompactionEvent, coverage, EventAction, isCompaction, type SessionEvent } from "./types.ts";
 
 /** A message as it is sent, and its tokens. */
 export interface Measured {
   message: ContextMessage;
   tokens: number;
+  isShortened: boolean;
 }
 
-/** Says what an event is to a model; `null` for what no model should see. */
+/** Returns the message of an event; `null` for an event that no model gets. */
 export type Measure = (event: SessionEvent) => Measured | null;
 
-/** What is known of events by their ids: the tokens of the message, and its content where that was shortened. */
+/** Measured events by id: the tokens of the message, and its content if it was shortened. */
 export type KnownEvents = Map<string, { tokens: number; shortened?: string }>;
 
 export interface MeasureOptions {
-  /** Tokens of one tool result; a longer one is shortened. */
-  maxResultTokens: number;
+  /** Maximum tokens of all messages together; unlimited when absent. */
+  tokenBudget?: number;
+  /** Maximum tokens of one tool result; a longer one is shortened. A quarter of the budget when absent. */
+  maxResultTokens?: number;
+  /** Counts tokens; an estimate when absent. */
   countTokens?: TokenCounter;
-  /** Maps an event to a message; `null` leaves it out. */
+  /** Maps an event to a message; `null` omits it. */
   eventToMessage?: (event: SessionEvent) => ContextMessage | null;
-  /** Is read, and learns: events never change, so none is counted twice. Only for events whose ids are unique. */
+  /** Caches measurements, because events never change. Only for events with unique ids. */
   known?: KnownEvents;
 }
 
+/** The part of a budget that one tool result may take. */
+const RESULT_SHARE = 1 / 4;
+
 export function measuring(options: MeasureOptions): Measure {
-  const { maxResultTokens, countTokens = estimateTokens, known } = options;
-  const toMessage = options.eventToMessage ?? eventToMessage;
+  const { tokenBudget = Number.POSITIVE_INFINITY, known } = options;
+  const { maxResultTokens = tokenBudget * RESULT_SHARE, eventToMessage: toMessage = eventToMessage } =
+    options;
+  const isUnlimited = Math.min(tokenBudget, maxResultTokens) === Number.POSITIVE_INFINITY;
+  const { countTokens = estimateTokens } = isUnlimited ? { countTokens: () => 0 } : options;
   return (event) => {
     const message = event.action === "unknown" ? null : toMessage(event);
     if (message === null) return null;
     const fact = known?.get(event.id);
     if (fact !== undefined) {
       const { tokens, shortened } = fact;
-      return { tokens, message: shortened === undefined ? message : { ...message, content: shortened } };
+      const isShortened = shortened !== undefined;
+      return { tokens, isShortened, message: isShortened ? { ...message, content: shortened } : message };
     }
     const content =
       message.role === "tool"
         ? shortenedContent(message.content, maxResultTokens, countTokens)
         : message.content;
-    const sent = content === message.content ? message : { ...message, content };
+    const isShortened = content !== message.content;
+    const sent = isShortened ? { ...message, content } : message;
     const tokens = messageTokens(sent, countTokens);
-    known?.set(event.id, sent === message ? { tokens } : { tokens, shortened: content });
-    return { message: sent, tokens };
+    known?.set(event.id, isShortened ? { tokens, shortened: content } : { tokens });
+    return { message: sent, tokens, isShortened };
   };
 }
 
+export interface Compacted {
+  /** The compactions in force, ascending. */
+  summaries: CompactionEvent[];
+  /** The events that no compaction covers, in order. */
+  left: SessionEvent[];
+  /** Events with a lower sequence number are covered. */
+  covered: number;
+}
+
+/** Separates the compactions in force and the events that they do not cover. */
+export function compacted(events: readonly SessionEvent[]): Compacted {
+  const position = positions(events);
+  const covered = events.reduce(
+    (most, event, index) => (isCompaction(event) ? Math.max(most, coverage(event, position(index))) : most),
+    0,
+  );
+  if (covered === 0) return { summaries: [], left: [...events], covered };
+  const uncovered = events.filter((_, index) => position(index) >= covered);
+  return {
+    summaries: uncovered.filter(isCompaction),
+    left: uncovered.filter((event) => !isCompaction(event)),
+    covered,
+  };
+}
+
+/**
+ * Returns the position of an event in its session: its sequence number, which also counts the events before the window.
+ * Events that were never stored share a placeholder; their position is the index.
+ */
+function positions(events: readonly SessionEvent[]): (index: number) => number {
+  const ascending = events.every((event, index) => index === 0 || event.seq > (events[index - 1]?.seq ?? 0));
+  return (index) => (ascending ? (events[index]?.seq ?? index) : index);
+}
+
 export interface WindowOptions {
-  /** Tokens that the messages may take together. */
+  /** Maximum tokens of all messages together. */
   tokenBudget: number;
   /**
-   * Whether events before the given ones were not read. Then the first turn, which may be a part of one, only serves to
-   * place the others, unless it is the only one.
+   * There are earlier events that were not read. Then the first turn may be incomplete: it only determines the position
+   * of the others, unless it is the only one. `false` when absent.
    */
   isCutOff?: boolean;
 }
 
-/**
- * The messages of a session's events that fit the budget: a tail of its turns, each request directly with its results.
- * `events` ascend; what a compaction covers, and its summary, are the caller's business.
- */
-export function budgetedWindow(
+/** Returns the summaries in force and the newest turns that fit beside them, each request directly with its results. */
+export function windowMessages(
   events: readonly SessionEvent[],
   measure: Measure,
-  options: WindowOptions,
+  { tokenBudget, isCutOff = false }: WindowOptions,
 ): ContextMessage[] {
-  const turns = grouped(
-    pairedParts(events, measure),
-    ({ event }) => event.action === EventAction.USER_MESSAGE,
-  );
-  const { isCutOff = false, tokenBudget } = options;
-  const start = stableStart(turns, { tokenBudget, isCutOff });
-  const chosen = turns.slice(start).flat();
-  if (tokensOf(chosen) <= tokenBudget) return messagesOf(chosen);
-  return messagesOf(cutTurn(turns.at(-1) ?? [], tokenBudget));
+  const { summaries, left } = compacted(events);
+  const front = summaries.map(measure).filter((summary) => summary !== null);
+  const budget = tokenBudget - tokensOf(front);
+  const turns = grouped(pairedParts(left, measure), ({ event }) => event.action === EventAction.USER_MESSAGE);
+  const chosen = turns.slice(stableStart(turns, budget, isCutOff)).flat();
+  const fitting = tokensOf(chosen) <= budget ? chosen : cutTurn(turns.at(-1) ?? [], budget);
+  return [...front, ...fitting].map(({ message }) => message);
 }
 
 /** A message with its event. */
 type Part = Measured & { event: SessionEvent };
 
-/** What events are to a model, each request directly with all of its results, or neither. */
+/** Returns the messages of events, each request directly with all of its results. Omits incomplete pairs. */
 export function pairedParts(events: readonly SessionEvent[], measure: Measure): Part[] {
   const parts = events.flatMap((event) => {
     const measured = measure(event);
@@ -105,21 +147,16 @@ export function pairedParts(events: readonly SessionEvent[], measure: Measure): 
   return pairedOrder(parts.map(({ message }) => message)).flatMap((index) => parts[index] ?? []);
 }
 
-/** A turn too large for the budget: its user's message, and the last of its moves that fit beside it. */
+/** Cuts a turn that exceeds the budget to its user's message and the last moves that fit beside it. */
 function cutTurn(turn: readonly Part[], tokenBudget: number): Part[] {
   const head = turn.slice(0, turn[0]?.event.action === EventAction.USER_MESSAGE ? 1 : 0);
   const moves = grouped(turn.slice(head.length), ({ message }) => message.role !== "tool");
-  const start = stableStart(moves, { tokenBudget: tokenBudget - tokensOf(head), isCutOff: false });
+  const start = stableStart(moves, tokenBudget - tokensOf(head), false);
   return [...head, ...moves.slice(start).flat()];
 }
 
-interface StartOptions {
-  tokenBudget: number;
-  isCutOff: boolean;
-}
-
-/** The index of the group that a window begins with (TOKEN-5); the newest where none fits. */
-function stableStart(groups: readonly Part[][], { tokenBudget, isCutOff }: StartOptions): number {
+/** Returns the index of the group that a window begins with (TOKEN-5); the newest one if none fits. */
+function stableStart(groups: readonly Part[][], tokenBudget: number, isCutOff: boolean): number {
   const newest = Math.max(0, groups.length - 1);
   const first = isCutOff && newest > 0 ? 1 : 0;
   let best = newest;
@@ -139,12 +176,12 @@ function stableStart(groups: readonly Part[][], { tokenBudget, isCutOff }: Start
   return best;
 }
 
-/** The highest power of two of which the session's numbers pass a multiple on the way from one group to the next. */
+/** Returns the exponent of the highest power of two with a multiple between the sequence numbers of two groups. */
 function rankOf(before: readonly Part[] | undefined, group: readonly Part[] | undefined): number {
   return 31 - Math.clz32((before?.[0]?.event.seq ?? 0) ^ (group?.[0]?.event.seq ?? 0));
 }
 
-/** The parts in groups: each begins where `isStart` holds, and the first with whatever is first. */
+/** Groups parts. A group begins at each part with `isStart`, the first group at the first part. */
 function grouped(parts: readonly Part[], isStart: (part: Part) => boolean): Part[][] {
   const groups: Part[][] = [];
   for (const part of parts) {
@@ -157,8 +194,4 @@ function grouped(parts: readonly Part[], isStart: (part: Part) => boolean): Part
 
 function tokensOf(parts: readonly Measured[]): number {
   return parts.reduce((sum, { tokens }) => sum + tokens, 0);
-}
-
-function messagesOf(parts: readonly Measured[]): ContextMessage[] {
-  return parts.map(({ message }) => message);
 }

@@ -5,7 +5,8 @@
  * CLOCK-2  Sleepers wake in order of their due time (equal times: in order of arrival). Each has its own due time as `now`,
  *          and finishes its work before the next one wakes.
  */
-import { type Clock, sleepBy } from "../clock.ts";
+import type { Clock } from "../clock.ts";
+import { sleepWith } from "../deadline.ts";
 
 interface Sleeper {
   due: number;
@@ -14,13 +15,16 @@ interface Sleeper {
 
 export class VirtualClock implements Clock {
   private readonly sleepers: Sleeper[] = [];
-  readonly sleep = sleepBy((milliseconds, callback) => this.timer(milliseconds, callback));
 
   /** `time` is the first `now`, in milliseconds since the epoch. */
   constructor(private time = Date.UTC(2026, 0, 1)) {}
 
   now(): number {
     return this.time;
+  }
+
+  sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
+    return sleepWith((due, wake) => this.timer(due, wake), milliseconds, signal);
   }
 
   timer(milliseconds: number, callback: () => void): () => void {

@@ -1,4 +1,4 @@
-/** How the turns that a recording left active end, oldest first: their status, and the last thing the model said. */
+/** The ends of the turns that a recording left active, oldest first: their status and the last text of the model. */
 export const RECORDED_ENDS: Record<string, [status: string, reasoning: string | undefined][]> = {
   created: [],
   completed: [],

@@ -1,15 +1,15 @@
 /**
- * What is kept of an actor of a release: everything that was in its storage, and what its readers were shown of it, as
- * lines of JSON. Values stand as they were stored; a long run of one character is shortened.
+ * The recording of an actor of a release: its storage and the views of its readers, as lines of JSON. Values are
+ * recorded as stored; a long run of one character is shortened.
  */
 import type { KeyValue } from "../../../src/ports/key-value.ts";
 import type { SqlDatabase, SqlValue } from "../../../src/ports/sql-database.ts";
 import type { Json } from "../../../src/shared/json.ts";
 
-/** A table with all of its rows, in the order of its columns. */
+/** A table with all rows, in the order of its columns. */
 export interface StoredTable {
   name: string;
-  /** The statement that made it. */
+  /** Its CREATE statement. */
   sql: string;
   rows: SqlValue[][];
 }
@@ -19,16 +19,16 @@ export interface StoredStorage {
   keyValue: [key: string, value: unknown][];
 }
 
-/** Which of the stores a recording is of. */
+/** Store of the recording. */
 export type Recorded = "conversation" | "agent" | "sessions" | "directory";
 
 export interface Recording {
   name: string;
   of: Recorded;
-  /** The virtual time at which it was made, in milliseconds since the epoch. */
+  /** Virtual time of the recording, in milliseconds since the epoch. */
   now: number;
   storage: StoredStorage;
-  /** What was read from it by the code of the release, by the name of the view. */
+  /** Views that the code of the release read, by name. */
   views: Record<string, unknown>;
 }
 
@@ -51,7 +51,7 @@ type Line =
   | { view: string; value: Json };
 
 export function decodeRecording(text: string): Recording {
-  // SAFETY: only `encodeRecording` wrote these files.
+  // SAFETY: `encodeRecording` wrote these files.
   const lines = text.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line) as Line]));
   const storage: StoredStorage = { tables: [], keyValue: [] };
   const views: Recording["views"] = {};
@@ -67,10 +67,10 @@ export function decodeRecording(text: string): Recording {
   return { ...head, storage, views };
 }
 
-/** Names of tables that are not an actor's own: SQLite's, the platform's, the adapter's and the SDK's. */
+/** Pattern of tables that are not the actor's own: SQLite's, the platform's, the adapter's and the SDK's. */
 const FOREIGN = /^(?:sqlite_|_cf_|_node_|cf_(?!agents_(?:sessions|events|long_text)$))/;
 
-/** Everything an actor keeps, as rows and entries. */
+/** Reads the whole storage of an actor. */
 export function dumpStorage(database: SqlDatabase, keyValue: KeyValue): StoredStorage {
   const masters = database.all<{ name: string; sql: string }>(
     "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL ORDER BY name",
@@ -84,7 +84,7 @@ export function dumpStorage(database: SqlDatabase, keyValue: KeyValue): StoredSt
   return { tables, keyValue: keyValue.list("", 100_000) };
 }
 
-/** Puts everything into storage that is empty. */
+/** Writes a recording into empty storage. */
 export function loadStorage(
   { tables, keyValue }: StoredStorage,
   database: SqlDatabase,
@@ -99,7 +99,7 @@ export function loadStorage(
   for (const [key, value] of keyValue) store.put(key, value);
 }
 
-/** A run that is shortened has at least this many characters. */
+/** A run of one character that is long enough to shorten. */
 const RUN = /([a-z])\1{4095,}/g;
 
 type PackedText = string | { text: (string | [character: string, times: number])[] };
@@ -127,7 +127,7 @@ function unpackValue(packed: Json): SqlValue {
   return String(unpackDeep(packed));
 }
 
-/** JSON whose long texts are shortened; a member that is absent and one that is undefined are alike. */
+/** Returns JSON with long texts shortened. Absent and undefined members are equal. */
 function packDeep(value: unknown): Json {
   return JSON.parse(JSON.stringify(value), (_, member) =>
     typeof member === "string" ? packText(member) : member,

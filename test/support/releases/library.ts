@@ -1,6 +1,6 @@
 /**
- * The library whose tools the recorded conversations have pinned. A recording is for ever: what is in here may be added
- * to, and never renamed or removed.
+ * The library whose tools the recorded conversations have pinned. Recordings are permanent: add members, but never
+ * rename or remove one.
  */
 import { z } from "zod";
 import { defineLibrary, defineTool, type Library } from "../../../src/library/define.ts";
@@ -8,7 +8,7 @@ import { ToolError } from "../../../src/library/tool-error.ts";
 import type { Persona, ToolEffect } from "../../../src/protocol/definitions.ts";
 import type { RunRecord } from "../provider-script.ts";
 
-/** What the tools are told of and ask for. */
+/** The ports of the tools. */
 export interface ToolWorld {
   report(key: string, run: RunRecord): Promise<void>;
   pass(key: string, gate: string, signal: AbortSignal): Promise<void>;
@@ -28,7 +28,7 @@ export const RECORDED_PERSONA: Persona = {
   },
 };
 
-/** The address of the provider in a recording; a test that reaches a real one puts that in its place. */
+/** Address of the provider in a recording. A test with a real one replaces it. */
 export const RECORDED_PROVIDER = "http://provider.invalid/v1";
 
 export function releaseLibrary({ report, pass }: ToolWorld): Library {

@@ -1,4 +1,4 @@
-/** As much of D1 as the directory uses, on Node's SQLite, so that its database can be recorded without a Worker. */
+/** The part of D1 that the directory uses, on Node's SQLite, to record its database without a Worker. */
 import type { NodeSqlDatabase } from "../../../src/ports/node/node-sql-database.ts";
 import type { SqlValue } from "../../../src/ports/sql-database.ts";
 

@@ -1,12 +1,13 @@
 /**
- * The recordings of a release: actors with a past, actors in the middle of every phase of a turn, and the directory.
- * What is recorded is what today's code writes; the same code gives the same recordings.
+ * The recordings of a release: actors with history, actors in every phase of a turn, and the directory. The current
+ * code writes them; equal code gives equal recordings.
  */
 import { AgentStore } from "../../../src/agents/agent/store.ts";
 import { openSessionTables } from "../../../src/agents/base/storage/session-tables.ts";
 import { D1Definitions } from "../../../src/d1/d1-definitions.ts";
 import { D1Directory } from "../../../src/d1/d1-directory.ts";
-import { contentHash } from "../../../src/library/hash.ts";
+import { contentHash } from "../../../src/library/definition.ts";
+import { Registry } from "../../../src/library/registry.ts";
 import { resolveChain } from "../../../src/library/resolve.ts";
 import { SessionStore } from "../../../src/memory/session/session-store.ts";
 import type { Content } from "../../../src/shared/content.ts";
@@ -19,7 +20,7 @@ import { nodeD1 } from "./node-d1.ts";
 import { type Life, Stage } from "./stage.ts";
 import { agentViews, conversationViews, directoryViews, sessionViews } from "./views.ts";
 
-/** The user of every recording, and the tenant. */
+/** User and tenant of every recording. */
 export const RECORDED_USER = "ada";
 const TENANT = "test";
 
@@ -29,7 +30,7 @@ const busy = { status: 503, message: "Busy." };
 const thought: StepScript = {
   raw: `data: ${JSON.stringify({ choices: [{ index: 0, delta: { reasoning_content: "Hm." } }] })}\n\n`,
 };
-/** Two of these exceed what stands in one row. */
+/** A call with a large result. Two of these exceed one row. */
 const big: StepScript = { call: "big", input: { size: 900_000 } };
 
 export async function recordAll(): Promise<Recording[]> {
@@ -50,7 +51,7 @@ export async function recordAll(): Promise<Recording[]> {
   ];
 }
 
-/** One conversation on its stage. */
+/** One recorded conversation. */
 class Take {
   readonly stage: Stage;
   life: Life;
@@ -75,13 +76,13 @@ class Take {
         { type: "user", id: RECORDED_USER },
         { type: "agent", id: "recorded" },
       ],
-      chain: await resolveChain(stage.registry, RECORDED_PERSONA, profile),
+      chain: await resolveChain(new Registry(stage.code), RECORDED_PERSONA, profile),
       createdAt: stage.clock.now(),
     });
     return take;
   }
 
-  /** Sends a message that its own script answers; `as` gives it another form than text. */
+  /** Sends a message with its own script. `as` converts the text to another form of content. */
   async send(
     replies: (key: string) => ReplyScript[],
     more: { id?: string; replyToMessageId?: string; as?: (text: string) => Content } = {},
@@ -99,21 +100,21 @@ class Take {
     });
   }
 
-  /** Sends a message and lets its turn come to its end. */
+  /** Sends a message and waits for the end of its turn. */
   async play(...message: Parameters<Take["send"]>) {
     const started = await this.send(...message);
     await this.stage.until(() => !this.life.runtime.busy);
     return started;
   }
 
-  /** Goes on until the journal has had as many entries of a type. */
+  /** Waits until the journal has this many entries of a type. */
   async reached(type: string, count = 1): Promise<void> {
     const { queries, runtime } = this.life;
     const entries = () => queries.journal(runtime.state, { limit: 200 }).items;
     await this.stage.until(() => entries().filter((entry) => entry.type === type).length >= count);
   }
 
-  /** The actor dies and wakes again. */
+  /** Kills and wakes the actor. */
   async die(): Promise<void> {
     this.life = this.stage.begin();
     await this.life.runtime.wake();
@@ -127,7 +128,7 @@ class Take {
   }
 }
 
-/** Recordings have ids of their own, so that those of all releases can stand side by side. */
+/** Recordings have their own ids, so that those of all releases can coexist. */
 function seedOf(name: string): number {
   return [...name].reduce((seed, character) => Math.imul(seed, 31) + (character.codePointAt(0) ?? 0), 7);
 }
@@ -288,7 +289,7 @@ function sessions(): Recording {
   return { name: "sessions", of: "sessions", now: stage.clock.now(), storage, views: sessionViews(store) };
 }
 
-/** Sessions in tables of their own, as a plain `SessionAgent` has them. */
+/** Sessions in their own tables, as in a plain `SessionAgent`. */
 function sessionStore({ database, keyValue, clock, ids }: Stage): SessionStore {
   return new SessionStore({ ...openSessionTables({ database, keyValue }), clock, ids });
 }
@@ -322,12 +323,15 @@ async function directory(): Promise<Recording> {
       createdAt: time(users.length),
     });
   }
-  const definitions = new D1Definitions(database);
-  const key = { tenant: TENANT, library: "written", kind: "model-profile" as const, id: "fast" };
+  const definitions = new D1Definitions(database, TENANT, stage.clock);
+  const key = { library: "written", kind: "model-profile" as const, id: "fast" };
   for (const modelId of ["one", "two"]) {
     const definition = { provider: "openai" as const, modelId };
-    const version = { definition, hash: await contentHash(definition), owner: "ada", overrides: false };
-    await definitions.add(key, { ...version, now: stage.clock.now() });
+    const hash = await contentHash(definition);
+    await definitions.add(
+      { ...key, definition, hash },
+      { subject: "ada", tenant: TENANT, roles: ["author"] },
+    );
   }
   stage.database.run("UPDATE dramatis_migrations SET applied_at = ?", stage.clock.now());
   const storage = dumpStorage(stage.database, stage.keyValue);

@@ -1,9 +1,9 @@
-/** The schema of what is stored: the statements that made the tables, and the types of what stands under keys. */
+/** The schema of stored data: CREATE statements, and the types of values by key. */
 import type { Recording, StoredStorage } from "./format.ts";
 
-/** Where versions stand; a schema is compared within one version. */
+/** Name of the member with the version. A schema is compared within one version. */
 const VERSION_MEMBER = "schema";
-/** What follows from a recorded definition and not from the schema. */
+/** Name of a member that depends on a recorded definition, not on the schema. */
 const FOREIGN_MEMBER = "inputSchema";
 const VERSION_KEYS = ["dramatis:sessions"];
 
@@ -21,7 +21,7 @@ export function schemaShape(storages: readonly StoredStorage[]): {
   return { tables: sorted(tables), keys: sorted(Object.fromEntries(keys)) };
 }
 
-/** The version of a recorded actor's schema, or the last migration of a recorded directory. */
+/** Returns the schema version of a recorded actor, or the last migration of a recorded directory. */
 export function schemaVersion({ of, storage }: Recording): string {
   const value = (key: string) => storage.keyValue.find(([candidate]) => candidate === key)?.[1];
   const carried = (key: string) =>
@@ -40,7 +40,7 @@ export function schemaVersion({ of, storage }: Recording): string {
   }
 }
 
-/** The common shape of several values; a member that only some have ends in a question mark. */
+/** Returns the common shape of several values. An optional member has a question mark. */
 function shape(values: readonly unknown[]): unknown {
   if (values.length === 0) return "never";
   if (values.every(Array.isArray)) return [shape(values.flat())];

@@ -1,7 +1,7 @@
 /**
- * Where conversations of a release are recorded, and woken again, in Node: the real runtime on storage that outlives
- * it, time that stands still, ids that repeat. Models and tools answer by the script in the user's message, as those of
- * `scripted-provider.ts` do, and what comes to a gate waits as long as the gates are shut.
+ * The stage that records and wakes conversations of a release in Node: the real runtime on persistent storage, with a
+ * frozen clock and repeatable ids. Models and tools follow the script in the user's message, as with
+ * `scripted-provider.ts`. All gates open and close together.
  */
 
 import { adapterFor } from "../../../src/adapters/formats/lookup.ts";
@@ -9,7 +9,7 @@ import { createModelGateway } from "../../../src/adapters/gateway/gateway.ts";
 import { ConversationQueries } from "../../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../../src/agents/executor/client.ts";
-import { CodeRegistry } from "../../../src/library/registry.ts";
+import { DeployedCode } from "../../../src/library/deployed-code.ts";
 import { allowAll } from "../../../src/policy/gate.ts";
 import type { KeyValue } from "../../../src/ports/key-value.ts";
 import { NodeKeyValue } from "../../../src/ports/node/node-key-value.ts";
@@ -22,13 +22,13 @@ import type { Frame } from "../../../src/protocol/frames.ts";
 import type { RunRecord, Script, StepScript } from "../provider-script.ts";
 import { releaseLibrary } from "./library.ts";
 
-/** Time passes no further than this for what sleeps: backoff ends, a model's timeout does not come. */
+/** Maximum time to advance for sleepers: backoff ends, but a model's timeout does not. */
 const LONGEST_SLEEP_MS = 5_000;
 
 export interface Life {
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
-  /** What it published. */
+  /** Published frames. */
   readonly frames: Frame[];
 }
 
@@ -37,17 +37,17 @@ export class Stage {
   readonly keyValue = new NodeKeyValue(this.database);
   readonly clock: VirtualClock;
   readonly ids;
-  readonly registry: CodeRegistry;
-  /** Runs of tools that report them, oldest first. */
+  readonly code: DeployedCode;
+  /** Reported runs of tools, oldest first. */
   readonly runs: RunRecord[] = [];
-  /** Whether what comes to a gate passes it. */
+  /** `true` while the gates are open. */
   isOpen = false;
   readonly #asked = new Map<string, number>();
 
   constructor(now?: number, seed = 7) {
     this.clock = new VirtualClock(now);
     this.ids = seededIds(seed, this.clock);
-    this.registry = new CodeRegistry([
+    this.code = new DeployedCode([
       releaseLibrary({
         report: async (_key, run) => void this.runs.push(run),
         pass: () => this.#gate(),
@@ -55,7 +55,7 @@ export class Stage {
     ]);
   }
 
-  /** The actor as after a wake, on this storage or on what stands before it. */
+  /** Wakes the actor on this storage, or on a recording. */
   begin(database: SqlDatabase = this.database, keyValue: KeyValue = this.keyValue): Life {
     const frames: Frame[] = [];
     const state = (): ToolState => ({
@@ -74,15 +74,15 @@ export class Stage {
         fetch: (_url, init) => this.#answer(String(init.body)),
       }),
       adapters: adapterFor,
-      executor: localExecutor(this.registry, this.clock, state),
+      executor: localExecutor(this.code, this.clock, state),
       gate: allowAll,
-      window: { open: async () => undefined },
+      armWakeup: async () => undefined,
       publish: (published) => void frames.push(...published),
     });
     return { runtime, queries: new ConversationQueries(runtime.store), frames };
   }
 
-  /** Lets things happen until the condition holds. Throws if it never does. */
+  /** Runs until the condition holds. Throws if it never does. */
   async until(condition: () => boolean): Promise<void> {
     for (let step = 0; !condition(); step++) {
       if (step > 2_000) throw new Error("It does not come about.");
@@ -116,7 +116,7 @@ export class Stage {
   }
 }
 
-/** A reply as a provider streams it. */
+/** Streams a reply as a provider does. */
 function payloads(reply: number, steps: readonly StepScript[]): string {
   let calls = 0;
   const event = (data: object) => `data: ${JSON.stringify(data)}\n\n`;

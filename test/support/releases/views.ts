@@ -1,17 +1,18 @@
-/** What the readers of a recorded actor see of it: the part of a recording that must not change with the code. */
+/** The views of a recorded actor's readers, which must not change with the code. */
 import type { AgentStore } from "../../../src/agents/agent/store.ts";
 import type { ConversationQueries } from "../../../src/agents/conversation/reads/queries.ts";
 import type { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
+import { applyFrame } from "../../../src/client/reducer.ts";
 import { initialState } from "../../../src/client/state.ts";
-import { applyFrame } from "../../../src/client/store.ts";
 import { D1Definitions } from "../../../src/d1/d1-definitions.ts";
 import { D1Directory } from "../../../src/d1/d1-directory.ts";
+import type { DefinitionVersion } from "../../../src/library/definition-source.ts";
 import type { SessionStore } from "../../../src/memory/session/session-store.ts";
 import { buildWorkingContext } from "../../../src/memory/session/working-context.ts";
 import type { Frame } from "../../../src/protocol/frames.ts";
 import type { Page, PageOptions } from "../../../src/shared/page.ts";
 
-/** An actor that is awake. */
+/** A living actor. */
 interface Awake {
   runtime: ConversationRuntime;
   queries: ConversationQueries;
@@ -32,7 +33,7 @@ export function conversationViews({ runtime, queries }: Awake): Record<string, u
   };
 }
 
-/** Every frame from the first on, as one who was never there gets them. */
+/** All frames, as a new reader gets them. */
 export function replayed({ runtime, queries }: Awake): Frame[] {
   const frames: Frame[] = [];
   for (let after = 0, done = false; !done; ) {
@@ -65,21 +66,36 @@ export async function directoryViews(database: D1Database): Promise<Record<strin
     tenant: "test",
     roles: [role],
   });
-  const definitions = await definitionViews(new D1Definitions(database));
+  const definitions = await definitionViews(new D1Definitions(database, "test"));
   return {
     agents: await directory.agents("test"),
     conversations: await directory.conversations(principal("op", "operator")),
     "conversations of ada": await directory.conversations(principal("ada", "member")),
-    // Releases before 0.3.0 have none.
+    // Releases before 0.3.0 have no definitions.
     ...(definitions === null ? {} : { definitions }),
   };
 }
 
 async function definitionViews(store: D1Definitions): Promise<Record<string, unknown> | null> {
-  const kind = { tenant: "test", library: "written", kind: "model-profile" as const };
-  const library = await store.library("test", "written");
+  const library = await store.library("written");
   if (library === null) return null;
-  return { library, latest: await store.list(kind), versions: await store.versions({ ...kind, id: "fast" }) };
+  const { source: _, ...own } = library;
+  const latest = await store.list("model-profile", "written");
+  const versions = await store.versions("model-profile", { library: "written", id: "fast" });
+  return {
+    library: { ...own, createdAt: Date.parse(own.createdAt ?? "") },
+    latest: recorded(latest),
+    versions: recorded(versions),
+  };
+}
+
+/** Versions as recordings have them: times in milliseconds, without the library. */
+function recorded({ items, ...rest }: Page<DefinitionVersion>) {
+  const versions = items.map(({ library: _, createdAt, ...version }) => ({
+    ...version,
+    createdAt: Date.parse(createdAt ?? ""),
+  }));
+  return { items: versions, ...rest };
 }
 
 function all<Item>(read: (options: PageOptions) => Page<Item>): Item[] {

@@ -1,6 +1,6 @@
 /**
- * What an AI SDK model throws, as a failure. Its errors are told by their shape, not their class: a bundle may hold
- * the class twice. Pure.
+ * Classifies the errors that an AI SDK model throws. Their shape decides, not their class: a bundle may hold the class
+ * twice. Pure.
  */
 
 import { z } from "zod";
@@ -19,7 +19,7 @@ const errorSchema = z.object({
   responseBody: z.string().catch(""),
 });
 
-/** Errors of the AI SDK that say what is wrong by their name. */
+/** Errors of the AI SDK whose name determines the category. */
 const CATEGORY_BY_NAME: ReadonlyMap<string, ErrorCategory> = new Map([
   ["AI_LoadAPIKeyError", "auth"],
   ["AI_NoSuchModelError", "not_found"],
@@ -28,20 +28,23 @@ const CATEGORY_BY_NAME: ReadonlyMap<string, ErrorCategory> = new Map([
   ["AI_InvalidArgumentError", "validation"],
 ]);
 
-/** `now` is in milliseconds since the epoch: a wait may be given as a date. */
+const NO_REASON = "The model failed without a reason.";
+
+/** Classifies an error. `now` is in milliseconds since the epoch: a wait may be given as a date. */
 export function aiSdkFailure(error: unknown, now: number): ModelFailure {
   if (error instanceof ModelFailure) return error;
   const parsed = errorSchema.safeParse(typeof error === "string" ? { message: error } : error);
-  if (!parsed.success) return new ModelFailure("transient", "The model failed without saying why.");
+  if (!parsed.success) return new ModelFailure("transient", NO_REASON);
   const { message, statusCode: status, responseHeaders } = parsed.data;
-  const wait = responseHeaders === undefined ? undefined : retryAfterMs(new Headers(responseHeaders), now);
-  const requestId = aiSdkResponse(error, now)?.requestId;
-  return new ModelFailure(categoryOf(parsed.data), clean(message) || "The model failed without saying why.", {
-    ...defined({ status, requestId, retryAfterMs: wait }),
-  });
+  const details = {
+    status,
+    requestId: aiSdkResponse(error, now)?.requestId,
+    retryAfterMs: responseHeaders && retryAfterMs(new Headers(responseHeaders), now),
+  };
+  return new ModelFailure(categoryOf(parsed.data), clean(message) || NO_REASON, defined(details));
 }
 
-/** The response that an error tells of; `undefined` where there was none. */
+/** Returns the response that an error belongs to; `undefined` if there was none. */
 export function aiSdkResponse(error: unknown, now: number): ResponseInfo | undefined {
   const parsed = errorSchema.safeParse(error);
   if (!parsed.success || parsed.data.statusCode === undefined) return undefined;

@@ -2,34 +2,32 @@
 
 import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
-import { defined } from "../../../shared/defined.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import { CallIds } from "../common/call-ids.ts";
-import { plainName } from "../common/names.ts";
-import { type OwnPart, ownParts, unsupported } from "../common/native.ts";
-import { jsonOf } from "../common/request.ts";
-import { type Exchange, spokenParts } from "../common/turns.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
+import { jsonOf, objects } from "../common/json.ts";
+import { carriesMedia } from "../common/media.ts";
+import { plainName, type SentCall, SentCalls } from "../common/names.ts";
+import { ownContent, ownParts } from "../common/native.ts";
+import { type SpeakerTurn, spokenParts } from "../common/turns.ts";
 import { toBlock } from "./media.ts";
 
-/** Characters of a name. */
-export const NAME_LENGTH = 128;
+export const ANTHROPIC_NAME_LENGTH = 128;
 
-/** What a failed call gives back if it says nothing: the API wants to be told something. */
+/** Result of a failed call without content: the API demands one. */
 const FAILED = "The tool failed.";
 
-/** One turn per message that follows the messages `earlier`, empty where a message says nothing. */
-export function toMessages(
+/** Builds one turn per message, empty for an empty message. `earlier` are the messages that were sent before. */
+export function anthropicTurns(
   profile: ModelProfile,
   messages: readonly ContextMessage[],
   earlier: readonly Json[] = [],
-): Exchange[] {
-  const ids = new CallIds(earlier.flatMap(callIdsOf));
-  return messages.map((message): Exchange => {
+): SpeakerTurn[] {
+  const calls = new SentCalls(callsIn(earlier), (name) => plainName(name, ANTHROPIC_NAME_LENGTH));
+  return messages.map((message): SpeakerTurn => {
     switch (message.role) {
       case "assistant":
-        return { role: "assistant", blocks: replyBlocks(profile, message, ids) };
+        return { role: "assistant", blocks: replyBlocks(profile, message, calls) };
       case "tool":
-        return { role: "user", blocks: [toResult(message, ids)] };
+        return { role: "user", blocks: [toResult(message, calls)] };
       case "user":
       case "system":
         return { role: "user", blocks: spokenParts(message).map(toBlock) };
@@ -39,47 +37,36 @@ export function toMessages(
   });
 }
 
-/** The ids of the calls in a message. */
-function callIdsOf(message: Json): string[] {
-  const content = isJsonObject(message) ? message.content : undefined;
-  if (!Array.isArray(content)) return [];
-  return content.flatMap((block) =>
-    isJsonObject(block) && block.type === "tool_use" && typeof block.id === "string" ? [block.id] : [],
+function callsIn(messages: readonly Json[]): SentCall[] {
+  const blocks = objects(messages).flatMap(({ content }) => objects(content));
+  return blocks.flatMap(({ type, id, name }) =>
+    type === "tool_use" ? [{ id: String(id), name: String(name) }] : [],
   );
 }
 
-function replyBlocks(profile: ModelProfile, message: ContextMessage, ids: CallIds): JsonObject[] {
-  const { toolCalls = [] } = message;
+function replyBlocks(profile: ModelProfile, message: ContextMessage, calls: SentCalls): JsonObject[] {
+  const toCall = (call: ToolCall) => ({
+    type: "tool_use",
+    ...calls.add(call),
+    input: jsonOf(call.arguments),
+  });
   const own = ownParts(message, profile);
-  if (own !== undefined) return own.flatMap((part) => toOwnBlocks(part, ids));
-  const parts = spokenParts(message);
-  if (parts.some(({ type }) => type !== "text")) {
-    throw unsupported("anthropic", "images or files in an assistant's message");
-  }
-  return [...parts.map(toBlock), ...toolCalls.map((call) => toCall(call, ids))];
+  // The API refuses blank texts, even those that it gave itself.
+  const toText = (text: string, extra: JsonObject) =>
+    text.trim() === "" ? [] : [{ type: "text", text, ...extra }];
+  if (own !== undefined) return ownContent(own, toCall, toText);
+  carriesMedia("anthropic", message);
+  return [...spokenParts(message).map(toBlock), ...(message.toolCalls ?? []).map(toCall)];
 }
 
-/** A part of a reply in its own words. Blank texts are left out: the API refuses what it has itself sent. */
-function toOwnBlocks(part: OwnPart, ids: CallIds): JsonObject[] {
-  if (part.type === "block") return [part.value];
-  if (part.type === "tool-call") return [{ ...toCall(part.call, ids), ...part.extra }];
-  return part.text.trim() === "" ? [] : [{ type: "text", text: part.text, ...part.extra }];
-}
-
-function toCall({ id, name, arguments: input }: ToolCall, ids: CallIds): JsonObject {
-  return { type: "tool_use", id: ids.ofCall(id), name: plainName(name, NAME_LENGTH), input: jsonOf(input) };
-}
-
-function toResult(message: ContextMessage, ids: CallIds): JsonObject {
-  const { content, parts, toolCallId = "", metadata } = message;
-  const isFailed = metadata?.isSuccess === false;
-  const said =
-    parts === undefined ? (content.trim() === "" ? undefined : content) : spokenParts(message).map(toBlock);
-  const given = said === undefined || said.length === 0 ? (isFailed ? FAILED : undefined) : said;
+function toResult(message: ContextMessage, calls: SentCalls): JsonObject {
+  const isFailed = message.metadata?.isSuccess === false;
+  const blocks = spokenParts(message).map(toBlock);
+  const content = message.parts === undefined && blocks.length > 0 ? message.content : blocks;
   return {
     type: "tool_result",
-    tool_use_id: ids.ofResult(toolCallId),
-    ...defined({ content: given }),
+    tool_use_id: calls.answeredBy(message).id,
+    ...(content.length > 0 ? { content } : isFailed ? { content: FAILED } : {}),
     ...(isFailed ? { is_error: true } : {}),
   };
 }

@@ -1,9 +1,16 @@
-/** The chat message shape that Workers AI and OpenAI's Chat Completions share. Optional keys are absent, never undefined. */
+/**
+ * Chat messages, as Workers AI and OpenAI's Chat Completions take them. Optional keys are absent, never undefined.
+ * Pure.
+ */
 
-import type { ToolSpec } from "../../../model/context.ts";
-import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
+import type { ModelContext, ToolSpec } from "../../../model/context.ts";
+import type { ContextMessage } from "../../../model/messages.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { JsonObject } from "../../../shared/json.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
+import { filled } from "../common/json.ts";
+import { type ContextMedia, carriesMedia } from "../common/media.ts";
+import { ownReasoning } from "./reasoning.ts";
 
 export type ChatToolCall = {
   id: string;
@@ -21,28 +28,57 @@ export type ChatMessage = {
 };
 
 export function toChatMessage(message: ContextMessage): ChatMessage {
-  const { role, content, name, toolCallId, toolCalls } = message;
+  const { role, content, name, toolCallId, toolCalls = [] } = message;
+  const calls = toolCalls.map(({ id, name, arguments: input }): ChatToolCall => {
+    return { id, type: "function", function: { name, arguments: JSON.stringify(input) } };
+  });
   return {
     role,
     content,
     ...defined({ name, tool_call_id: toolCallId }),
-    ...(toolCalls === undefined || toolCalls.length === 0
-      ? {}
-      : { tool_calls: toolCalls.map(toChatToolCall) }),
+    ...filled({ tool_calls: calls }),
   };
 }
 
-/** The instructions as one leading system message, joined by a blank line; no message if there are none. */
+/** A provider's form of media in a chat message. */
+export interface ChatMedia {
+  image(part: ContextMedia): JsonObject;
+  file(part: ContextMedia): JsonObject;
+}
+
+/** Builds a message with its media, and with the reasoning that its model must get back. */
+export function toNativeMessage(
+  message: ContextMessage,
+  profile: ModelProfile,
+  media: ChatMedia,
+): JsonObject {
+  const { tool_calls: calls, ...chat } = toChatMessage(message);
+  const own = ownReasoning(message, profile);
+  const parts = carriesMedia(profile.provider, message) ? message.parts : undefined;
+  const content = parts?.map((part): JsonObject => {
+    return part.type === "text" ? { type: "text", text: part.text } : media[part.type](part);
+  });
+  return {
+    ...own.message,
+    ...chat,
+    ...defined({ content }),
+    ...(calls && { tool_calls: calls.map((call, index) => ({ ...own.calls[index], ...call })) }),
+  };
+}
+
+/** Joins the instructions by blank lines to one leading system message; no message if there are none. */
 export function systemMessages(systemInstructions: readonly string[]): ChatMessage[] {
   return systemInstructions.length === 0
     ? []
     : [{ role: "system", content: systemInstructions.join("\n\n") }];
 }
 
-export function toChatTool({ name, description, inputSchema }: ToolSpec): JsonObject {
-  return { type: "function", function: { name, description, parameters: inputSchema } };
+export function toChatChoice(toolChoice: ModelContext["toolChoice"]): Json {
+  return typeof toolChoice === "string"
+    ? toolChoice
+    : { type: "function", function: { name: toolChoice.name } };
 }
 
-function toChatToolCall({ id, name, arguments: input }: ToolCall): ChatToolCall {
-  return { id, type: "function", function: { name, arguments: JSON.stringify(input) } };
+export function toChatTool({ name, description, inputSchema }: ToolSpec): JsonObject {
+  return { type: "function", function: { name, description, parameters: inputSchema } };
 }

@@ -1,27 +1,44 @@
-/** What an earlier reply must be sent back with (NATIVE-1), and what a provider cannot express. Pure. */
+/**
+ * Native replies: which replies keep the parts that their provider gave, and which of them go back in these parts
+ * (NATIVE-1). The rule is the same for all formats. Pure.
+ */
 import type { ContextMessage, NativePart, ToolCall } from "../../../model/messages.ts";
-import type { ModelProfile, ProviderId } from "../../../model/profile.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
+import type { ModelDelta } from "../../../model/reply.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { jsonOf } from "./request.ts";
+import { jsonOf } from "./json.ts";
+import { attributed } from "./turns.ts";
 
-/** A part of a reply with the text or the call that it points to. `extra` is empty where there is none. */
+/**
+ * Reports the parts of a complete reply, if they carry more than its text and, behind it, its calls: a block, a key
+ * beside a text or a call, or a text behind a call. Keys in `ignored` do not count.
+ */
+export function nativeDeltas(parts: NativePart[], ignored: readonly string[] = []): ModelDelta[] {
+  const firstCall = parts.findIndex(({ type }) => type === "tool-call");
+  const isNeeded = parts.some((part, index) => {
+    if (part.type === "block") return true;
+    if (Object.keys(part.extra ?? {}).some((key) => !ignored.includes(key))) return true;
+    return part.type === "text" && firstCall >= 0 && index > firstCall;
+  });
+  return isNeeded ? [{ type: "native", parts }] : [];
+}
+
+/** A native part with its text or its call. `extra` is empty where the part has none. */
 export type OwnPart =
   | { type: "text"; text: string; extra: JsonObject }
   | { type: "tool-call"; call: ToolCall; extra: JsonObject }
   | { type: "block"; value: JsonObject };
 
 /**
- * The parts of a reply that this profile's model gave, where they still cover the message's text and calls; `undefined`
- * where the message must be built from text and calls alone.
+ * Returns the native parts of a reply if this profile's model gave them and they still cover the message's text and
+ * calls; `undefined` if the message must be built from text and calls alone.
  */
 export function ownParts(message: ContextMessage, profile: ModelProfile): OwnPart[] | undefined {
   const { native, content, toolCalls = [] } = message;
-  if (native === undefined) return undefined;
-  if (native.provider !== profile.provider || native.modelId !== profile.modelId) return undefined;
-  const rest = [...toolCalls];
+  if (native?.provider !== profile.provider || native.modelId !== profile.modelId) return undefined;
   const parts: OwnPart[] = [];
   let read = 0;
+  let called = 0;
   for (const part of native.parts) {
     if (part.type === "block") {
       parts.push({ type: "block", value: jsonOf(part.value) });
@@ -33,23 +50,30 @@ export function ownParts(message: ContextMessage, profile: ModelProfile): OwnPar
       read += part.length;
       continue;
     }
-    const call = part.index === toolCalls.length - rest.length ? rest.shift() : undefined;
-    if (call === undefined) return undefined;
+    const call = toolCalls[called];
+    if (part.index !== called || call === undefined) return undefined;
+    called += 1;
     parts.push({ type: "tool-call", call, extra });
   }
-  return read === content.length && rest.length === 0 ? parts : undefined;
+  return read === content.length && called === toolCalls.length ? parts : undefined;
 }
 
-/** Whether a reply must go back in its own parts: it has more than texts, and calls behind them. */
-export function needsNative(parts: readonly NativePart[]): boolean {
-  const firstCall = parts.findIndex(({ type }) => type === "tool-call");
-  return parts.some((part, index) => {
-    if (part.type === "block" || part.extra !== undefined) return true;
-    return part.type === "text" && firstCall >= 0 && index > firstCall;
+/** Builds the content of a reply from its native parts. */
+export function ownContent(
+  parts: readonly OwnPart[],
+  toCall: (call: ToolCall) => JsonObject,
+  toText: (text: string, extra: JsonObject) => JsonObject[],
+): JsonObject[] {
+  return parts.flatMap((part) => {
+    if (part.type === "block") return [part.value];
+    return part.type === "text" ? toText(part.text, part.extra) : [{ ...toCall(part.call), ...part.extra }];
   });
 }
 
-/** The error for what a provider's format has no words for; `what` completes "… cannot take". */
-export function unsupported(provider: ProviderId, what: string): DramatisError {
-  return new DramatisError("UNSUPPORTED", `The provider "${provider}" cannot take ${what}.`);
+/** Writes the speaker before the first text that is not blank. */
+export function attributedParts(name: string | undefined, parts: readonly OwnPart[]): OwnPart[] {
+  const first = parts.findIndex((part) => part.type === "text" && part.text.trim() !== "");
+  return parts.map((part, index) => {
+    return index === first && part.type === "text" ? { ...part, text: attributed(name, part.text) } : part;
+  });
 }

@@ -1,28 +1,61 @@
-/** What the requests of all formats are made with. Pure. */
+/** Parts that the requests of all formats share: parameters, the list of messages, tools. Pure. */
 
+import type { ModelContext } from "../../../model/context.ts";
+import type { ModelProfile, ProviderId } from "../../../model/profile.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import type { Facts, Json, JsonObject } from "../../../shared/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { NAME_LENGTH, plainName } from "./names.ts";
 
-/** A profile's parameters without the keys that the request itself sets; a parameter of `null` is left out. */
+/** Returns a profile's parameters without the `reserved` keys; a parameter that is `null` is left out. */
 export function settings(parameters: JsonObject | undefined, reserved: readonly string[]): JsonObject {
   const entries = Object.entries(parameters ?? {});
   return Object.fromEntries(entries.filter(([key, value]) => value !== null && !reserved.includes(key)));
 }
 
-/** The list that a request to be continued has under `key`; throws `INVALID_INPUT` if it has none. */
+/** Returns the list that a request has under `key`; throws `INVALID_INPUT` if it has none. */
 export function requireList(request: JsonObject, key: string): readonly Json[] {
   const list = request[key];
   if (Array.isArray(list)) return list;
   throw new DramatisError("INVALID_INPUT", `A model request must have an array \`${key}\` to be continued.`);
 }
 
-/** `request` with `later` behind its list `key`; every other key keeps its value and its place. */
+/** Appends to the list `key` of a request; every other key keeps its value and its place. */
 export function continued(request: JsonObject, key: string, later: readonly Json[]): JsonObject {
   return { ...request, [key]: [...requireList(request, key), ...later] };
 }
 
-/** Facts as the JSON that they are. */
-export function jsonOf(facts: Facts): JsonObject {
-  // SAFETY: facts are JSON wherever they come from: parsed, or validated at their boundary.
-  return facts as JsonObject;
+/** Builds the error for a context that a provider's format cannot express; `what` completes "… cannot take". */
+export function unsupported(provider: ProviderId, what: string): DramatisError {
+  return new DramatisError("UNSUPPORTED", `The provider "${provider}" cannot take ${what}.`);
+}
+
+/** Returns the provider's own tools, from the profile's parameter `tools`; throws `UNSUPPORTED` if that is not a list. */
+export function ownTools({ provider, parameters }: ModelProfile): readonly Json[] {
+  const own = parameters?.tools ?? [];
+  if (Array.isArray(own)) return own;
+  throw unsupported(provider, "a parameter `tools` that is not a list");
+}
+
+/** Throws `UNSUPPORTED` for a tool whose name the model could not write in a call. */
+export function checkNames(provider: ProviderId, { tools }: ModelContext, limit = NAME_LENGTH): void {
+  const misnamed = tools.find(({ name }) => name !== plainName(name, limit));
+  if (misnamed === undefined) return;
+  const rule = `use 1 to ${limit} letters, digits, "_" and "-"`;
+  throw unsupported(provider, `a tool named "${misnamed.name}": ${rule}`);
+}
+
+/** Throws `UNSUPPORTED` if the tool choice demands a tool that is neither offered nor one of the provider's `own`. */
+export function checkChoice(
+  provider: ProviderId,
+  { tools, toolChoice }: ModelContext,
+  own: readonly Json[] = [],
+): void {
+  if (toolChoice === "required" && tools.length + own.length === 0) {
+    throw unsupported(provider, "a forced tool call where none is offered");
+  }
+  if (typeof toolChoice !== "object") return;
+  const names = [...tools, ...own.filter(isJsonObject)].map(({ name }) => name);
+  if (!names.includes(toolChoice.name)) {
+    throw unsupported(provider, `a forced call of "${toolChoice.name}", which is not offered`);
+  }
 }

@@ -1,35 +1,34 @@
 /**
- * Conversations as turns of a user and a model, for providers that know no other speakers: which messages are
+ * Conversations as turns of a user and a model, for providers that have no other speakers: which messages become
  * instructions, how speakers are named, and how turns come to alternate. Pure.
  */
 
 import type { ModelContext } from "../../../model/context.ts";
 import type { ContextMessage, ContextPart } from "../../../model/messages.ts";
 import type { ProviderId } from "../../../model/profile.ts";
-import type { JsonObject } from "../../../shared/json.ts";
-import { unsupported } from "./native.ts";
-import { attributed } from "./speaker.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { continued, requireList, unsupported } from "./request.ts";
 
-export interface Exchange {
+export interface SpeakerTurn {
   role: "user" | "assistant";
   blocks: JsonObject[];
 }
 
-/** What a user's turn says where one must stand and there is none. */
+/** Text of a user's turn where the provider demands one and the conversation has none. */
 export const NO_MESSAGE = "(no message)";
 
 const SYSTEM_LABEL = "[System instruction] ";
 
-/** A context's instructions as one text, with the system messages at its beginning; the other messages, and from where. */
+/** The instructions of a context, and its messages behind them. */
 export interface Instructed {
-  /** Empty if there are none. */
+  /** Includes the system messages at the beginning; empty if there are none. */
   instructions: string;
   messages: readonly ContextMessage[];
-  /** How many messages went into the instructions. */
+  /** Number of messages that went into the instructions. */
   leading: number;
 }
 
-/** Takes the instructions out of a context; throws `UNSUPPORTED` for media among them. */
+/** Separates the instructions of a context from its messages; throws `UNSUPPORTED` for media in the instructions. */
 export function instructed(provider: ProviderId, context: ModelContext): Instructed {
   const later = context.messages.findIndex(({ role }) => role !== "system");
   const leading = later < 0 ? context.messages.length : later;
@@ -37,62 +36,80 @@ export function instructed(provider: ProviderId, context: ModelContext): Instruc
   if (first.some(({ parts = [] }) => parts.some(({ type }) => type !== "text"))) {
     throw unsupported(provider, "images or files among the system instructions");
   }
-  const said = first.filter(({ content }) => content.trim() !== "");
-  const texts = context.systemInstructions.filter((text) => text.trim() !== "");
-  return {
-    instructions: [...texts, ...said.map(({ name, content }) => attributed(name, content))].join("\n\n"),
-    messages: context.messages.slice(leading),
-    leading,
-  };
+  const texts = [
+    ...context.systemInstructions,
+    ...first.map(({ name, content }) => (content.trim() === "" ? "" : attributed(name, content))),
+  ];
+  const instructions = texts.filter((text) => text.trim() !== "").join("\n\n");
+  return { instructions, messages: context.messages.slice(leading), leading };
+}
+
+/** Writes the speaker before a text, as in `Ann: Hello`. A text without a speaker stays as it is. */
+export function attributed(name: string | undefined, text: string): string {
+  const speaker = name?.replace(/\s+/g, " ").trim();
+  return speaker ? `${speaker}: ${text}` : text;
 }
 
 /**
- * What a message says, without its calls: its parts, led by `name: ` where it names its speaker, or by
- * `[System instruction] `. Blank texts are left out, and a message that says and calls nothing is empty.
+ * Returns the parts of a message, after `name: ` if it names its speaker, or `[System instruction] `. Blank texts are
+ * left out; a message without parts and calls is empty.
  */
 export function spokenParts(message: ContextMessage): ContextPart[] {
-  const { parts = [{ type: "text", text: message.content }], toolCalls = [] } = message;
+  const { role, name, content, parts = [{ type: "text", text: content }], toolCalls = [] } = message;
   const spoken = parts.filter((part) => part.type !== "text" || part.text.trim() !== "");
   const [first, ...rest] = spoken;
-  const label = labelOf(message);
+  const label = role === "tool" ? "" : (role === "system" ? SYSTEM_LABEL : "") + attributed(name, "");
   if (label === "" || (first === undefined && toolCalls.length === 0)) return spoken;
   return first?.type === "text"
     ? [{ type: "text", text: label + first.text }, ...rest]
     : [{ type: "text", text: label.trimEnd() }, ...spoken];
 }
 
-function labelOf({ role, name }: ContextMessage): string {
-  if (role === "tool") return "";
-  return `${role === "system" ? SYSTEM_LABEL : ""}${attributed(name, "")}`;
+/** A provider's form of turns. */
+export interface TurnFormat {
+  /** The key of the turns in a request. */
+  key: string;
+  /** The block of a user's turn that has no message. */
+  opening: JsonObject;
+  toMessage(turn: SpeakerTurn): JsonObject;
+}
+
+/** Builds the messages of a request: alternating turns that end with a user's, or with calls that wait for results. */
+export function firstTurns(
+  format: TurnFormat,
+  turns: readonly SpeakerTurn[],
+  last?: ContextMessage,
+): JsonObject[] {
+  const all = alternating(turns, format.opening);
+  const isWaiting = last?.toolCalls !== undefined && last.toolCalls.length > 0;
+  if (!isWaiting && all.at(-1)?.role !== "user") all.push({ role: "user", blocks: [format.opening] });
+  return all.map(format.toMessage);
+}
+
+/** Appends turns to a request. `toTurns` gets the messages that were sent before. */
+export function laterTurns(
+  { key, opening, toMessage }: TurnFormat,
+  request: JsonObject,
+  toTurns: (sent: readonly Json[]) => SpeakerTurn[],
+): JsonObject {
+  const sent = requireList(request, key);
+  const last = sent.at(-1);
+  const lastRole = isJsonObject(last) ? last.role : undefined;
+  return continued(request, key, alternating(toTurns(sent), opening, lastRole).map(toMessage));
 }
 
 /**
- * Turns that alternate: neighbours of one role are joined, empty ones are left out, and a model's turn that would come
- * first, or behind another one in what was sent before, gets a user's `opening` before it.
+ * Joins neighbours of one role and leaves out empty turns. If a model's turn would come first, or behind another one in
+ * what was sent before, an opening turn of the user comes before it.
  */
-export function alternating(
-  turns: readonly Exchange[],
-  opening: JsonObject,
-  last?: Exchange["role"],
-): Exchange[] {
-  const joined: Exchange[] = [];
+function alternating(turns: readonly SpeakerTurn[], opening: JsonObject, lastRole?: Json): SpeakerTurn[] {
+  const joined: SpeakerTurn[] = [];
   for (const { role, blocks } of turns) {
     if (blocks.length === 0) continue;
     const previous = joined.at(-1);
     if (previous?.role === role) previous.blocks.push(...blocks);
     else joined.push({ role, blocks: [...blocks] });
   }
-  const needsOpening = joined[0]?.role === "assistant" && last !== "user";
+  const needsOpening = joined[0]?.role === "assistant" && lastRole !== "user";
   return needsOpening ? [{ role: "user", blocks: [opening] }, ...joined] : joined;
-}
-
-/** What a model is asked to answer ends with a user's turn, or with calls whose results are still to come. */
-export function answerable(
-  turns: readonly Exchange[],
-  opening: JsonObject,
-  last?: ContextMessage,
-): Exchange[] {
-  const isWaiting = last?.toolCalls !== undefined && last.toolCalls.length > 0;
-  const isAsked = isWaiting || turns.at(-1)?.role === "user";
-  return isAsked ? [...turns] : [...turns, { role: "user", blocks: [opening] }];
 }

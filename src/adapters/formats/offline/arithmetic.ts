@@ -1,8 +1,16 @@
-/** Finds an arithmetic expression in a sentence. It is only found here; the calculator works it out. */
+/** Finds an arithmetic expression in a sentence; the calculator computes its value. */
 
 const MAX_EXPRESSION = 200;
 
-/** The longest expression with at least one operator, or `undefined`. A calendar date is none. */
+/** A number with its signs. */
+const NUMBER = String.raw`[-+\s]*(?:\d+(?:\.\d+)?|\.\d+)\s*`;
+/** Numbers joined by operators. */
+const CHAIN = String.raw`${NUMBER}(?:(?:\*\*|[-+*/%^])${NUMBER})*`;
+const GROUP = new RegExp(String.raw`\(${CHAIN}\)`, "g");
+const EXPRESSION = new RegExp(`^${CHAIN}$`);
+const OPERATOR = /[\d)]\s*[-+*/%^]/;
+
+/** Returns the longest expression with an operator, or `undefined`. A calendar date is not an expression. */
 export function findExpression(sentence: string): string | undefined {
   const plain = sentence
     .replace(/\b\d{4}-\d{2}-\d{2}\b/g, " _ ")
@@ -16,7 +24,7 @@ export function findExpression(sentence: string): string | undefined {
     .sort((one, other) => other.length - one.length)[0];
 }
 
-/** Without parentheses at either end that belong to the sentence: "(2+2)*3)" is "(2+2)*3". */
+/** Removes parentheses at either end that belong to the sentence: "(2+2)*3)" becomes "(2+2)*3". */
 function balanced(run: string): string {
   let text = run;
   while (count(text, ")") > count(text, "(") && text.endsWith(")")) text = text.slice(0, -1).trim();
@@ -28,28 +36,9 @@ function count(text: string, character: string): number {
   return text.split(character).length - 1;
 }
 
-/** A recogniser: signed numbers and parenthesised expressions, joined by operators. */
+/** Replaces groups in parentheses by a number, from the inside out, until one chain is left. */
 function isExpression(text: string): boolean {
-  const tokens = text.match(/\d+(?:\.\d+)?|\.\d+|\*\*|[()+\-*/%^]|\S/g) ?? [];
-  let at = 0;
-  let operators = 0;
-  const operand = (): boolean => {
-    while (tokens[at] === "-" || tokens[at] === "+") at += 1;
-    const token = tokens[at] ?? "";
-    at += 1;
-    if (token !== "(") return /^[\d.]*\d$/.test(token);
-    const isInside = chain() && tokens[at] === ")";
-    at += 1;
-    return isInside;
-  };
-  const chain = (): boolean => {
-    if (!operand()) return false;
-    while (/^(?:\*\*|[+\-*/%^])$/.test(tokens[at] ?? "")) {
-      at += 1;
-      operators += 1;
-      if (!operand()) return false;
-    }
-    return true;
-  };
-  return chain() && at === tokens.length && operators > 0;
+  let [before, after] = ["", text];
+  while (before !== after) [before, after] = [after, after.replace(GROUP, " 0 ")];
+  return EXPRESSION.test(after) && OPERATOR.test(text);
 }

@@ -1,15 +1,15 @@
 /** Rules 1 to 4 of `docs/offline-model.md`: messages that begin with an exclamation mark. */
-import { labelled, type OfflineReply } from "./answer.ts";
+import { labelled, type OfflineAnswer } from "./answer.ts";
 import type { View } from "./view.ts";
 
 const MAX_WORDS = 1_000;
 const MAX_PAUSE_MS = 1_000;
 const DEFAULT_PAUSE_MS = 40;
 
-/** Rules 1 and 2: the tool calls that the message asks for and that have not been made yet. */
-export function toolCommands({ text, rounds, mayCallTools, results }: View): OfflineReply | undefined {
+/** Rules 1 and 2: makes the next tool calls that the message commands. */
+export function toolCommands({ text, rounds, mayCallTools, results }: View): OfflineAnswer | undefined {
   const { steps, isLoop } = parseToolLines(text);
-  const calls = isLoop ? steps.at(Math.min(rounds, steps.length - 1)) : steps[rounds];
+  const calls = steps[isLoop ? Math.min(rounds, steps.length - 1) : rounds];
   if (calls === undefined) return undefined;
   if (mayCallTools) return { kind: "calls", calls };
   if (results.length > 0) return undefined;
@@ -20,7 +20,7 @@ export function toolCommands({ text, rounds, mayCallTools, results }: View): Off
 interface ToolLines {
   /** The calls of each reply. */
   steps: { tool: string; input: string }[][];
-  /** The last step is repeated without end. */
+  /** Set if the last step is repeated without end. */
   isLoop: boolean;
 }
 
@@ -28,13 +28,9 @@ function parseToolLines(text: string): ToolLines {
   const steps: ToolLines["steps"] = [[]];
   let isLoop = false;
   for (const line of text.split(/\r?\n/)) {
-    if (line.trim() === "!then") {
-      steps.push([]);
-      continue;
-    }
-    const match = /^\s*!(tool|loop)\s+(\S+)\s*(.*)$/u.exec(line);
-    if (match === null) continue;
-    const [, command, tool = "", input = ""] = match;
+    if (line.trim() === "!then") steps.push([]);
+    const [, command, tool, input = ""] = /^\s*!(tool|loop)\s+(\S+)\s*(.*)$/u.exec(line) ?? [];
+    if (tool === undefined) continue;
     if (command === "loop") isLoop = true;
     steps.at(-1)?.push({ tool, input: input.trim() });
   }
@@ -42,20 +38,16 @@ function parseToolLines(text: string): ToolLines {
 }
 
 /** Rule 3. */
-export function say({ text }: View): OfflineReply | undefined {
+export function say({ text }: View): OfflineAnswer | undefined {
   const [, said] = /^!say ([\s\S]+)$/.exec(text) ?? [];
   return said === undefined ? undefined : { kind: "text", text: said };
 }
 
 /** Rule 4. */
-export function slow({ text }: View): OfflineReply | undefined {
-  const [, count, pause] = /^!slow (\d{1,9})(?: (\d{1,9}))?\s*$/.exec(text) ?? [];
+export function slow({ text }: View): OfflineAnswer | undefined {
+  const [, count, pause = DEFAULT_PAUSE_MS] = /^!slow (\d{1,9})(?: (\d{1,9}))?\s*$/.exec(text) ?? [];
   if (count === undefined) return undefined;
   const words = Array.from({ length: Math.min(Number(count), MAX_WORDS) }, (_, index) => `word-${index + 1}`);
-  return {
-    kind: "text",
-    text: words.join(" "),
-    words: 1,
-    pauseMs: pause === undefined ? DEFAULT_PAUSE_MS : Math.min(Number(pause), MAX_PAUSE_MS),
-  };
+  const pauseMs = Math.min(Number(pause), MAX_PAUSE_MS);
+  return { kind: "text", text: words.join(" "), words: 1, pauseMs };
 }

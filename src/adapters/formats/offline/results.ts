@@ -1,45 +1,39 @@
-/** Rules 5 and 6: telling what tools answered and what the platform reported. */
+/** Rules 5 and 6: reports of the platform, and results of tools. */
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { shorten } from "../../../shared/text.ts";
-import { labelled, type OfflineReply } from "./answer.ts";
+import { membersOf, parseJson } from "../common/json.ts";
+import { labelled, type OfflineAnswer } from "./answer.ts";
 import type { SeenResult, View } from "./view.ts";
 
 const MAX_RESULTS = 20;
 const MAX_QUOTE = 500;
 
 /** Rule 5. */
-export function quoteNotice({ notice }: View): OfflineReply | undefined {
+export function quoteNotice({ notice }: View): OfflineAnswer | undefined {
   return notice === undefined ? undefined : labelled(`I was told: ${shorten(notice, MAX_QUOTE)}`);
 }
 
 /** Rule 6. */
-export function quoteResults({ results }: View): OfflineReply | undefined {
+export function quoteResults({ results }: View): OfflineAnswer | undefined {
   if (results.length === 0) return undefined;
   const rest = results.length - MAX_RESULTS;
-  const told = [
-    ...results.slice(0, MAX_RESULTS).map(sentence),
-    ...(rest > 0 ? [`and ${rest} more results`] : []),
-  ].join("; ");
-  return labelled(/[.!?]$/.test(told) ? told : `${told}.`);
+  const sentences = results.slice(0, MAX_RESULTS).map(sentence);
+  if (rest > 0) sentences.push(`and ${rest} more results`);
+  const text = sentences.join("; ");
+  return labelled(/[.!?]$/.test(text) ? text : `${text}.`);
 }
 
 function sentence({ tool, text, failed }: SeenResult): string {
-  const value = parse(text);
-  const error = failureOf(value, failed);
-  if (error !== undefined) return `${tool} failed with ${error}`;
+  const value = parseJson(text) ?? text;
+  const facts = membersOf(value);
+  const isSuccess = facts.success === true;
+  const error = failed && !("error" in facts) ? facts : facts.error;
+  if (!isSuccess && isJsonObject(error) && typeof error.code === "string") {
+    return `${tool} failed with ${error.code}: ${shorten(String(error.message ?? ""), MAX_QUOTE)}`;
+  }
   if (failed) return `${tool} failed: ${quote(value)}`;
-  if (isJsonObject(value) && value.status === "pending") return `${tool} was started and is still running`;
-  const isWrapped = isJsonObject(value) && value.success === true && "result" in value;
-  return `${tool} answered ${quote(isWrapped ? (value.result ?? null) : value)}`;
-}
-
-/** Code and message of a result that is marked as a failure, or says that it is one. */
-function failureOf(value: Json, failed: boolean): string | undefined {
-  if (!isJsonObject(value) || value.success === true) return undefined;
-  const error = failed && !("error" in value) ? value : value.error;
-  if (!isJsonObject(error)) return undefined;
-  const { code, message } = error;
-  return typeof code === "string" ? `${code}: ${shorten(String(message ?? ""), MAX_QUOTE)}` : undefined;
+  if (facts.status === "pending") return `${tool} was started and is still running`;
+  return `${tool} answered ${quote(isSuccess && "result" in facts ? (facts.result ?? null) : value)}`;
 }
 
 function quote(value: Json): string {
@@ -47,8 +41,9 @@ function quote(value: Json): string {
 }
 
 function readable(value: Json): string {
+  if (typeof value === "string") return value;
   if (Array.isArray(value)) return value.length === 0 ? "nothing" : value.map(item).join(", ");
-  if (!isJsonObject(value)) return typeof value === "string" ? value : JSON.stringify(value);
+  if (!isJsonObject(value)) return JSON.stringify(value);
   const members = Object.entries(value);
   const [only] = members;
   if (only !== undefined && members.length === 1) return readable(only[1]);
@@ -58,20 +53,10 @@ function readable(value: Json): string {
     : JSON.stringify(value);
 }
 
-/** An element of a list: its own text where it has one. */
+/** An element of a list: its own text if it has one. */
 function item(value: Json): string {
-  if (typeof value === "string") return `"${value}"`;
-  if (!isJsonObject(value)) return JSON.stringify(value);
-  const { text, heading, path, excerpt } = value;
+  const { text, heading, path, excerpt } = isJsonObject(value) ? value : { text: value };
   if (typeof text === "string") return `"${text}"`;
   if (typeof excerpt !== "string") return JSON.stringify(value);
   return `${String(heading)} (${String(path)}): "${shorten(excerpt, MAX_QUOTE / 4)}"`;
-}
-
-function parse(text: string): Json {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

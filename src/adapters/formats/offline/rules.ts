@@ -1,11 +1,11 @@
 /**
- * The rules of the offline model in the order of `docs/offline-model.md`; the first that has an answer gives it.
+ * The rules of the offline model in the order of `docs/offline-model.md`; the first rule with an answer gives it.
  *
  * OFFLINE-1  Equal requests get equal replies.
- * OFFLINE-2  Where tools may not be called, none is.
- * OFFLINE-3  Every text says that it comes from the offline model, except those of `!say` and `!slow`, and data.
+ * OFFLINE-2  If tools may not be called, none is.
+ * OFFLINE-3  Every text is labelled `Offline model:`, except the texts of `!say` and `!slow`, and data.
  */
-import type { OfflineReply } from "./answer.ts";
+import { call, type OfflineAnswer } from "./answer.ts";
 import { say, slow, toolCommands } from "./commands.ts";
 import { instanceOf } from "./instance.ts";
 import { quoteNotice, quoteResults } from "./results.ts";
@@ -21,9 +21,9 @@ import {
 } from "./sentences.ts";
 import type { View } from "./view.ts";
 
-type Rule = (view: View) => OfflineReply | undefined;
+type Rule = (view: View) => OfflineAnswer | undefined;
 
-/** What the user commands is done to the letter. */
+/** The user's commands are followed to the letter. */
 const COMMANDS: readonly Rule[] = [toolCommands, say, slow];
 
 const RULES: readonly Rule[] = [
@@ -38,11 +38,11 @@ const RULES: readonly Rule[] = [
   calculate,
 ];
 
-export function answerTo(view: View): OfflineReply {
+export function answerTo(view: View): OfflineAnswer {
   return first(COMMANDS, view) ?? demanded(first(RULES, view) ?? explain(view), view);
 }
 
-function first(rules: readonly Rule[], view: View): OfflineReply | undefined {
+function first(rules: readonly Rule[], view: View): OfflineAnswer | undefined {
   for (const rule of rules) {
     const answer = rule(view);
     if (answer !== undefined) return answer;
@@ -50,18 +50,12 @@ function first(rules: readonly Rule[], view: View): OfflineReply | undefined {
   return undefined;
 }
 
-/** An answer in the form that the request demands: a call where one must be made, data where data is wanted. */
-function demanded(answer: OfflineReply, { forced, output }: View): OfflineReply {
-  if (forced !== undefined && !calls(answer, forced.tool)) {
-    return {
-      kind: "calls",
-      calls: [{ tool: forced.tool, input: JSON.stringify(instanceOf(forced.schema)) }],
-    };
+/** Brings an answer into the form that the request demands: a call if one must be made, data if data is wanted. */
+function demanded(answer: OfflineAnswer, { forced, output }: View): OfflineAnswer {
+  const called = answer.kind === "calls" ? answer.calls.map(({ tool }) => tool) : [];
+  if (forced !== undefined && !called.includes(forced.tool)) {
+    return call(forced.tool, instanceOf(forced.schema));
   }
   if (output === undefined || answer.kind === "calls") return answer;
   return { kind: "text", text: JSON.stringify(instanceOf(output)) };
-}
-
-function calls(answer: OfflineReply, tool: string): boolean {
-  return answer.kind === "calls" && answer.calls.some((call) => call.tool === tool);
 }

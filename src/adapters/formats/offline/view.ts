@@ -1,6 +1,6 @@
-/** What the rules see of a request: the message to answer, and what came before and after it. */
+/** A request as the rules see it: the message to answer, and the messages before and after it. */
 import type { JsonObject } from "../../../shared/json.ts";
-import type { OfflineBody, OfflineMessage } from "./body.ts";
+import type { OfflineBody, OfflineMessage } from "./wire.ts";
 
 /** The result of one tool call of the turn that is being answered. */
 export interface SeenResult {
@@ -14,25 +14,24 @@ export interface View {
   text: string;
   /** User messages before it, oldest first. */
   earlier: readonly string[];
-  /** Results that came since, in order. */
+  /** Results after it, in order. */
   results: readonly SeenResult[];
-  /** Replies with tool calls since. */
+  /** Number of replies with tool calls after it. */
   rounds: number;
-  /** A system message that came last: something the platform tells the agent. */
+  /** The last message, if it is a system message: a report of the platform. */
   notice: string | undefined;
   mayCallTools: boolean;
   /** The tool that must be called now, and the schema of its arguments. */
   forced: { tool: string; schema: JsonObject } | undefined;
-  /** What the answer must be. */
+  /** The schema that the answer must fit. */
   output: JsonObject | undefined;
-  /** Whether this tool is offered and may be called. */
+  /** Reports whether a tool is offered and may be called. */
   offers(tool: string): boolean;
 }
 
 export function viewOf({ messages, tools, toolChoice, output }: OfflineBody): View {
   const last = messages.findLastIndex(({ role }) => role === "user");
   const since = messages.slice(last + 1);
-  const names = new Set(tools.map(({ name }) => name));
   const mayCallTools = toolChoice !== "none";
   const end = last >= 0 ? since.at(-1) : undefined;
   return {
@@ -41,26 +40,26 @@ export function viewOf({ messages, tools, toolChoice, output }: OfflineBody): Vi
       .slice(0, Math.max(last, 0))
       .flatMap(({ role, text }) => (role === "user" ? [text] : [])),
     results: resultsOf(since),
-    rounds: since.filter(({ calls }) => calls !== undefined && calls.length > 0).length,
+    rounds: since.filter(({ calls = [] }) => calls.length > 0).length,
     notice: end?.role === "system" ? end.text : undefined,
     mayCallTools,
     forced: forcedTool(tools, toolChoice),
     output: output?.schema,
-    offers: (tool) => mayCallTools && names.has(tool),
+    offers: (tool) => mayCallTools && tools.some(({ name }) => name === tool),
   };
 }
 
 function forcedTool(tools: OfflineBody["tools"], choice: OfflineBody["toolChoice"]): View["forced"] {
   if (choice === "auto" || choice === "none") return undefined;
-  const tool = choice === "required" ? tools[0] : tools.find(({ name }) => name === choice.name);
-  return tool === undefined ? undefined : { tool: tool.name, schema: tool.inputSchema };
+  const tool = tools.find(({ name }) => choice === "required" || name === choice.name);
+  return tool && { tool: tool.name, schema: tool.inputSchema };
 }
 
 function resultsOf(messages: readonly OfflineMessage[]): SeenResult[] {
   const names = new Map(
     messages.flatMap(({ calls = [] }) => calls.map(({ id, name }) => [id, name] as const)),
   );
-  return messages.flatMap(({ role, text, name, callId = "", failed = false }) =>
-    role === "tool" ? [{ tool: names.get(callId) ?? name ?? "the tool", text, failed }] : [],
+  return messages.flatMap(({ role, text, name = "the tool", callId = "", failed = false }) =>
+    role === "tool" ? [{ tool: names.get(callId) ?? name, text, failed }] : [],
   );
 }

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { inBandError, modelError } from "../../errors/model-errors.ts";
 
 /** Codes that other providers do not have. */
-const CATEGORY_BY_CODE: ReadonlyMap<string, ErrorCategory> = new Map([
+const CATEGORY_BY_CODE: ReadonlyMap<unknown, ErrorCategory> = new Map([
   ["server_error", "transient"],
   ["vector_store_timeout", "timeout"],
   ["invalid_prompt", "validation"],
@@ -16,18 +16,16 @@ const CATEGORY_BY_CODE: ReadonlyMap<string, ErrorCategory> = new Map([
   ["content_policy_violation", "safety"],
 ]);
 
-/** The error of a failed response, or of an event `error`. */
+/** Reads the error of a failed response, or of an event `error`. */
 export function responsesError(error: JsonObject): ModelError {
-  const { code } = error;
-  // An event says of itself that its type is `error`, which is no type of error.
-  const { type, ...rest } = error;
-  const known = inBandError("openai-responses", type === "error" ? rest : error);
-  const category =
-    typeof code === "string" ? (CATEGORY_BY_CODE.get(code) ?? categoryOfMedia(code)) : undefined;
+  // The type of an event `error` is not the type of its error.
+  const { type, ...event } = error;
+  const known = inBandError("openai-responses", type === "error" ? event : error);
+  const category = CATEGORY_BY_CODE.get(error.code) ?? categoryOfImage(error.code);
   return category === undefined ? known : modelError("openai-responses", category, known.message);
 }
 
-/** Whatever else is wrong with an image will be wrong the next time. */
-function categoryOfMedia(code: string): ErrorCategory | undefined {
-  return /image/.test(code) ? "validation" : undefined;
+/** An image that was refused once will be refused again. */
+function categoryOfImage(code: unknown): ErrorCategory | undefined {
+  return typeof code === "string" && code.includes("image") ? "validation" : undefined;
 }

@@ -4,10 +4,9 @@ import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { type OwnPart, ownParts } from "../common/native.ts";
-import { attributedParts } from "../common/speaker.ts";
+import { attributedParts, type OwnPart, ownParts } from "../common/native.ts";
 
-/** The items of a reply; `undefined` where it has none that say more than its text and calls. */
+/** Returns the native items of a reply; `undefined` if it has none that can go back. */
 export function nativeItems(
   message: ContextMessage,
   profile: ModelProfile,
@@ -15,51 +14,47 @@ export function nativeItems(
 ): JsonObject[] | undefined {
   const own = ownParts(message, profile);
   if (own === undefined) return undefined;
-  const parts = canReturn(own, isStored(profile)) ? own : own.flatMap(alone);
+  const parts = canReturn(own, isStored(profile)) ? own : own.flatMap(withoutItem);
   const items: JsonObject[] = [];
   for (const part of attributedParts(message.name, parts)) {
     if (part.type === "text") addText(items, part.text, part.extra);
     else items.push(part.type === "block" ? part.value : { ...part.extra, ...toCall(part.call) });
   }
-  // The API refuses reasoning that nothing of its reply follows.
+  // The API refuses reasoning without an item of its reply behind it.
   while (items.at(-1)?.type === "reasoning") items.pop();
   return items.length === 0 ? undefined : items;
 }
 
-/** A part without what only its whole reply gives a meaning to. */
-function alone(part: OwnPart): OwnPart[] {
-  if (part.type === "block") return [];
-  const { phase, namespace } = part.extra;
-  const extra = {
-    ...defined({ phase, namespace }),
-  };
-  return [{ ...part, extra }];
-}
-
-/** Whether a reply has a built-in tool's call that waits for an answer of whoever called the model. */
+/** Reports whether a reply has a built-in tool's call that waits for an answer from the caller of the model. */
 export function isWaiting(items: readonly JsonObject[]): boolean {
-  return items.some((item) => {
-    if (item.type === "mcp_approval_request") return true;
-    const { type, call_id: id } = item;
+  return items.some(({ type, call_id: id }) => {
+    if (type === "mcp_approval_request") return true;
     if (typeof type !== "string" || !type.endsWith("_call") || type === "function_call") return false;
     if (typeof id !== "string") return false;
     return items.every((other) => other.call_id !== id || other.type !== `${type}_output`);
   });
 }
 
-/** Without the parameter the provider stores what it sees, by its own default. */
-function isStored({ parameters }: ModelProfile): boolean {
+/** Reports whether the provider stores replies. Without the parameter it does, by its own default. */
+export function isStored({ parameters }: ModelProfile): boolean {
   return parameters?.store === true || parameters?.store === null;
 }
 
 function canReturn(parts: readonly OwnPart[], stored: boolean): boolean {
   const blocks = parts.flatMap((part) => (part.type === "block" ? [part.value] : []));
-  const isOpaque = ({ type, encrypted_content: content }: JsonObject) =>
-    type === "reasoning" && typeof content !== "string";
-  return !isWaiting(blocks) && (stored || !blocks.some(isOpaque));
+  const isReadable = ({ type, encrypted_content: content }: JsonObject) =>
+    type !== "reasoning" || typeof content === "string";
+  return !isWaiting(blocks) && (stored || blocks.every(isReadable));
 }
 
-/** Pieces of one message of the reply, which its id tells, are one item. */
+/** Removes blocks, ids and other keys that have no meaning without the whole reply. */
+function withoutItem(part: OwnPart): OwnPart[] {
+  if (part.type === "block") return [];
+  const { phase, namespace } = part.extra;
+  return [{ ...part, extra: { ...defined({ phase, namespace }) } }];
+}
+
+/** Joins texts with the same id: they are pieces of one message. */
 function addText(items: JsonObject[], text: string, { id, phase, refusal }: JsonObject): void {
   const piece: JsonObject =
     refusal === true ? { type: "refusal", refusal: text } : { type: "output_text", text, annotations: [] };
@@ -68,7 +63,7 @@ function addText(items: JsonObject[], text: string, { id, phase, refusal }: Json
     last.content = [...last.content, piece];
     return;
   }
-  const said =
+  const message =
     id === undefined ? { content: text } : { type: "message", id, status: "completed", content: [piece] };
-  items.push({ role: "assistant", ...said, ...defined({ phase }) });
+  items.push({ role: "assistant", ...message, ...defined({ phase }) });
 }

@@ -11,7 +11,7 @@
  *          another one under that id is `IDEMPOTENCY_CONFLICT`. The numbers of its attempts therefore continue.
  */
 
-import { withTimeout } from "../../../ports/clock.ts";
+import { withDeadline } from "../../../ports/deadline.ts";
 import { type ActorAddress, addressKey, type NewEnvelope } from "../../../protocol/envelope.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import { redactSecrets } from "../../../shared/redact.ts";
@@ -225,11 +225,8 @@ export class Outbox {
   async #attempt(entry: OutboxEntry): Promise<OutboxInput> {
     try {
       const attempt = { number: entry.attempt, last: isLastAttempt(entry) };
-      const answer = await withTimeout(
-        this.ports.clock,
-        ATTEMPT_TIMEOUT_MS,
+      const answer = await withDeadline(this.ports.clock, ATTEMPT_TIMEOUT_MS, () =>
         this.ports.deliver(entry.envelope, attempt),
-        new Error("The receiver did not answer within 30 seconds."),
       );
       return { type: "answered", answer: validate(answerSchema, answer, "", "The receiver's answer") };
     } catch (error) {

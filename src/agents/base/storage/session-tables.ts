@@ -2,8 +2,7 @@
 
 import { EventStore } from "../../../memory/session/event-store.ts";
 import { LongText } from "../../../memory/session/long-text.ts";
-import type { SessionStorage } from "../../../memory/session/session-store.ts";
-import { SqlSessionTable } from "../../../memory/session/session-table.ts";
+import { type SessionStorage, SqlSessionTable } from "../../../memory/session/session-store.ts";
 import { type ActorSchema, type ActorStores, newestVersion, upgrade } from "./schema-upgrade.ts";
 
 export const SESSIONS_SCHEMA: ActorSchema = { of: "actor's sessions", first: 1, steps: [] };

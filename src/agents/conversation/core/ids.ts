@@ -1,10 +1,11 @@
 /**
- * Ids of turns, messages and operations. The first nineteen characters after the prefix, the stem, are of one ULID per
- * turn: its time and its last nine; the last seven encode the turn's number and the item's index in it.
+ * Ids of turns, messages, operations and calls. Behind the prefix stand the turn's stem and a code: the stem is 19
+ * characters of the ULID that was drawn for the turn (its time and its last nine characters); the code is seven
+ * characters that encode the turn's number and the index of the item in the turn.
  *
  * ID-1  An id resolves to its turn without an index, and is genuine only if its stem equals the stored one.
- * ID-2  Turns that begin within one millisecond have different stems, also in two conversations: what a tool hands on as
- *       an idempotency key must not mean two calls.
+ * ID-2  Turns that begin within one millisecond have different stems, in two conversations too: two different calls never
+ *       share an operation id, which tools use as their idempotency key.
  */
 
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -13,46 +14,48 @@ const RANDOM_LENGTH = 9;
 const CODE_LENGTH = 7;
 const ITEMS_PER_TURN = 8192;
 
-/** Turn numbers end here: seven characters hold 35 bits, thirteen of them for the item. */
+/** The highest number of a turn: seven characters hold 35 bits, 13 of them for the item. */
 export const MAX_TURN_NUMBER = 2 ** 22 - 1;
-/** Items (messages and operations) of one turn end here. */
+/** The highest index of an item (a message or an operation) in a turn. */
 export const MAX_ITEM_INDEX = ITEMS_PER_TURN - 1;
 
-export type ItemPrefix = "turn" | "msg" | "op";
-
-/** Where an id points. */
-export interface ItemAddress {
-  prefix: ItemPrefix;
-  stem: string;
-  turn: number;
-  item: number;
+/** The members of a turn that its ids are made of. */
+export interface TurnKey {
+  readonly stem: string;
+  readonly n: number;
 }
 
-/** The stem shared by all ids of a turn. ULIDs made within one millisecond ascend, so only their ends differ. */
+/** An id, decoded. */
+export interface ItemAddress extends TurnKey {
+  readonly prefix: "turn" | "msg" | "op";
+  readonly item: number;
+}
+
+/** Returns the stem of a ULID. ULIDs made within one millisecond ascend, so only their last characters differ. */
 export function stemOf(ulid: string): string {
   return ulid.slice(0, TIME_LENGTH) + ulid.slice(-RANDOM_LENGTH);
 }
 
-export function turnId(stem: string, turn: number): string {
-  return `turn_${stem}${encode(turn, 0)}`;
+export function turnId(turn: TurnKey): string {
+  return `turn_${encode(turn, 0)}`;
 }
 
-export function messageId(stem: string, turn: number, item: number): string {
-  return `msg_${stem}${encode(turn, item)}`;
+export function messageId(turn: TurnKey, item: number): string {
+  return `msg_${encode(turn, item)}`;
 }
 
-/** The id of a turn's model call, by its index among them. */
-export function callId(stem: string, turn: number, index: number): string {
-  return `call_${stem}${encode(turn, index)}`;
+export function operationId(turn: TurnKey, item: number): string {
+  return `op_${encode(turn, item)}`;
 }
 
-export function operationId(stem: string, turn: number, item: number): string {
-  return `op_${stem}${encode(turn, item)}`;
+/** Returns the id of a turn's model call; `index` is its place among the turn's calls. */
+export function callId(turn: TurnKey, index: number): string {
+  return `call_${encode(turn, index)}`;
 }
 
 const ID_SHAPE = /^(turn|msg|op)_([0-9A-HJKMNP-TV-Z]{19})([0-9A-HJKMNP-TV-Z]{7})$/;
 
-/** The address in an id, or `null` for text that is not one. */
+/** Decodes an id; returns `null` for other text. */
 export function parseItemId(id: string): ItemAddress | null {
   const match = ID_SHAPE.exec(id);
   if (match === null) return null;
@@ -62,17 +65,28 @@ export function parseItemId(id: string): ItemAddress | null {
   return {
     prefix: prefix === "turn" || prefix === "msg" ? prefix : "op",
     stem,
-    turn: Math.floor(value / ITEMS_PER_TURN),
+    n: Math.floor(value / ITEMS_PER_TURN),
     item: value % ITEMS_PER_TURN,
   };
 }
 
-function encode(turn: number, item: number): string {
-  let value = turn * ITEMS_PER_TURN + item;
+/** Resolves an id of one kind. Returns `null` for other text, an unknown turn, and an id that is not genuine (ID-1). */
+export function resolveId<Turn extends TurnKey>(
+  id: string,
+  prefix: ItemAddress["prefix"],
+  turnOf: (n: number) => Turn | null,
+): { turn: Turn; item: number } | null {
+  const address = parseItemId(id);
+  const turn = address?.prefix === prefix ? turnOf(address.n) : null;
+  return turn !== null && address?.stem === turn.stem ? { turn, item: address.item } : null;
+}
+
+function encode({ stem, n }: TurnKey, item: number): string {
+  let value = n * ITEMS_PER_TURN + item;
   let code = "";
   for (let position = 0; position < CODE_LENGTH; position++) {
     code = ALPHABET.charAt(value % 32) + code;
     value = Math.floor(value / 32);
   }
-  return code;
+  return stem + code;
 }

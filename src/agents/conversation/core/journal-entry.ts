@@ -1,6 +1,6 @@
 /**
- * Journal entries: the one truth about order and decisions. An entry names its turn and item; content stays with its
- * owner (the turn's row, then the session's events).
+ * Journal entries: the only record of order and decisions. An entry names its turn and item. Content stays with its owner:
+ * the turn's row while the turn is active or failed, the session's events once it completed.
  */
 import type { Json } from "../../../shared/json.ts";
 
@@ -31,11 +31,16 @@ export interface JournalEntry {
   data?: Json;
 }
 
-/** Entries that were committed together, as they are read back. */
+/** The entries of one commit. */
 export interface JournalRow {
   /** Number of the first entry. */
   seq: number;
   /** Milliseconds since the epoch. */
   at: number;
   entries: JournalEntry[];
+}
+
+/** Returns the number of a row's last entry. */
+export function lastSeq({ seq, entries }: JournalRow): number {
+  return seq + entries.length - 1;
 }

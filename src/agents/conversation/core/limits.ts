@@ -1,6 +1,6 @@
-/** The loop's numbers, in one place. */
+/** The limits of a conversation. Lengths are UTF-16 units, unless their comment names another unit. */
 
-/** Turns of one conversation that may be active at once; one more is refused with `TOO_MANY_TURNS`. */
+/** Active turns of one conversation. One more is refused with `TOO_MANY_TURNS`. */
 export const MAX_ACTIVE_TURNS = 64;
 /** Attempts of one model call, the first included. */
 export const MODEL_ATTEMPTS = 3;
@@ -8,49 +8,51 @@ export const MODEL_ATTEMPTS = 3;
 export const MODEL_BACKOFF_MS = [500, 1_000] as const;
 /** A provider's `Retry-After` lengthens the backoff up to this many milliseconds. */
 export const MAX_BACKOFF_MS = 60_000;
-/** One attempt of a model call may take this long, in milliseconds, unless its profile says otherwise. */
+/** Time limit of one attempt of a model call, in milliseconds, where its profile sets none. */
 export const MODEL_TIMEOUT_MS = 120_000;
-/** Answers of one turn that did not fit its schema and are asked for again. */
+/** Repairs of one turn's answer where it does not fit its schema. */
 export const MAX_OUTPUT_REPAIRS = 2;
-/** Characters of a withdrawn answer that the model is given back. */
+/** Length of a withdrawn answer that is sent back to the model. */
 export const MAX_WITHDRAWN_LENGTH = 64 * 1024;
-/** Characters of JSON that a turn's output schema may have. */
+/** Length of a turn's output schema, as JSON. */
 export const MAX_OUTPUT_SCHEMA = 64 * 1024;
-/** A reply's own parts that are longer, in characters of JSON, are not kept: it goes on as text and calls. */
+/** Length of a reply's native parts, as JSON. Longer ones are dropped: the reply is kept as text and calls. */
 export const MAX_NATIVE_LENGTH = 256 * 1024;
-/** After this many crashes under one turn it fails with `RECOVERY_EXHAUSTED`. */
+/** Crashes under one turn before it fails with `RECOVERY_EXHAUSTED`. */
 export const MAX_RECOVERIES = 10;
-/** Tool calls of one reply beyond this are left out of it, and do not run. */
+/** Tool calls of one reply. Calls beyond this are dropped and do not run. */
 export const MAX_CALLS_PER_REPLY = 64;
 
-/** Results of one turn, in characters of JSON together; one that would exceed it is told to the model as a failure. */
+/** Length of all results of one turn, as JSON. A result that exceeds it is replaced by a failure. */
 export const MAX_TURN_RESULTS = 8 * 1024 * 1024;
-/** What all active turns may hold together, inputs and results, in characters: the actor has them in memory. */
+/** Length of the inputs, tools and results of all active turns: the actor has them in memory. */
 export const MAX_ACTIVE_CONTENT = 16 * 1024 * 1024;
 
-/** Between two looks after the effects of active turns, in milliseconds; a crash costs at most as much. */
+/** Interval of the wake-up that restarts lost effects, in milliseconds. A crash delays a turn at most as long. */
 export const HEARTBEAT_MS = 10_000;
-/** A client has this long to run a tool, in milliseconds, where the application says nothing. */
+/** Time limit of a tool that a client runs, in milliseconds, where the application sets none. */
 export const CLIENT_TOOL_TIMEOUT_MS = 600_000;
 
-/** The longest a reply that only calls pure tools may stay uncommitted while they run, in milliseconds. */
+/** Time for which a reply that calls only pure tools may stay uncommitted while they run, in milliseconds. */
 export const PURE_WINDOW_MS = 50;
 
-/** What the agent says when the model, out of moves or silent, gives no text. */
+/** Texts in place of an empty answer. */
 export const NOTICES = {
   movesExhausted: "I stopped here: this turn used up its allowed steps before reaching an answer.",
   emptyReply: "The model gave an empty reply.",
 } as const;
 
-/** A frame from a client has at most this many UTF-16 units. */
+/** Length of a client's key. */
+export const MAX_KEY_LENGTH = 200;
+/** Length of a frame from a client. */
 export const MAX_FRAME_LENGTH = 2 * 1024 * 1024;
 /**
- * What one connection may send: so many frames and UTF-16 units. Both fill up within the ten idle seconds that must pass
- * before an actor hibernates.
+ * Rates of one connection: frames, and their length. Both buckets fill up within the ten idle seconds that pass before an
+ * actor hibernates.
  */
 export const FLOOD = {
   frames: { burst: 60, perMinute: 600 },
   length: { burst: 8 * 1024 * 1024, perMinute: 60 * 1024 * 1024 },
 } as const;
-/** WebSockets that a conversation keeps open at once, and streams of server-sent events. */
-export const MAX_WATCHERS = 256;
+/** Open WebSockets of a conversation; also its open streams of server-sent events. */
+export const MAX_SUBSCRIBERS = 256;

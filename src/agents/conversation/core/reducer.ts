@@ -1,23 +1,21 @@
 /**
- * The reducer: applies decisions to the state and says what must be written. Pure; a transition is committed as a whole
- * or not at all.
+ * The reducer: applies decisions to the state. Pure.
  *
  * TURN-1  A terminal status never changes.
  * TURN-2  Each message that starts ends: completed, or with its turn.
  * TURN-3  A turn has one user message and any number of agent messages.
  */
 
+import { profileAt } from "../../../library/version-chain.ts";
+import type { NativeReply } from "../../../model/messages.ts";
+import type { ModelReply } from "../../../model/reply.ts";
+import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
 import { movedTotals, totalsOf, withAttempt, withoutOpenCall } from "./calls.ts";
 import type { AgentDecision } from "./decisions.ts";
 import type { JournalEntry } from "./journal-entry.ts";
-import { createOperation, recordReply, type Transition, withTurn } from "./reduce-turn.ts";
-import { type ConversationState, nextEvent, type Turn } from "./state.ts";
-
-/** A transition without changes, to apply decisions to. */
-export function beginTransition(state: ConversationState): Transition {
-  return { state, entries: [], touched: new Map() };
-}
+import { type ModelCall, nextEvent, type Turn } from "./state.ts";
+import { type Transition, withTurn } from "./transition.ts";
 
 export function reduce(transition: Transition, decisions: readonly AgentDecision[], now: number): Transition {
   return decisions.reduce((current, decision) => applyDecision(current, decision, now), transition);
@@ -25,104 +23,117 @@ export function reduce(transition: Transition, decisions: readonly AgentDecision
 
 function applyDecision(transition: Transition, decision: AgentDecision, now: number): Transition {
   if (decision.type === "START_TURN") return startTurn(transition, decision, now);
-  const turn = transition.state.active.get(decision.turn);
+  const { state } = transition;
+  const { chain } = state.record;
+  const turn = state.active.get(decision.turn);
   if (turn === undefined) return transition;
+  const { call, items } = turn;
   const entry = (type: JournalEntry["type"], item?: number, data?: JournalEntry["data"]): JournalEntry => ({
     type,
     turn: turn.n,
     ...defined({ item, data }),
   });
-  const { chain } = transition.state.record;
+  const change = (members: Partial<Turn>, ...entries: JournalEntry[]) =>
+    withTurn(transition, { ...turn, ...members }, entries);
+  const resetIf = (reason: string, { reset }: { reset: boolean }) =>
+    reset ? [entry("message.reset", call?.item, { reason })] : [];
   switch (decision.type) {
+    case "CALL_LLM": {
+      const first = { item: items, attempt: 1, notBefore: now, final: decision.final };
+      return change({ call: first, items: items + 1 }, entry("message.started", items));
+    }
     case "RECORD_ATTEMPT": {
       const next = withAttempt(turn, decision);
-      const { state } = transition;
       const usage = movedTotals(state.usage, totalsOf(turn.calls, chain), totalsOf(next.calls, chain));
       return withTurn({ ...transition, state: { ...state, usage } }, next, []);
     }
-    case "CALL_LLM": {
-      const call = { item: turn.items, attempt: 1, notBefore: now, final: decision.final };
-      const next = { ...turn, call, items: turn.items + 1 };
-      return withTurn(transition, next, [entry("message.started", call.item)]);
-    }
     case "RETRY_LLM": {
-      if (turn.call === null) return transition;
-      const { item, attempt } = turn.call;
+      if (call === null) return transition;
       const { code, message } = decision.error;
-      const call = { ...turn.call, attempt: attempt + 1, notBefore: decision.notBefore };
-      const failed = entry("llm.call.failed", item, { attempt, code, message });
-      const reset = decision.reset ? [entry("message.reset", item, { reason: "retry" })] : [];
-      return withTurn(transition, { ...turn, call }, [failed, ...reset]);
+      return change(
+        { call: nextAttempt(call, { notBefore: decision.notBefore }) },
+        entry("llm.call.failed", call.item, { attempt: call.attempt, code, message }),
+        ...resetIf("retry", decision),
+      );
     }
     case "FALL_BACK": {
-      if (turn.call === null) return transition;
-      const { item, attempt, profile = 0, final } = turn.call;
+      if (call === null) return transition;
+      const { item, attempt, profile = 0 } = call;
       const { code, message } = decision.error;
-      const call = {
-        item,
-        attempt: attempt + 1,
-        profile: profile + 1,
-        before: attempt,
-        notBefore: now,
-        final,
-      };
-      const failed = entry("llm.call.failed", item, { attempt, code, message, fallback: decision.to });
-      const reset = decision.reset ? [entry("message.reset", item, { reason: "fallback" })] : [];
-      return withTurn(transition, { ...turn, call }, [failed, ...reset]);
+      return change(
+        { call: nextAttempt(call, { profile: profile + 1, before: attempt, notBefore: now }) },
+        entry("llm.call.failed", item, { attempt, code, message, fallback: decision.to }),
+        ...resetIf("fallback", decision),
+      );
     }
     case "REPAIR_OUTPUT": {
-      if (turn.call === null) return transition;
-      const { item, attempt } = turn.call;
+      if (call === null) return transition;
       const { text, problem } = decision;
-      const call = { ...turn.call, attempt: attempt + 1, before: attempt, notBefore: now };
-      const repairs = [...(turn.repairs ?? []), { after: turn.replies.length, text, problem }];
-      return withTurn(transition, { ...turn, call, repairs }, [
-        entry("message.reset", item, { reason: "invalid_output", message: problem }),
-      ]);
+      return change(
+        {
+          call: nextAttempt(call, { before: call.attempt, notBefore: now }),
+          repairs: [...(turn.repairs ?? []), { after: turn.replies.length, text, problem }],
+        },
+        entry("message.reset", call.item, { reason: "invalid_output", message: problem }),
+      );
     }
-    case "RESET_MESSAGE":
-      return withTurn(transition, turn, [
-        entry("message.reset", turn.call?.item, { reason: decision.reason }),
-      ]);
-    case "RECORD_MOVE": {
-      const next = recordReply(chain, turn, decision.reply, now);
-      return withTurn(transition, next, [entry("message.completed", turn.call?.item, { interim: true })]);
-    }
+    case "RECORD_MOVE":
+      return change(
+        recorded(chain, turn, decision.reply, now),
+        entry("message.completed", call?.item, { interim: true }),
+      );
     case "DISPATCH_TASK": {
-      const next = createOperation(turn, decision.operation, now);
-      const item = turn.items;
-      const refused = decision.operation.result !== undefined ? [entry("tool.failed", item)] : [];
-      return withTurn(transition, next, [entry("tool.requested", item), ...refused]);
+      const isRefused = decision.operation.result !== undefined;
+      const operation = {
+        ...decision.operation,
+        item: items,
+        reply: turn.replies.length - 1,
+        ...(isRefused ? { completedAt: now } : {}),
+      };
+      return change(
+        {
+          items: items + 1,
+          operations: [...turn.operations, operation],
+          issues: isRefused ? oneMoreFailure(turn) : turn.issues,
+        },
+        entry("tool.requested", items),
+        ...(isRefused ? [entry("tool.failed", items)] : []),
+      );
     }
     case "RESUME_FROM_TOOL": {
+      const { item, result } = decision;
       const operations = turn.operations.map((operation) =>
-        operation.item === decision.item
-          ? { ...operation, result: decision.result, completedAt: now }
-          : operation,
+        operation.item === item ? { ...operation, result, completedAt: now } : operation,
       );
-      const { success } = decision.result;
-      const next = { ...turn, operations, issues: success ? turn.issues : oneMoreFailure(turn) };
-      return withTurn(transition, next, [entry(success ? "tool.completed" : "tool.failed", decision.item)]);
+      return result.success
+        ? change({ operations }, entry("tool.completed", item))
+        : change({ operations, issues: oneMoreFailure(turn) }, entry("tool.failed", item));
     }
     case "WAIT_FOR_CLIENT":
-      return withTurn(transition, turn, [entry("turn.waiting")]);
+      return change({}, entry("turn.waiting"));
     case "APPEND_MESSAGE":
-      return withTurn(transition, recordReply(chain, turn, decision.reply, now), [
-        entry("message.completed", turn.call?.item),
-      ]);
+      return change(recorded(chain, turn, decision.reply, now), entry("message.completed", call?.item));
     case "COMPLETE_TURN": {
-      const entries = [entry("turn.completed"), entry("turn.finalized")];
       const { repairs: _withdrawn, ...kept } = turn;
-      return withTurn(transition, { ...kept, status: "completed", completedAt: now, call: null }, entries);
+      return withTurn(transition, { ...kept, status: "completed", completedAt: now, call: null }, [
+        entry("turn.completed"),
+        entry("turn.finalized"),
+      ]);
     }
     case "FAIL_TURN": {
       const { error } = decision;
       const closed = withoutOpenCall(turn, now);
-      const next = { ...closed, status: "failed" as const, completedAt: now, call: null, error };
-      return withTurn(transition, next, [entry("turn.failed")]);
+      return change(
+        { ...closed, status: "failed", completedAt: now, call: null, error },
+        entry("turn.failed"),
+      );
     }
     case "RESUME_TURN":
-      return withTurn(transition, { ...turn, recoveries: turn.recoveries + 1 }, [entry("turn.resumed")]);
+      return change(
+        { recoveries: turn.recoveries + 1 },
+        entry("turn.resumed"),
+        ...resetIf("interrupted", decision),
+      );
     default:
       return decision satisfies never;
   }
@@ -130,27 +141,17 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
 
 function startTurn(
   transition: Transition,
-  decision: Extract<AgentDecision, { type: "START_TURN" }>,
+  { type: _type, turn: n, ...request }: Extract<AgentDecision, { type: "START_TURN" }>,
   now: number,
 ): Transition {
   const { state, entries } = transition;
   const turn: Turn = {
-    n: decision.turn,
-    stem: decision.stem,
-    agentId: decision.agentId,
-    caller: decision.caller,
-    ...defined({ clientId: decision.clientId }),
-    input: decision.content,
-    ...defined({
-      replyTo: decision.replyTo,
-      output: decision.output,
-      tools: decision.tools,
-      toolChoice: decision.toolChoice,
-    }),
+    n,
+    ...request,
     status: "active",
     createdAt: now,
     firstSeq: state.seq + entries.length + 1,
-    snapshot: nextEvent(state.sessions, decision.agentId),
+    snapshot: nextEvent(state.sessions, request.agentId),
     items: 1,
     call: null,
     replies: [],
@@ -158,12 +159,37 @@ function startTurn(
     recoveries: 0,
     issues: {},
   };
-  return withTurn({ ...transition, state: { ...state, turns: turn.n } }, turn, [
-    { type: "turn.started", turn: turn.n },
-    { type: "message.user", turn: turn.n, item: 0 },
+  return withTurn({ ...transition, state: { ...state, turns: n } }, turn, [
+    { type: "turn.started", turn: n },
+    { type: "message.user", turn: n, item: 0 },
   ]);
 }
 
-function oneMoreFailure(turn: Turn): Turn["issues"] {
-  return { ...turn.issues, toolFailures: (turn.issues.toolFailures ?? 0) + 1 };
+function nextAttempt(call: ModelCall, members: Partial<ModelCall>): ModelCall {
+  return { ...call, attempt: call.attempt + 1, ...members };
+}
+
+/** Returns the members of the turn that change when its call's reply is recorded. */
+function recorded(chain: VersionChain, turn: Turn, reply: ModelReply, now: number): Partial<Turn> {
+  const { call, replies } = turn;
+  if (call === null) return {};
+  const { text, finishReason, reasoning, usage, providerMessageId } = reply;
+  const native = nativeReply(chain, call, reply);
+  const members = defined({ reasoning, usage, providerMessageId, native });
+  return { call: null, replies: [...replies, { item: call.item, text, finishReason, ...members, at: now }] };
+}
+
+/** Names the model that gave the reply's native parts: only that model is sent them again (NATIVE-1). */
+function nativeReply(
+  chain: VersionChain,
+  { profile = 0 }: ModelCall,
+  { native: parts }: ModelReply,
+): NativeReply | undefined {
+  const model = profileAt(chain, profile);
+  if (parts === undefined || model === undefined) return undefined;
+  return { provider: model.provider, modelId: model.modelId, parts };
+}
+
+function oneMoreFailure({ issues }: Turn): Turn["issues"] {
+  return { ...issues, toolFailures: (issues.toolFailures ?? 0) + 1 };
 }

@@ -1,8 +1,8 @@
 /**
- * What a conversation holds in memory: its record, the counters of the newest journal row, and its active turns.
- * Everything here is plain data, replaced as a whole by the reducer and never changed in place.
+ * The state of a conversation in memory: its record, the counters of the newest journal row, and its active turns. All of
+ * it is plain data: the reducer replaces values and never changes one in place.
  *
- * BOUND-1  Nothing here grows with history: finished turns live in the store only.
+ * BOUND-1  The state does not grow with history: finished turns are in the store only.
  */
 
 import type { ModelContext, OutputSpec, ToolSpec } from "../../../model/context.ts";
@@ -15,9 +15,11 @@ import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { Caller, TurnIssues } from "../../../protocol/views.ts";
 import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
+import type { CallContext } from "../../../shared/identifiers.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { turnId } from "./ids.ts";
 
-/** What was decided when the conversation was created. */
+/** The record of a conversation. It never changes. All times in this file are milliseconds since the epoch. */
 export interface ConversationIdentity {
   id: string;
   tenant: string;
@@ -26,23 +28,22 @@ export interface ConversationIdentity {
   projectId: string;
   participants: { type: "user" | "agent"; id: string }[];
   chain: VersionChain;
-  /** Absent where it is in lists. */
+  /** Absent where lists contain the conversation. */
   listed?: false;
-  /** What names the request that created it. */
+  /** Identifies the request that created the conversation. */
   fingerprint?: string;
-  /** Milliseconds since the epoch. */
   createdAt: number;
 }
 
-/** The counters every journal row carries, so that a wake reads one row. */
+/** The counters in every journal row. A wake reads the newest row only. */
 export interface Head {
-  /** Turns started so far; the next turn gets this number plus one. */
+  /** Number of the newest turn. */
   turns: number;
   /** The next event's sequence number, by session. */
-  sessions: Record<string, number>;
+  sessions: Readonly<Record<string, number>>;
   /** Numbers of the active turns, ascending. */
   active: number[];
-  /** What the model calls used so far. Absent in rows of releases that did not count. */
+  /** Totals of all model calls. Absent in rows of releases without totals. */
   usage?: UsageTotals;
 }
 
@@ -66,49 +67,58 @@ export interface Turn {
   readonly clientId?: string;
   readonly input: Content;
   readonly replyTo?: string;
-  /** What its answer must be: JSON of this schema. Absent = any text. */
+  /** The schema of the answer. Absent = any text. */
   readonly output?: OutputSpec;
   /** Tools that the client runs. */
   readonly tools?: readonly ToolSpec[];
-  /** Of the turn's first model call; `auto` when absent. */
+  /** Applies to the turn's first reply; `auto` when absent. */
   readonly toolChoice?: ModelContext["toolChoice"];
   readonly status: "active" | "completed" | "failed";
   readonly createdAt: number;
   readonly completedAt?: number;
   /** Number of the turn's first journal entry. */
   readonly firstSeq: number;
-  /** The cycle sees the session's events below this number. */
+  /** The model sees the session's events below this number. */
   readonly snapshot: number;
-  /** Where a completed turn's content stands in the session of its agent. */
+  /** The place of a completed turn's events in the session of its agent. */
   readonly events?: { readonly from: number; readonly count: number };
   /** Next free item index. The user's message is item 0. */
   readonly items: number;
   /** The model call in progress; `null` while tools run and when the turn is over. */
   readonly call: ModelCall | null;
   readonly replies: readonly Reply[];
-  /** Answers that did not fit `output`, while the turn is not completed. */
+  /** Answers that did not fit `output`. Removed when the turn completes. */
   readonly repairs?: readonly Repair[];
-  /** What the model calls took. Absent in turns of releases that kept none. */
+  /** Records of the model calls. Absent in turns of releases without records. */
   readonly calls?: readonly CallRecord[];
   readonly operations: readonly Operation[];
-  /** How often the actor died with this turn active. */
+  /** Crashes of the actor while this turn was active. */
   readonly recoveries: number;
   readonly issues: TurnIssues;
   readonly error?: ErrorData;
 }
 
+/** The members of a turn that its user's message sets. */
+export type TurnRequest = Pick<
+  Turn,
+  "stem" | "agentId" | "caller" | "clientId" | "input" | "replyTo" | "output" | "tools" | "toolChoice"
+>;
+
+/** A turn that waits for the model. */
+export type CallingTurn = Turn & { readonly call: ModelCall };
+
 export interface ModelCall {
-  /** The message this call streams into. */
+  /** Index of the message that receives the reply. */
   readonly item: number;
-  /** From 1; ascends over all that is tried for this message. */
+  /** From 1; ascends over all attempts for this message, whatever the model. */
   readonly attempt: number;
-  /** Which of the chain's models is asked: 0, and so absent, is the first, then come the fallbacks. */
+  /** Index of the model in the chain: 0 (when absent) is the agent's own, the fallbacks follow. */
   readonly profile?: number;
-  /** Attempts for this message before the present model, or the present try at its answer; 0 when absent. */
+  /** Attempts for this message that do not count against the present model's limit; 0 when absent. */
   readonly before?: number;
-  /** Not before this time, in milliseconds: the backoff after a failed attempt. */
+  /** Earliest start of the attempt: the end of the backoff. */
   readonly notBefore: number;
-  /** The last call of a turn out of moves: it gets no tools. */
+  /** The turn's last call: the model gets no tools. */
   readonly final: boolean;
 }
 
@@ -120,58 +130,56 @@ export interface Reply {
   readonly finishReason: FinishReason;
   readonly usage?: TokenUsage;
   readonly providerMessageId?: string;
-  /** What its provider wants back in its own words. */
+  /** The reply in its provider's own format, to be sent back to that provider. */
   readonly native?: NativeReply;
-  /** Milliseconds since the epoch. */
   readonly at: number;
 }
 
-/** An answer that was withdrawn, and what the model is told of it. */
+/** An answer that was withdrawn, and the problem that the model is sent. */
 export interface Repair {
-  /** How many replies had been recorded. */
+  /** Number of replies recorded before the answer. */
   readonly after: number;
-  /** What the model had answered, as it is given back. */
+  /** The answer's text, as it is sent back to the model. */
   readonly text: string;
   readonly problem: string;
 }
 
-/** One call of a model, with all of its attempts. A call that falls back to another model is another call. */
+/** One call of a model, with all of its attempts. A fallback to another model is another call. */
 export interface CallRecord {
-  /** The message it was for. */
+  /** Index of the message that the call was for. */
   readonly item: number;
   /** As in `ModelCall`. */
   readonly profile: number;
-  /** Milliseconds since the epoch, as all times here. */
   readonly startedAt: number;
   /** Absent while another attempt is to come. */
   readonly finishedAt?: number;
   readonly firstTextAt?: number;
-  /** Attempts whose outcome is known. */
+  /** Attempts with a known outcome. */
   readonly attempts: number;
   /** The outcome of the last attempt. */
   readonly category: ErrorCategory | "none";
   readonly status?: number;
   readonly requestId?: string;
-  /** Of all attempts that were counted, failed ones included. */
+  /** Sum over all attempts that were counted, failed ones included. */
   readonly usage?: TokenUsage;
-  /** Only where the provider said that a limit was reached. */
+  /** Present only where the provider reported that a limit was reached. */
   readonly rateLimit?: RateLimitFeedback;
 }
 
-/** One tool call that the model asked for. */
+/** One tool call that the model requested. */
 export interface Operation {
   readonly item: number;
-  /** Index of the reply that asked for it. */
+  /** Index of the reply that requested the call. */
   readonly reply: number;
   /** The provider's id of the call. */
   readonly toolCallId: string;
   readonly name: string;
-  /** The pinned tool; `null` if the model named one that the agent does not have. */
+  /** The pinned tool; `null` where the agent has no tool of this name. */
   readonly tool: { library: string; id: string; version: number } | null;
   readonly effect: ToolEffect;
-  /** The client runs it, and the conversation waits for its result. */
+  /** The client runs the call, and the conversation waits for its result. */
   readonly client?: true;
-  /** Of a client's tool: from the reply that asked for it on. */
+  /** For a client's tool, counted from the reply that requested the call. */
   readonly timeoutMs: number;
   readonly input: JsonObject;
   /** The arguments as the model wrote them, where they were not a JSON object. */
@@ -181,32 +189,48 @@ export interface Operation {
   readonly completedAt?: number;
 }
 
-/** The next event's number in a session. Any id is a name here, also one that every object has. */
+/** Returns the context of a turn's model and tool calls. */
+export function callContext(
+  { tenant, projectId, id: conversationId }: ConversationIdentity,
+  turn: Turn,
+): CallContext {
+  return { tenant, projectId, agentId: turn.agentId, conversationId, turnId: turnId(turn) };
+}
+
+/** Returns the next event's number in a session. Ids may equal names that every object has, such as `constructor`. */
 export function nextEvent(sessions: Readonly<Record<string, number>>, sessionId: string): number {
   return Object.hasOwn(sessions, sessionId) ? (sessions[sessionId] ?? 0) : 0;
 }
 
-/** Operations without a result. */
-export function pendingOperations(turn: Turn): Operation[] {
-  return turn.operations.filter((operation) => operation.result === undefined);
+/** Returns the tool calls that the reply with this index requested. */
+export function operationsOf({ operations }: Pick<Turn, "operations">, reply: number): Operation[] {
+  return operations.filter((operation) => operation.reply === reply);
 }
 
-/** Whether all that an active turn still waits for are results from a client. */
+/** Returns the operations without a result. */
+export function pendingOperations({ operations }: Turn): Operation[] {
+  return operations.filter(({ result }) => result === undefined);
+}
+
+/** Reports whether an active turn waits for its client and for nothing else. */
 export function waitsForClient(turn: Turn): boolean {
   if (turn.status !== "active" || turn.call !== null) return false;
   const pending = pendingOperations(turn);
   return pending.length > 0 && pending.every(({ client }) => client);
 }
 
-/** When a client's operation times out, in milliseconds since the epoch. */
+/** Returns the time at which a client's operation times out. */
 export function deadlineOf(turn: Turn, { reply, timeoutMs }: Operation): number {
   return (turn.replies[reply]?.at ?? turn.createdAt) + timeoutMs;
 }
 
-/** The agent's message of a finished turn, or of one that is about to finish: the reply without tool calls. */
+/** Returns the reply without tool calls, which ends a turn; `undefined` before there is one. */
 export function finalReply(turn: Turn): Reply | undefined {
-  const last = turn.replies.at(-1);
-  if (last === undefined) return undefined;
-  const index = turn.replies.length - 1;
-  return turn.operations.some((operation) => operation.reply === index) ? undefined : last;
+  const last = turn.replies.length - 1;
+  return operationsOf(turn, last).length > 0 ? undefined : turn.replies[last];
+}
+
+/** Returns a turn's issues as a member; nothing where there are none. */
+export function issuesOf({ issues }: Pick<Turn, "issues">): { issues?: TurnIssues } {
+  return Object.keys(issues).length === 0 ? {} : { issues };
 }

@@ -1,23 +1,20 @@
 /**
- * A completed turn as session events, and back. The events own the content then; the turn's row keeps the rest.
+ * A completed turn as session events, and back. From then on the events own the content; the turn's row keeps the rest.
  *
  * RECORD-1  `turnFromEvents(turnRow(t), turnEvents(t))` equals `t` for every completed turn `t`.
  * RECORD-2  A turn gives one user event, then per reply either one call request followed by one result per call, or one
- *          agent message.
+ *           agent message.
  */
 
 import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
-import type { NativeReply } from "../../../model/messages.ts";
-import type { FinishReason } from "../../../model/reply.ts";
-import type { TokenUsage } from "../../../model/usage.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import { type Content, plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { messageId, operationId, parseItemId } from "./ids.ts";
-import { finalReply, type Operation, type Reply, type Turn } from "./state.ts";
+import { finalReply, type Operation, operationsOf, type Reply, type Turn } from "./state.ts";
 
-/** What a completed turn's row keeps beside its events. */
+/** The members of a completed turn that its row keeps. */
 export type TurnRow = Omit<Turn, "input" | "replies" | "operations" | "call" | "repairs" | "status">;
 
 export function turnRow(turn: Turn): TurnRow {
@@ -33,37 +30,32 @@ export function turnRow(turn: Turn): TurnRow {
   return rest;
 }
 
-/** How many events `turnEvents` gives. */
-export function sessionEventCount(turn: Turn): number {
-  return 1 + turn.replies.length + turn.operations.length;
+/** Returns the number of events that `turnEvents` gives. */
+export function sessionEventCount({ replies, operations }: Turn): number {
+  return 1 + replies.length + operations.length;
 }
 
-/** The facts of a reply beside its text, as its event's metadata holds them. */
-interface ReplyMetadata {
+/** The members of an operation that the metadata of its reply's event keeps. */
+type StoredOperation = Pick<Operation, "tool" | "effect" | "client" | "timeoutMs" | "invalidArguments">;
+
+/** The metadata of a reply's event: the reply without its text, and its operations in order. */
+interface ReplyMetadata extends Omit<Reply, "item" | "text" | "at"> {
   origin: string;
-  finishReason: FinishReason;
-  reasoning?: string;
-  usage?: TokenUsage;
-  providerMessageId?: string;
-  native?: NativeReply;
-  /** Per tool call, in order: what the operation had beside name and input. */
-  operations?: Pick<Operation, "tool" | "effect" | "client" | "timeoutMs" | "invalidArguments">[];
+  operations?: StoredOperation[];
 }
 
-/** The session events of a completed turn, in order, numbered from `turn.events.from`. */
+/** Returns the session events of a completed turn, in order, numbered from `turn.events.from`. */
 export function turnEvents(turn: Turn): SessionEvent[] {
-  const from = turn.events?.from ?? 0;
   const events: SessionEvent[] = [];
   const base = (id: string, content: string, createdAt: number) => ({
     id,
     sessionId: turn.agentId,
-    seq: from + events.length,
+    seq: (turn.events?.from ?? 0) + events.length,
     content,
     createdAt,
   });
-  const idOf = (item: number) => messageId(turn.stem, turn.n, item);
   events.push({
-    ...base(idOf(0), plainText(turn.input), turn.createdAt),
+    ...base(messageId(turn, 0), plainText(turn.input), turn.createdAt),
     action: EventAction.USER_MESSAGE,
     metadata: {
       origin: `user:${turn.caller.userId}`,
@@ -71,96 +63,79 @@ export function turnEvents(turn: Turn): SessionEvent[] {
     },
   });
   turn.replies.forEach((reply, index) => {
-    const operations = turn.operations.filter((operation) => operation.reply === index);
-    const common = base(idOf(reply.item), reply.text, reply.at);
-    const metadata = { ...replyMetadata(turn, reply, operations) };
+    const operations = operationsOf(turn, index);
+    const common = {
+      ...base(messageId(turn, reply.item), reply.text, reply.at),
+      metadata: { ...replyMetadata(turn, reply, operations) },
+    };
     if (operations.length === 0) {
-      events.push({ ...common, action: EventAction.AGENT_MESSAGE, metadata });
+      events.push({ ...common, action: EventAction.AGENT_MESSAGE });
       return;
     }
-    const toolCalls = operations.map(({ toolCallId, name, input }) => ({
-      id: toolCallId,
-      name,
-      arguments: input,
-    }));
-    events.push({ ...common, action: EventAction.TOOL_CALL_REQUEST, toolCalls, metadata });
-    for (const operation of operations) {
-      const { result } = operation;
+    const toolCalls = operations.map(({ toolCallId: id, name, input }) => ({ id, name, arguments: input }));
+    events.push({ ...common, action: EventAction.TOOL_CALL_REQUEST, toolCalls });
+    for (const { item, toolCallId, name, result, completedAt = reply.at } of operations) {
+      const isSuccess = result?.success ?? false;
+      const content = (isSuccess ? result?.result : result?.error) ?? null;
       events.push({
-        ...base(
-          operationId(turn.stem, turn.n, operation.item),
-          JSON.stringify(result?.success ? (result.result ?? null) : (result?.error ?? null)),
-          operation.completedAt ?? reply.at,
-        ),
+        ...base(operationId(turn, item), JSON.stringify(content), completedAt),
         action: EventAction.TOOL_RESULT,
-        toolCallId: operation.toolCallId,
-        toolName: operation.name,
-        isSuccess: result?.success ?? false,
-        metadata: { origin: `tool:${operation.name}` },
+        toolCallId,
+        toolName: name,
+        isSuccess,
+        metadata: { origin: `tool:${name}` },
       });
     }
   });
   return events;
 }
 
-function replyMetadata(turn: Turn, reply: Reply, operations: readonly Operation[]): ReplyMetadata {
-  return {
-    origin: `agent:${turn.agentId}`,
-    finishReason: reply.finishReason,
-    ...defined({
-      reasoning: reply.reasoning,
-      usage: reply.usage,
-      providerMessageId: reply.providerMessageId,
-      native: reply.native,
-    }),
-    ...(operations.length === 0
-      ? {}
-      : {
-          operations: operations.map(({ tool, effect, client, timeoutMs, invalidArguments }) => ({
-            tool,
-            effect,
-            ...(client ? { client } : {}),
-            timeoutMs,
-            ...defined({ invalidArguments }),
-          })),
-        }),
-  };
+function replyMetadata({ agentId }: Turn, reply: Reply, operations: readonly Operation[]): ReplyMetadata {
+  const { item: _item, text: _text, at: _at, ...facts } = reply;
+  const stored = operations.map(({ tool, effect, client, timeoutMs, invalidArguments }) => ({
+    tool,
+    effect,
+    ...defined({ client }),
+    timeoutMs,
+    ...defined({ invalidArguments }),
+  }));
+  return { origin: `agent:${agentId}`, ...facts, ...(stored.length === 0 ? {} : { operations: stored }) };
 }
 
-/** The completed turn that `turnSummary` and `turnEvents` were made of. */
-export function turnFromEvents(summary: TurnRow, events: readonly SessionEvent[]): Turn {
+/** Restores a completed turn from its row and its events. */
+export function turnFromEvents(row: TurnRow, events: readonly SessionEvent[]): Turn {
   let input: Content = "";
   const replies: Reply[] = [];
   const operations: Operation[] = [];
-  let drafts: ReplyMetadata["operations"] = [];
+  let stored: StoredOperation[] = [];
   let calls: { id: string; name: string; arguments: Record<string, unknown> }[] = [];
   for (const event of events) {
     const item = parseItemId(event.id)?.item ?? 0;
     switch (event.action) {
       case EventAction.USER_MESSAGE:
-        // SAFETY: `turnEvents` wrote the parts it was given.
+        // SAFETY: `turnEvents` wrote the parts.
         input = (event.metadata?.parts as Content | undefined) ?? event.content;
         break;
       case EventAction.AGENT_MESSAGE:
       case EventAction.TOOL_CALL_REQUEST: {
         // SAFETY: `turnEvents` wrote this metadata.
-        const { origin: _origin, operations: stored, ...facts } = event.metadata as unknown as ReplyMetadata;
+        const metadata = event.metadata as unknown as ReplyMetadata;
+        const { origin: _origin, operations: ofReply = [], ...facts } = metadata;
         replies.push({ item, text: event.content, ...facts, at: event.createdAt });
-        drafts = stored;
+        stored = ofReply;
         calls = event.action === EventAction.TOOL_CALL_REQUEST ? event.toolCalls : [];
         break;
       }
       case EventAction.TOOL_RESULT: {
         const index = calls.findIndex((call) => call.id === event.toolCallId);
-        const draft = drafts?.[index];
-        const call = calls[index];
-        if (draft === undefined || call === undefined) break;
+        const [operation, call] = [stored[index], calls[index]];
+        if (operation === undefined || call === undefined) break;
         operations.push({
           item,
           reply: replies.length - 1,
           toolCallId: call.id,
           name: call.name,
-          ...draft,
+          ...operation,
           // SAFETY: arguments were stored as a JSON object.
           input: call.arguments as JsonObject,
           result: storedResult(call.id, event.isSuccess, event.content),
@@ -171,17 +146,15 @@ export function turnFromEvents(summary: TurnRow, events: readonly SessionEvent[]
       default:
     }
   }
-  return { ...summary, status: "completed", input, call: null, replies, operations };
+  return { ...row, status: "completed", input, call: null, replies, operations };
 }
 
 function storedResult(toolCallId: string, success: boolean, content: string): ToolResult {
   const value = JSON.parse(content);
-  return success
-    ? { tool_call_id: toolCallId, success, result: value }
-    : { tool_call_id: toolCallId, success, error: value };
+  return { tool_call_id: toolCallId, success, ...(success ? { result: value } : { error: value }) };
 }
 
-/** The data of a completed turn's answer; `undefined` where the turn wanted text. */
+/** Returns the data of a completed turn's answer; `undefined` where the turn's answer is text. */
 export function outputOf(turn: Turn): Json | undefined {
   const answer = turn.output === undefined || turn.status !== "completed" ? undefined : finalReply(turn);
   return answer === undefined ? undefined : JSON.parse(answer.text);

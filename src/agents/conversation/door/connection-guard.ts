@@ -1,35 +1,32 @@
 /**
- * Stands before the SDK at the doors of a conversation: what clients send is weighed here first.
+ * Handles WebSocket messages before the SDK does.
  *
- * GUARD-1  On the plain door nothing of the SDK's protocol is spoken, in or out: its frames are unknown types.
+ * GUARD-1  The plain door does not support the SDK's protocol, in or out: the SDK's frames are unknown types there.
  * GUARD-2  On both doors a message counts against its connection's allowance before anything reads it.
  */
 import type { WSMessage } from "agents";
 import { LifecycleCapability } from "agents/lifecycle";
-import type { Client } from "./connections.ts";
+import { admit, type Client, type ConnectionPorts, receiveFrame } from "./connections.ts";
 
-export interface ConnectionGuardPorts {
-  /** The connection of a socket; `undefined` if it is closed, or none of ours. */
+export interface ConnectionGuardPorts extends ConnectionPorts {
+  /** Returns the connection of a socket; `undefined` for one that is closed or not the SDK's. */
   connectionOf(socket: WebSocket): Client | undefined;
   isPlain(client: Client): boolean;
-  admit(client: Client, message: WSMessage): boolean;
-  receive(client: Client, message: WSMessage): Promise<void>;
 }
 
 export class ConnectionGuard extends LifecycleCapability {
-  constructor(private readonly doors: ConnectionGuardPorts) {
+  constructor(private readonly ports: ConnectionGuardPorts) {
     super("dramatis-connection-guard");
   }
 
-  /** Answers whether the message is dealt with; if not, the SDK takes it. */
+  /** Returns whether the message was handled; if not, the SDK handles it. */
   async onWebSocketMessage(socket: WebSocket, message: WSMessage): Promise<boolean> {
-    const client = this.doors.connectionOf(socket);
+    const client = this.ports.connectionOf(socket);
     if (client === undefined) return true;
-    // Asked first: it is what makes the SDK hide its own marks in a connection's state after a wake.
-    const isPlain = this.doors.isPlain(client);
-    if (!this.doors.admit(client, message)) return true;
-    if (!isPlain) return false;
-    await this.doors.receive(client, message);
-    return true;
+    // First, because it makes the SDK hide its own marks in a connection's state after a wake.
+    const isPlain = this.ports.isPlain(client);
+    if (!admit(this.ports, client, message)) return true;
+    if (isPlain) await receiveFrame(this.ports, client, message);
+    return isPlain;
   }
 }

@@ -1,19 +1,20 @@
-/** What a conversation is created from, checked, and the record it becomes. */
+/** Checks the request that creates a conversation, and makes its record. */
 
 import { z } from "zod";
+import type { CreateConversation } from "../../../protocol/conversation-api.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { isBlank } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../../shared/identifiers.ts";
 import type { Principal } from "../../../shared/principal.ts";
+import { validate } from "../../../shared/validation.ts";
 import type { ConversationIdentity } from "../core/state.ts";
-import { historySchema } from "./seed-history.ts";
+import { checkHistory, historySchema } from "./seed-history.ts";
 
 const chosenId = z.string().refine(isChosenId, CHOSEN_ID_RULE);
 
-/** The input of `create`. */
-export const createConversationSchema = z.strictObject({
+const createConversationSchema = z.strictObject({
   id: z.string().refine(isConversationId, "Must be a conversation id."),
   agentId: chosenId,
   title: z
@@ -21,7 +22,7 @@ export const createConversationSchema = z.strictObject({
     .max(200)
     .refine(
       (title) => !isBlank(title) && title.isWellFormed(),
-      "Must show something, in well-formed Unicode.",
+      "Must not be blank, and must be well-formed Unicode.",
     )
     .optional(),
   projectId: chosenId.optional(),
@@ -31,20 +32,23 @@ export const createConversationSchema = z.strictObject({
   fingerprint: z.string().min(1).max(200).optional(),
 });
 
-/** What the conversation's agent gives it. */
-export interface AgentPart {
-  chain: VersionChain;
-  projectIds: string[];
-}
+/** The request, checked. */
+export type CheckedConversation = z.output<typeof createConversationSchema>;
 
-/** Characters of a version chain as JSON: it is one value of the actor's storage, which holds less than 2 MB. */
+/** Length of a version chain as JSON: the chain is in one value of the actor's storage, whose limit is 2 MB. */
 const MAX_CHAIN_LENGTH = 900_000;
 
-/** Throws `INVALID_INPUT` if the agent does not work in the project, `TOO_LARGE` if what it pins is. */
+/** Throws `INVALID_INPUT`, `INVALID_JSON` or `TOO_LARGE`. */
+export function parseCreate(input: CreateConversation): CheckedConversation {
+  checkHistory(input.history);
+  return validate(createConversationSchema, input);
+}
+
+/** Throws `INVALID_INPUT` if the agent does not work in the project, `TOO_LARGE` if its persona and tools are too large. */
 export function conversationRecord(
   principal: Principal,
-  input: z.output<typeof createConversationSchema>,
-  { chain, projectIds }: AgentPart,
+  input: CheckedConversation,
+  { chain, projectIds }: { chain: VersionChain; projectIds: string[] },
   now: number,
 ): ConversationIdentity {
   const projectId = input.projectId ?? projectIds[0] ?? "default";
@@ -56,7 +60,7 @@ export function conversationRecord(
   if (JSON.stringify(chain).length > MAX_CHAIN_LENGTH) {
     throw new DramatisError(
       "TOO_LARGE",
-      `The persona of "${input.agentId}" and its tools are too large to be pinned.`,
+      `The persona of "${input.agentId}" and its tools are too large for a conversation. Shorten them.`,
     );
   }
   const users = [...new Set([principal.subject, ...(input.users ?? [])])];
@@ -77,7 +81,7 @@ export function conversationRecord(
   };
 }
 
-/** Throws `IDEMPOTENCY_CONFLICT` unless the conversation was created by this very request. */
+/** Throws `IDEMPOTENCY_CONFLICT` unless this request created the conversation. */
 export function checkSameRequest(record: ConversationIdentity, fingerprint: string): void {
   if (record.fingerprint === fingerprint) return;
   throw new DramatisError(

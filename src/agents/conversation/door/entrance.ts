@@ -1,14 +1,14 @@
-/** The internal request by which the Worker hands a WebSocket upgrade to a conversation. */
+/** The internal request with which the Worker passes a WebSocket upgrade to a conversation. */
 import type { Principal } from "../../../shared/principal.ts";
 
-/** `plain` connections get our frames only; on `sdk` ones the SDK's own messages may come first. */
+/** `plain` connections get our frames only; `sdk` connections may get the SDK's own messages first. */
 export type Entrance = "plain" | "sdk";
 
 const PRINCIPAL_HEADER = "x-dramatis-principal";
 const ENTRANCE_HEADER = "x-dramatis-entrance";
 const HANDSHAKE_HEADERS = ["sec-websocket-key", "sec-websocket-version", "sec-websocket-extensions"];
 
-/** The request that the actor gets: the handshake's own headers, the principal, and a checked `from` (DOOR-1). */
+/** Returns the request for the actor: the handshake's headers, the principal, and a checked `from` (DOOR-1). */
 export function entranceRequest(
   request: Request,
   principal: Principal,
@@ -29,11 +29,18 @@ export function entranceRequest(
   return new Request(`http://actor/conversations/${id}${query}`, { headers });
 }
 
-/** What the actor reads of a request that came through these doors; `null` for any other. */
-export function readEntrance(request: Request): { principal: Principal; entrance: Entrance } | null {
+/** Reads a request of `entranceRequest`; returns `null` for any other. */
+export function readEntrance(
+  request: Request,
+): { principal: Principal; entrance: Entrance; from: number | undefined } | null {
   const principal = request.headers.get(PRINCIPAL_HEADER);
   const entrance = request.headers.get(ENTRANCE_HEADER);
   if (principal === null || (entrance !== "plain" && entrance !== "sdk")) return null;
-  // SAFETY: only `entranceRequest` sets this header; a client's own never reaches an actor (DOOR-1).
-  return { principal: JSON.parse(decodeURIComponent(principal)) as Principal, entrance };
+  const from = new URL(request.url).searchParams.get("from");
+  return {
+    // SAFETY: only `entranceRequest` sets this header; a client's headers never reach an actor (DOOR-1).
+    principal: JSON.parse(decodeURIComponent(principal)) as Principal,
+    entrance,
+    from: from === null ? undefined : Number(from),
+  };
 }

@@ -1,5 +1,5 @@
 /**
- * How much one connection may send: two token buckets, of frames and of their length. Pure.
+ * Limits what one connection may send: a token bucket of frames, and one of their length. Pure.
  *
  * FLOOD-1  Within any span of time a connection gets through at most the burst and what flows in meanwhile.
  */
@@ -15,8 +15,8 @@ export interface Allowance {
 const FULL: Allowance = { frames: tokenBucket(FLOOD.frames), length: tokenBucket(FLOOD.length) };
 
 /**
- * The allowance after a frame of this length; `null` if there is not enough left. `undefined` is a full one. A frame
- * longer than the burst costs all of it: that it is too long, something else says.
+ * Returns the allowance after a frame of this length; `null` if the connection has not enough left. `undefined` stands for
+ * a full allowance. A frame longer than the burst takes all of it; the parser refuses the frame.
  */
 export function spend(before: Allowance | undefined, length: number, now: number): Allowance | null {
   const left = before ?? FULL;

@@ -1,9 +1,9 @@
 /**
- * What was said elsewhere before a conversation began, as events of its agent's session.
+ * A history that a new conversation continues: checked, and stored as events of its agent's session.
  *
- * SEED-1  The model sees a seeded history as if it had been said here, by the same rules of the window; the transcript
- *         does not show it. It is written in the transaction that creates the conversation.
- * SEED-2  Calls are directly followed by their results, each by one: anything else is refused, and nothing is created.
+ * SEED-1  The model sees a seeded history like the conversation's own turns, by the same rules of the window; the
+ *         transcript does not show it. It is written in the transaction that creates the conversation.
+ * SEED-2  Calls are directly followed by their results, one each; any other history is refused, and nothing is created.
  */
 import { z } from "zod";
 import { messageToEvent } from "../../../memory/session/events.ts";
@@ -16,15 +16,17 @@ import { checkJson, type Facts, isJson } from "../../../shared/json.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 
 const MAX_MESSAGES = 1_000;
+/** Size of a history as JSON, in bytes. */
 const MAX_BYTES = 1024 * 1024;
+/** Tool calls of one message. */
 const MAX_CALLS = 128;
 
 const label = z.string().min(1).max(200);
-const shown = z.string().refine((text) => !isBlank(text), "Must show something.");
+const shown = z.string().refine((text) => !isBlank(text), "Must not be blank.");
 const call = z.strictObject({
   id: label,
   name: label,
-  // SAFETY: `isJson` says so.
+  // SAFETY: `isJson` has checked it.
   arguments: z
     .record(z.string(), z.unknown())
     .refine(isJson, "Must be JSON, nested at most 64 deep.") as z.ZodType<Facts>,
@@ -57,26 +59,31 @@ export const historySchema = z
     for (const { path, message } of problemsOf(messages)) context.addIssue({ code: "custom", path, message });
   });
 
-/** What of the messages does not belong together, and where. */
+/** Finds messages that do not form a valid sequence. */
 function problemsOf(messages: readonly Message[]): { path: PropertyKey[]; message: string }[] {
   const problems: { path: PropertyKey[]; message: string }[] = [];
   let waiting = new Map<string, PropertyKey[]>();
   const close = () => {
-    for (const path of waiting.values())
-      problems.push({ path, message: "This call has no result behind it." });
+    for (const path of waiting.values()) problems.push({ path, message: "This call has no result." });
     waiting = new Map();
   };
   messages.forEach((said, index) => {
     if (said.role === "tool") {
       if (waiting.delete(said.toolCallId)) return;
-      problems.push({ path: [index, "toolCallId"], message: "No call before it waits for this result." });
+      problems.push({
+        path: [index, "toolCallId"],
+        message: "No call before this message waits for this result.",
+      });
       return;
     }
     close();
     if (said.role !== "assistant") return;
     const { content, toolCalls = [] } = said;
     if (toolCalls.length === 0 && isBlank(content)) {
-      problems.push({ path: [index, "content"], message: "Must show something, or call a tool." });
+      problems.push({
+        path: [index, "content"],
+        message: "Must not be blank, unless the message calls a tool.",
+      });
     }
     toolCalls.forEach(({ id }, position) => {
       const path = [index, "toolCalls", position, "id"];
@@ -99,7 +106,7 @@ export function checkHistory(history: unknown): void {
   );
 }
 
-/** The events of a history that `userId` brings; they number from 0. */
+/** Returns a history as events, numbered from 0. `userId` is the user who brings the history. */
 export function seedEvents(
   messages: readonly ContextMessage[],
   { sessionId, userId, now, ids }: { sessionId: string; userId: string; now: number; ids: Ids },

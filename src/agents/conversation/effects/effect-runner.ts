@@ -1,5 +1,5 @@
 /**
- * Performs effects, each at most once at a time, and reports their outcome.
+ * Performs effects, each at most once at a time, and reports their outcomes.
  *
  * EFFECT-2  An effect that runs is not started again; one that was lost may be.
  * EFFECT-3  A reply that calls only `pure` tools may be reported together with their results, at most `PURE_WINDOW_MS`
@@ -7,66 +7,59 @@
  */
 
 import type { ContextMessage } from "../../../model/messages.ts";
+import { withDeadline } from "../../../ports/deadline.ts";
 import type { TaskExecutor } from "../../../protocol/executor-api.ts";
-import type { CallContext } from "../../../shared/identifiers.ts";
 import type { Json } from "../../../shared/json.ts";
-import { operationId, turnId } from "../core/ids.ts";
+import { operationId } from "../core/ids.ts";
 import { PURE_WINDOW_MS } from "../core/limits.ts";
 import type { EffectSignal } from "../core/signals.ts";
-import {
-  type ConversationIdentity,
-  type ModelCall,
-  type Operation,
-  pendingOperations,
-  type Turn,
-} from "../core/state.ts";
+import { type ConversationIdentity, type Operation, pendingOperations, type Turn } from "../core/state.ts";
 import { type Effect, effectOfTurn } from "./effects.ts";
 import { type ModelCallPorts, performModelCall } from "./model-call.ts";
-import { performToolBatch, type ToolBatchInput } from "./tool-batch.ts";
+import { performToolBatch, type ToolReports } from "./tool-batch.ts";
 
-/** What an effect needs of its conversation. */
-export interface EffectReports {
-  readonly record: ConversationIdentity;
+/** Outcomes of one turn that are committed together. */
+export type Outcomes = [EffectSignal, ...EffectSignal[]];
+
+export interface EffectPorts extends ModelCallPorts {
+  executor: TaskExecutor;
+  record(): ConversationIdentity;
+  /** Returns the window of the session for a turn's model calls. */
   history(turn: Turn): ContextMessage[];
-  /** The turn as it would be after a signal, without committing anything. */
+  /** Returns the turn as it would be after a signal, without a commit; `undefined` where that cannot be planned. */
   preview(signal: EffectSignal): Turn | undefined;
-  /** Takes outcomes in. Never throws. */
-  report(signals: readonly EffectSignal[]): void;
-  /** A piece of the text that streams into the message `item`. */
+  /** Commits outcomes. Never throws. */
+  report(...outcomes: Outcomes): void;
+  /** Takes a piece of the text that streams into the message `item`. */
   onText(turn: Turn, item: number, text: string): void;
   onProgress(turn: Turn, operationId: string, progress: Json): void;
 }
 
-export interface EffectPorts extends ModelCallPorts {
-  executor: TaskExecutor;
-}
-
-type ToolSink = Pick<ToolBatchInput, "onResult" | "onProgress">;
-
-/** What came of pure tools before the reply that called them was committed. */
-interface Early {
+/** The reports of pure tools that arrived before the reply that called them was committed. */
+interface EarlyReports {
   results: EffectSignal[];
-  /** The newest of each operation that still runs. */
+  /** The newest progress of each operation that still runs. */
   progress: Map<string, Json>;
 }
 
 export class EffectRunner {
   readonly #running = new Map<string, AbortController>();
 
-  constructor(
-    private readonly ports: EffectPorts,
-    private readonly host: EffectReports,
-  ) {}
+  constructor(private readonly ports: EffectPorts) {}
 
   start(effect: Effect): void {
-    this.#run(effect.key, (signal) =>
-      effect.kind === "model"
-        ? this.#callModel(effect.turn, effect.call, signal)
-        : this.#runTools(effect.turn, effect.operations, this.#sinkOf(effect.turn), signal),
-    );
+    const { turn } = effect;
+    if (effect.kind === "model") {
+      void this.#run(effect.key, (signal) => this.#callModel(effect, signal));
+      return;
+    }
+    void this.#runTools(turn, effect, {
+      onResult: (result) => this.ports.report(result),
+      onProgress: (id, progress) => this.ports.onProgress(turn, id, progress),
+    });
   }
 
-  /** Runs `work` under `key`, unless that runs already. The promise resolves when it has ended, however it did. */
+  /** Runs `work` under `key`, unless the key runs already. Resolves when the work has ended, failed or not. */
   #run(key: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     if (this.#running.has(key)) return Promise.resolve();
     const controller = new AbortController();
@@ -76,77 +69,54 @@ export class EffectRunner {
       .finally(() => this.#running.delete(key));
   }
 
-  async #callModel(turn: Turn, call: ModelCall, signal: AbortSignal): Promise<void> {
+  async #callModel({ turn, call }: Extract<Effect, { kind: "model" }>, signal: AbortSignal): Promise<void> {
+    const { ports } = this;
     const input = {
-      record: this.host.record,
+      record: ports.record(),
       turn,
       call,
-      history: () => this.host.history(turn),
-      context: this.#contextOf(turn),
-      onText: (text: string) => this.host.onText(turn, call.item, text),
+      history: () => ports.history(turn),
+      onText: (text: string) => ports.onText(turn, call.item, text),
     };
-    const outcome = await performModelCall(this.ports, input, signal);
-    const { results, progress } = await this.#early(outcome);
-    this.host.report([outcome, ...results]);
-    for (const [operation, value] of progress) this.host.onProgress(turn, operation, value);
+    const outcome = await performModelCall(ports, input, signal);
+    const { results, progress } = await this.#runEarly(outcome);
+    ports.report(outcome, ...results);
+    for (const [id, value] of progress) ports.onProgress(turn, id, value);
   }
 
-  /** EFFECT-3: runs the tools of a reply that calls only pure ones; what comes in time, to be told once it is committed. */
-  async #early(outcome: EffectSignal): Promise<Early> {
-    const early: Early = { results: [], progress: new Map() };
+  /** Runs the tools of a reply that calls only pure ones, before the reply is committed (EFFECT-3). */
+  async #runEarly(outcome: EffectSignal): Promise<EarlyReports> {
+    const early: EarlyReports = { results: [], progress: new Map() };
     if (outcome.type !== "conversation.llm.completed" || outcome.reply.toolCalls.length === 0) return early;
-    const turn = this.host.preview(outcome);
-    const [effect] = turn === undefined ? [] : effectOfTurn(turn);
+    const turn = this.ports.preview(outcome);
+    const effect = turn === undefined ? undefined : effectOfTurn(turn);
     if (turn === undefined || effect?.kind !== "tools") return early;
     if (pendingOperations(turn).some((operation) => operation.effect !== "pure")) return early;
     let isOver = false;
-    const sink: ToolSink = {
+    const batch = this.#runTools(turn, effect, {
       onResult: (result) => {
-        if (isOver) return this.host.report([result]);
+        if (isOver) return this.ports.report(result);
         early.results.push(result);
-        early.progress.delete(operationId(effect.turn.stem, effect.turn.n, result.item));
+        early.progress.delete(operationId(turn, result.item));
       },
-      onProgress: (operation, progress) => {
-        if (isOver) this.host.onProgress(effect.turn, operation, progress);
-        else early.progress.set(operation, progress);
+      onProgress: (id, progress) => {
+        if (isOver) this.ports.onProgress(turn, id, progress);
+        else early.progress.set(id, progress);
       },
-    };
-    const batch = this.#run(effect.key, (signal) =>
-      this.#runTools(effect.turn, effect.operations, sink, signal),
-    );
-    await this.#atMost(PURE_WINDOW_MS, batch);
+    });
+    await withDeadline(this.ports.clock, PURE_WINDOW_MS, () => batch).catch(() => undefined);
     isOver = true;
     return early;
   }
 
-  #runTools(turn: Turn, operations: Operation[], sink: ToolSink, signal: AbortSignal): Promise<void> {
-    const { chain } = this.host.record;
-    const input = { chain, turn, operations, context: this.#contextOf(turn), ...sink };
-    return performToolBatch(this.ports.executor, input, signal);
-  }
-
-  /** Takes in what tools report as it comes. */
-  #sinkOf(turn: Turn): ToolSink {
-    return {
-      onResult: (result) => this.host.report([result]),
-      onProgress: (operationId, progress) => this.host.onProgress(turn, operationId, progress),
-    };
-  }
-
-  /** Resolves when `work` has ended, or after `milliseconds`. */
-  #atMost(milliseconds: number, work: Promise<void>): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = this.ports.clock.timer(milliseconds, resolve);
-      void work.finally(() => {
-        cancel();
-        resolve();
-      });
+  #runTools(
+    turn: Turn,
+    { key, operations }: { key: string; operations: Operation[] },
+    reports: ToolReports,
+  ): Promise<void> {
+    return this.#run(key, (signal) => {
+      const input = { record: this.ports.record(), turn, operations, ...reports };
+      return performToolBatch(this.ports.executor, input, signal);
     });
-  }
-
-  #contextOf(turn: Turn): CallContext {
-    const { tenant, projectId, id } = this.host.record;
-    const { agentId } = turn;
-    return { tenant, projectId, agentId, conversationId: id, turnId: turnId(turn.stem, turn.n) };
   }
 }

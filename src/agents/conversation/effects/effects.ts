@@ -1,9 +1,10 @@
 /**
- * Which effects a state calls for. Derived, never stored: after a crash the same state asks for the same effects.
+ * The effects that a state calls for. They are derived, never stored: after a crash the same state calls for the same
+ * effects.
  *
  * EFFECT-1  A state calls for at most one model call per turn, and for none while one of its tools is pending.
- * CLIENTTOOL-3  A turn that waits for its client calls for no effect: the actor may sleep until the client answers, and
- *               wakes by itself when the client's time is up.
+ * CLIENTTOOL-3  A turn that waits for its client calls for no effect: the actor may hibernate until the client answers,
+ *               and wakes by itself when the client's time is up.
  */
 import { HEARTBEAT_MS } from "../core/limits.ts";
 import {
@@ -15,27 +16,26 @@ import {
   type Turn,
 } from "../core/state.ts";
 
+/** `key` identifies the work: two effects with the same key are the same attempt. */
 export type Effect =
   | { kind: "model"; key: string; turn: Turn; call: ModelCall }
   | { kind: "tools"; key: string; turn: Turn; operations: Operation[] };
 
-export function effectsOf(state: ConversationState): Effect[] {
-  return [...state.active.values()].flatMap(effectOfTurn);
+export function effectsOf({ active }: ConversationState): Effect[] {
+  return [...active.values()].flatMap((turn) => effectOfTurn(turn) ?? []);
 }
 
-/** The effect a turn waits for. `key` names the attempt: an effect with the same key is the same work. */
-export function effectOfTurn(turn: Turn): Effect[] {
-  if (turn.status !== "active") return [];
-  if (turn.call !== null) {
-    const { item, attempt } = turn.call;
-    return [{ kind: "model", key: `model:${turn.n}:${item}:${attempt}`, turn, call: turn.call }];
-  }
+/** Returns the effect that a turn waits for; `undefined` where there is none. */
+export function effectOfTurn(turn: Turn): Effect | undefined {
+  const { n, status, call, replies } = turn;
+  if (status !== "active") return undefined;
+  if (call !== null) return { kind: "model", key: `model:${n}:${call.item}:${call.attempt}`, turn, call };
   const operations = pendingOperations(turn).filter(({ client }) => !client);
-  if (operations.length === 0) return [];
-  return [{ kind: "tools", key: `tools:${turn.n}:${turn.replies.length}`, turn, operations }];
+  if (operations.length === 0) return undefined;
+  return { kind: "tools", key: `tools:${n}:${replies.length}`, turn, operations };
 }
 
-/** In how many milliseconds a state must be looked after; `null` when there is nothing to look after. */
+/** Returns in how many milliseconds the actor must wake; `null` while no turn is active. */
 export function dueIn(state: ConversationState, now: number): number | null {
   if (state.active.size === 0) return null;
   const deadlines = [...state.active.values()].flatMap((turn) =>

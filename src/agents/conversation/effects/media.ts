@@ -1,30 +1,36 @@
 /**
- * The media in what users say: checked when a turn begins, fetched when a model is called.
+ * The media in users' messages: checked when a turn begins, fetched when a model is called.
  *
- * MEDIA-1  A turn begins only if every attachment it names is one of its conversation's, and an image where an image is
- *          said to be.
+ * MEDIA-1  A turn begins only if every attachment that it names belongs to its conversation, and is an image where an
+ *          image part names it.
  * MEDIA-2  A model gets attachments by value. Those beyond `MAX_MEDIA_BYTES`, oldest first, and those that are gone, are
  *          replaced by a text that says so.
- * MEDIA-3  Attachments that cannot be reached for now are not gone: whoever sends is told to come again, and the attempt of
- *          a model call fails as one of its provider would.
+ * MEDIA-3  Attachments that cannot be reached for now are not gone: the sender gets `UNAVAILABLE`, and the attempt of a
+ *          model call fails as if its provider had failed.
  */
 
-import { addressIssue, attachmentIdOf, readDataUrl } from "../../../attachments/attachment.ts";
+import {
+  type AttachmentInfo,
+  addressIssue,
+  attachmentIdOf,
+  readDataUrl,
+} from "../../../attachments/attachment.ts";
 import type { Attachment, AttachmentStore } from "../../../attachments/attachment-store.ts";
 import type { ContextMessage, ContextPart } from "../../../model/messages.ts";
+import { toBase64 } from "../../../shared/base64.ts";
 import { type Content, type MediaPart, plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type InputIssue } from "../../../shared/errors.ts";
 import { issuesText } from "../../../shared/validation.ts";
 import type { ConversationIdentity } from "../core/state.ts";
 
-/** The attachments of one conversation; `null` for one that it does not have. */
+/** The attachments of one conversation; `null` for an id that it does not have. */
 export interface ConversationMedia {
-  head(id: string): Promise<Omit<Attachment, "bytes"> | null>;
+  head(id: string): Promise<AttachmentInfo | null>;
   get(id: string): Promise<Attachment | null>;
 }
 
-/** What `store` keeps of a conversation; nothing where it is `null`. */
+/** Restricts a store to one conversation; returns nothing where there is no store. */
 export function conversationMedia(
   store: AttachmentStore | null,
   record: () => Pick<ConversationIdentity, "tenant" | "id">,
@@ -37,10 +43,10 @@ export function conversationMedia(
   return { media: { head: (id) => store.head(owner(), id), get: (id) => store.get(owner(), id) } };
 }
 
-/** Bytes of the media that one request carries by value. */
+/** Bytes of media in one request. */
 export const MAX_MEDIA_BYTES = 16 * 1024 * 1024;
 
-/** Throws `INVALID_INPUT` naming the part that is not acceptable, `UNAVAILABLE` if the attachments cannot be looked up. */
+/** Throws `INVALID_INPUT` with the parts that cannot be used, `UNAVAILABLE` if the attachments cannot be looked up. */
 export async function checkMedia(content: Content, media: ConversationMedia | undefined): Promise<void> {
   if (typeof content === "string") return;
   const issues = await Promise.all(
@@ -52,18 +58,13 @@ export async function checkMedia(content: Content, media: ConversationMedia | un
   );
   const errors = issues.flat();
   if (errors.length === 0) return;
-  throw new DramatisError(
-    "INVALID_INPUT",
-    `The content names media that cannot be used: ${issuesText(errors)}`,
-    {
-      errors,
-    },
-  );
+  const message = `The content names media that cannot be used: ${issuesText(errors)}`;
+  throw new DramatisError("INVALID_INPUT", message, { errors });
 }
 
 /**
- * As `checkMedia`, but for a message whose turn has begun, before or meanwhile: what it names was there then, and may be
- * gone.
+ * As `checkMedia`, unless the message's turn has begun, before the check or during it: the turn's attachments existed
+ * then, and may be gone.
  */
 export async function checkNewMedia(
   content: Content,
@@ -76,7 +77,7 @@ export async function checkNewMedia(
   });
 }
 
-/** Whether anything must be looked up before a turn can begin. */
+/** Reports whether content has parts that `checkMedia` must look up. */
 export function hasMedia(content: Content): boolean {
   return typeof content !== "string" && content.some((part) => part.type !== "text");
 }
@@ -87,15 +88,13 @@ async function attachmentIssue(
 ): Promise<string | undefined> {
   const id = attachmentIdOf(url);
   if (id === undefined) return undefined;
-  const store = media ?? noStore();
-  const info = await reached(() => store.head(id));
+  const info = await reached(media, (store) => store.head(id));
   if (info === null) return "This conversation has no such attachment: upload it here first.";
-  return type === "image" && !info.mediaType.startsWith("image/")
-    ? `Is ${info.mediaType}, not an image: send it as a file.`
-    : undefined;
+  if (type !== "image" || info.mediaType.startsWith("image/")) return undefined;
+  return `Is ${info.mediaType}, not an image: send it as a file.`;
 }
 
-/** The same messages with the media that they name in them. Throws `UNAVAILABLE` where those cannot be had for now. */
+/** Returns the messages with their media by value. Throws `UNAVAILABLE` where media cannot be reached for now. */
 export async function withMedia(
   messages: readonly ContextMessage[],
   media: ConversationMedia | undefined,
@@ -120,33 +119,32 @@ async function resolve(
   maxBytes: number,
 ): Promise<ContextPart> {
   if (part.type === "text" || !("url" in part.source)) return part;
-  const { url } = part.source;
-  const held = readDataUrl(url);
-  if (held !== undefined) {
-    const given = { ...part, mediaType: held.mediaType, source: { base64: held.base64 } };
-    return byteLength(given) <= maxBytes ? given : missing(part, "is not sent again, to save room");
+  const { type, source } = part;
+  const replaced = (why: string): ContextPart => {
+    const name = part.name === undefined ? "" : ` "${part.name}"`;
+    return { type: "text", text: `[The ${type}${name} ${why}.]` };
+  };
+  const tooLarge = "is not sent again, to save room";
+  const inline = readDataUrl(source.url);
+  if (inline !== undefined) {
+    const given = { ...part, mediaType: inline.mediaType, source: { base64: inline.base64 } };
+    return byteLength(given) <= maxBytes ? given : replaced(tooLarge);
   }
-  const id = attachmentIdOf(url);
+  const id = attachmentIdOf(source.url);
   if (id === undefined) return part;
-  const store = media ?? noStore();
-  const info = await reached(() => store.head(id));
-  if (info !== null && info.size > maxBytes) return missing(part, "is not sent again, to save room");
-  const attachment = info === null ? null : await reached(() => store.get(id));
-  if (attachment === null) return missing(part, "is no longer there");
-  const name = part.name ?? attachment.name;
+  const info = await reached(media, (store) => store.head(id));
+  if (info !== null && info.size > maxBytes) return replaced(tooLarge);
+  const attachment = info === null ? null : await reached(media, (store) => store.get(id));
+  if (attachment === null) return replaced("is no longer there");
   return {
-    type: part.type,
+    type,
     mediaType: attachment.mediaType,
-    ...defined({ name }),
+    ...defined({ name: part.name ?? attachment.name }),
     source: { base64: toBase64(attachment.bytes) },
   };
 }
 
-function missing({ type, name }: Exclude<ContextPart, { type: "text" }>, why: string): ContextPart {
-  return { type: "text", text: `[The ${type}${name === undefined ? "" : ` "${name}"`} ${why}.]` };
-}
-
-/** What an adapter sends of a message in which no media are left. */
+/** Returns the text that an adapter sends for a message whose media are all replaced. */
 function textIn(parts: readonly ContextPart[]): string {
   return plainText(parts.filter((part) => part.type === "text"));
 }
@@ -156,31 +154,20 @@ function byteLength(part: ContextPart): number {
   return Math.ceil((part.source.base64.length * 3) / 4);
 }
 
-/** Characters are made of so many bytes at a time: a call takes no more arguments. */
-const SLICE = 0x8000;
-
-function toBase64(bytes: Uint8Array): string {
-  let binary = "";
-  for (let start = 0; start < bytes.length; start += SLICE) {
-    binary += String.fromCharCode(...bytes.subarray(start, start + SLICE));
+/** Reads from the attachments. Throws `UNAVAILABLE` where they fail (MEDIA-3) or are not configured. */
+async function reached<Answer>(
+  media: ConversationMedia | undefined,
+  read: (media: ConversationMedia) => Promise<Answer>,
+): Promise<Answer> {
+  if (media === undefined) {
+    const message = "Attachments need the R2 binding `BUCKET`; add it to the configuration.";
+    throw new DramatisError("UNAVAILABLE", message);
   }
-  return btoa(binary);
-}
-
-/** What the store answers; throws `UNAVAILABLE` where it fails (MEDIA-3). */
-async function reached<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   try {
-    return await ask();
+    return await read(media);
   } catch (cause) {
     console.error(cause);
     const message = "The attachments could not be looked up. Try again.";
     throw new DramatisError("UNAVAILABLE", message, { retriable: true, cause });
   }
-}
-
-function noStore(): never {
-  throw new DramatisError(
-    "UNAVAILABLE",
-    "Attachments need the R2 binding `BUCKET`; add it to the configuration.",
-  );
 }

@@ -1,8 +1,9 @@
 /**
- * Performs one attempt of a model call: waits out the backoff, streams the reply, reports what became of it as a signal,
- * with what is known of the attempt. Never throws; a timeout is a failure like any other.
+ * Performs one attempt of a model call: waits out the backoff, streams the reply, and returns the outcome as a signal, with
+ * the attempt's measurements. Never throws; a timeout is a failure like any other.
  */
 
+import { modelError } from "../../../adapters/errors/model-errors.ts";
 import { ReplyAccumulator } from "../../../adapters/reply.ts";
 import { profileAt } from "../../../library/version-chain.ts";
 import type { ModelError } from "../../../model/error.ts";
@@ -12,21 +13,21 @@ import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import type { ResponseInfo } from "../../../model/reply.ts";
 import type { Clock } from "../../../ports/clock.ts";
+import { withDeadline } from "../../../ports/deadline.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import type { CallContext } from "../../../shared/identifiers.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { MODEL_TIMEOUT_MS } from "../core/limits.ts";
 import { baseContext, moveMessages } from "../core/planning/context.ts";
 import type { AttemptFacts, EffectSignal } from "../core/signals.ts";
-import type { ConversationIdentity, ModelCall, Turn } from "../core/state.ts";
+import { type ConversationIdentity, callContext, type ModelCall, type Turn } from "../core/state.ts";
 import { type ConversationMedia, withMedia } from "./media.ts";
 
 export interface ModelCallPorts {
   clock: Clock;
   gateway: ModelGateway;
   adapters: AdapterLookup;
-  /** Absent where no attachments are kept. */
+  /** Absent where attachments are not stored. */
   media?: ConversationMedia;
 }
 
@@ -34,19 +35,19 @@ export interface ModelCallInput {
   record: ConversationIdentity;
   turn: Turn;
   call: ModelCall;
-  /** The window of the session, read when the call really begins. */
+  /** Reads the window of the session. Called after the backoff. */
   history: () => ContextMessage[];
-  context: CallContext;
   onText: (text: string) => void;
 }
 
 export async function performModelCall(
   { clock, gateway, adapters, media }: ModelCallPorts,
-  { record, turn, call, history, context, onText }: ModelCallInput,
+  { record, turn, call, history, onText }: ModelCallInput,
   signal: AbortSignal,
 ): Promise<EffectSignal> {
   const address = { turn: turn.n, item: call.item, attempt: call.attempt };
   const profile = profileAt(record.chain, call.profile ?? 0) ?? record.chain.modelProfile.definition;
+  const context = callContext(record, turn);
   const observed: Partial<AttemptFacts> = {};
   let startedAt = clock.now();
   let streamed = false;
@@ -54,10 +55,8 @@ export async function performModelCall(
   const facts = (): AttemptFacts => ({ ...observed, startedAt, finishedAt: clock.now() });
   const failed = (error: ModelError): EffectSignal => {
     const { status, requestId } = error;
-    const known = {
-      ...defined({ status, requestId }),
-    };
-    return { type: "conversation.llm.failed", ...address, error, facts: { ...facts(), ...known }, streamed };
+    const known = { ...facts(), ...defined({ status, requestId }) };
+    return { type: "conversation.llm.failed", ...address, error, facts: known, streamed };
   };
 
   async function request(): Promise<JsonObject> {
@@ -91,13 +90,9 @@ export async function performModelCall(
     const wait = call.notBefore - clock.now();
     if (wait > 0) await clock.sleep(wait, signal);
     startedAt = clock.now();
-    const deadline = startDeadline(clock, profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS, signal);
-    try {
-      // Neither attachments that never answer nor a gateway that does not end may hold up the turn for ever.
-      return await Promise.race([perform(deadline.signal), rejected(deadline.signal)]);
-    } finally {
-      deadline.stop();
-    }
+    const timeoutMs = profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS;
+    // Attachments or a gateway that never answer must not hold up the turn for ever.
+    return await withDeadline(clock, timeoutMs, perform, { outer: signal });
   } catch (error) {
     return failed(asModelError(error, profile));
   } finally {
@@ -112,7 +107,7 @@ function observeResponse(observed: Partial<AttemptFacts>, response: ResponseInfo
   if (rateLimit?.isRateLimited) observed.rateLimit = rateLimit;
 }
 
-/** What the store refuses for now is no defect: the attempt failed, and the next one reads again. */
+/** Reads the history. A store that fails for now fails the attempt as `UNAVAILABLE`; the next attempt reads again. */
 function readHistory(history: () => ContextMessage[]): ContextMessage[] {
   try {
     return history();
@@ -123,42 +118,19 @@ function readHistory(history: () => ContextMessage[]): ContextMessage[] {
   }
 }
 
-/** Rejects with the signal's reason when it aborts, and never resolves. */
-function rejected(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
-}
-
-/** A signal that aborts with `outer`, or with a `TimeoutError` after `milliseconds`. */
-function startDeadline(clock: Clock, milliseconds: number, outer: AbortSignal) {
-  const controller = new AbortController();
-  const forward = () => controller.abort(outer.reason);
-  outer.addEventListener("abort", forward, { once: true });
-  const cancel = clock.timer(milliseconds, () =>
-    controller.abort(new DOMException(`No reply within ${milliseconds} ms.`, "TimeoutError")),
-  );
-  const stop = () => {
-    cancel();
-    outer.removeEventListener("abort", forward);
-  };
-  return { signal: controller.signal, stop };
-}
-
-/** What the adapter, an abort or our own code threw. Only what an adapter cannot express is told; the rest is a defect here. */
+/** Converts what the adapter, an abort or a defect threw. The message of a defect stays in the log. */
 function asModelError(error: unknown, { provider }: ModelProfile): ModelError {
   if (error instanceof DramatisError && error.code === "UNSUPPORTED") {
-    return { category: "validation", message: error.message, retriable: false, provider };
+    return modelError(provider, "validation", error.message);
   }
-  if (error instanceof DramatisError && error.retriable) {
-    return { category: "transient", message: error.message, retriable: true, provider };
-  }
+  if (error instanceof DramatisError && error.retriable)
+    return modelError(provider, "transient", error.message);
   if (error instanceof DOMException && error.name === "TimeoutError") {
-    return { category: "timeout", message: error.message, retriable: true, provider };
+    return modelError(provider, "timeout", error.message);
   }
   if (error instanceof DOMException && error.name === "AbortError") {
-    return { category: "canceled", message: "The call was cancelled.", retriable: false, provider };
+    return modelError(provider, "canceled", "The call was cancelled.");
   }
   console.error(error);
-  return { category: "unknown", message: "The request could not be made.", retriable: false, provider };
+  return modelError(provider, "unknown", "The request could not be made.");
 }

@@ -1,25 +1,29 @@
 /**
- * The window of the session that a model sees: the last turns before a cycle began. It is kept in memory from turn to
- * turn, so a conversation at work does not read it again.
+ * The window of the session that a model sees: the last turns before a cycle began. The window stays in memory from turn
+ * to turn, so a busy conversation does not read it again.
  *
- * WINDOW-1  What memory gives equals what the store would give.
+ * CONTEXT-1  The window is a tail of the turns behind the newest compaction, with its summary if there is one; no result
+ *            appears in it without its call.
+ * WINDOW-1  The window in memory equals the one that the store would give.
  * WINDOW-2  Only small windows are kept; a large one is read when it is needed.
  */
 import { recentTurnsLimit } from "../../../library/persona.ts";
 import type { EventStore, EventWindow } from "../../../memory/session/event-store.ts";
-import { lastTurns } from "../../../memory/session/history.ts";
+import { lastTurns, selectHistory } from "../../../memory/session/history.ts";
 import type { SessionEvent } from "../../../memory/session/types.ts";
 import type { KnownEvents } from "../../../memory/session/window.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
-import { historyBudget, historyMessages } from "../core/planning/context.ts";
+import { historyBudget } from "../core/planning/context.ts";
 import type { Turn } from "../core/state.ts";
 import { turnEvents } from "../core/turn-events.ts";
 
-/** Bytes and events of a session that one context reads at most: any one turn is within them. */
+/** Bytes and events that one read takes: any one turn fits. */
 const MAX_READ_BYTES = 32 * 1024 * 1024;
 const MAX_READ_EVENTS = 10_000;
-/** Characters of a window that is kept: so few that the limits of a read cannot cut it. */
+/** Tokens of one tool result of a past turn. Longer results are shortened: their turn is over. */
+const MAX_PAST_RESULT_TOKENS = 2_048;
+/** Length of a window that is kept, in UTF-16 units: far below the limits of a read. */
 const MAX_KEPT_LENGTH = 64 * 1024;
 
 interface Kept extends EventWindow {
@@ -30,17 +34,16 @@ interface Kept extends EventWindow {
 
 export class SessionWindow {
   #kept: Kept | null = null;
-  /** The windows of cycles in progress: all calls of a cycle see the same. */
+  /** The histories of cycles in progress: all calls of a cycle see the same. */
   readonly #cycles = new Map<number, ContextMessage[]>();
-
-  /** What is known of the events of the present window; those that leave it are forgotten. */
+  /** Measurements of the events in the present window. */
   readonly #known: KnownEvents = new Map();
-  /** The part of the budget that is the history's where a turn brings no tools; a conversation's chain never changes. */
+  /** The history's budget where a turn brings no tools. A conversation's chain never changes. */
   #budget: number | undefined;
 
   constructor(private readonly events: EventStore) {}
 
-  /** The history that a turn's cycle sees. */
+  /** Returns the history that a turn's cycle sees. */
   messagesFor(turn: Turn, chain: VersionChain): ContextMessage[] {
     const known = this.#cycles.get(turn.n);
     if (known !== undefined) return known;
@@ -50,9 +53,10 @@ export class SessionWindow {
     const window = isCurrent ? kept : this.#read(turn, maxTurns);
     if (!isCurrent) this.#keep({ ...window, sessionId: turn.agentId, upTo: turn.snapshot });
     this.#budget ??= historyBudget(chain);
-    const messages = historyMessages(window, {
+    const { messages } = selectHistory(window, {
       tokenBudget: turn.tools === undefined ? this.#budget : historyBudget(chain, turn.tools),
       maxTurns,
+      maxResultTokens: MAX_PAST_RESULT_TOKENS,
       known: this.#known,
     });
     this.#forgetAllBut(window.events);
@@ -60,8 +64,8 @@ export class SessionWindow {
     return messages;
   }
 
-  /** A turn is over: its cycle ends, and if it completed, the window moves on. */
-  ended(turn: Turn, chain: VersionChain): void {
+  /** Ends a turn's cycle. Adds a completed turn to the window. */
+  end(turn: Turn, chain: VersionChain): void {
     this.#cycles.delete(turn.n);
     const kept = this.#kept;
     if (turn.events === undefined || kept === null || kept.sessionId !== turn.agentId) return;
@@ -85,7 +89,7 @@ export class SessionWindow {
   }
 
   #keep(window: Kept): void {
-    this.#kept = lengthOf(window.events) <= MAX_KEPT_LENGTH ? window : null;
+    this.#kept = windowLength(window.events) <= MAX_KEPT_LENGTH ? window : null;
   }
 
   #forgetAllBut(events: readonly SessionEvent[]): void {
@@ -95,7 +99,7 @@ export class SessionWindow {
   }
 }
 
-function lengthOf(events: readonly SessionEvent[]): number {
+function windowLength(events: readonly SessionEvent[]): number {
   return events.reduce(
     (sum, { content, metadata }) => sum + content.length + JSON.stringify(metadata ?? null).length,
     0,

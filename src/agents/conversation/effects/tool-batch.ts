@@ -1,44 +1,44 @@
 /**
- * Runs the pending tool calls of one reply in the Executor and reports each result as a signal. Never throws: a call the
- * Executor gave no result for is `INTERNAL_ERROR`, or, if it is declared `once`, of unknown outcome.
+ * Runs the pending tool calls of one reply in the Executor and reports each result. Never throws. A call without a result
+ * fails with `INTERNAL_ERROR`; the outcome of a `once` tool is then unknown.
  */
 
+import { parseReference } from "../../../library/reference.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
-import type { TaskExecutor, ToolResult } from "../../../protocol/executor-api.ts";
-import type { CallContext } from "../../../shared/identifiers.ts";
+import type { TaskExecutor, ToolInvocation, ToolResult } from "../../../protocol/executor-api.ts";
 import type { Json } from "../../../shared/json.ts";
 import { operationId } from "../core/ids.ts";
 import { failure } from "../core/planning/tool-call.ts";
-import { invokedTool } from "../core/planning/tool-target.ts";
-import type { EffectSignal } from "../core/signals.ts";
-import type { Operation, Turn } from "../core/state.ts";
+import type { ToolCompleted } from "../core/signals.ts";
+import { type ConversationIdentity, callContext, type Operation, type Turn } from "../core/state.ts";
 
-export interface ToolBatchInput {
-  chain: VersionChain;
+export interface ToolReports {
+  onResult: (signal: ToolCompleted) => void;
+  onProgress: (operationId: string, progress: Json) => void;
+}
+
+export interface ToolBatchInput extends ToolReports {
+  record: ConversationIdentity;
   turn: Turn;
   operations: Operation[];
-  context: CallContext;
-  onResult: (signal: EffectSignal) => void;
-  onProgress: (operationId: string, progress: Json) => void;
 }
 
 export async function performToolBatch(
   executor: TaskExecutor,
-  { chain, turn, operations, context, onResult, onProgress }: ToolBatchInput,
+  { record, turn, operations, onResult, onProgress }: ToolBatchInput,
   signal: AbortSignal,
 ): Promise<void> {
-  const waiting = new Map(
-    operations.map((operation) => [operationId(turn.stem, turn.n, operation.item), operation]),
-  );
-  const report = (id: string, operation: Operation, result: ToolResult) => {
+  const context = callContext(record, turn);
+  const waiting = new Map(operations.map((operation) => [operationId(turn, operation.item), operation]));
+  const report = (id: string, { item }: Operation, result: ToolResult) => {
     waiting.delete(id);
-    onResult({ type: "conversation.tool.completed", turn: turn.n, item: operation.item, result });
+    onResult({ type: "conversation.tool.completed", turn: turn.n, item, result });
   };
   try {
     const calls = [...waiting].map(([id, { toolCallId, tool, input, timeoutMs }]) => ({
       operationId: id,
       toolCallId,
-      tool: invokedTool(chain, tool),
+      tool: invokedTool(record.chain, tool),
       input,
       timeoutMs,
       context,
@@ -54,14 +54,23 @@ export async function performToolBatch(
   }
   if (signal.aborted) return;
   for (const [id, operation] of [...waiting]) {
-    const message =
-      operation.effect === "once"
-        ? `Outcome unknown: the connection to "${operation.name}" was lost and it may have taken effect.`
-        : `The run of "${operation.name}" was lost.`;
-    report(
-      id,
-      operation,
-      failure(operation.toolCallId, "INTERNAL_ERROR", message, operation.effect !== "once"),
-    );
+    const { toolCallId, name, effect } = operation;
+    const isUnknown = effect === "once";
+    const message = isUnknown
+      ? `Outcome unknown: the connection to "${name}" was lost and it may have taken effect.`
+      : `The run of "${name}" was lost.`;
+    report(id, operation, failure(toolCallId, "INTERNAL_ERROR", message, !isUnknown));
   }
+}
+
+const NOWHERE: ToolInvocation["tool"] = { library: "", id: "", version: 0 };
+
+/** Returns the deployed code of a tool: the tool itself, or the task that its pinned definition names. */
+export function invokedTool({ tools }: VersionChain, tool: Operation["tool"]): ToolInvocation["tool"] {
+  if (tool === null) return NOWHERE;
+  const pinned = tools.find(
+    ({ library, id, version }) => library === tool.library && id === tool.id && version === tool.version,
+  );
+  const task = pinned?.definition.task;
+  return task === undefined ? tool : { ...parseReference(task), version: 0 };
 }

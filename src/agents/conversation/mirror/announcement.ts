@@ -1,4 +1,5 @@
 /** Announces a new conversation to its agent and to the directory. */
+
 import type { Directory } from "../../../d1/directory.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { CONVERSATION_OPENED } from "../../../protocol/agent-api.ts";
@@ -9,13 +10,13 @@ import type { ConversationIdentity } from "../core/state.ts";
 import { conversationView } from "../reads/views.ts";
 
 export interface AnnouncementPorts {
-  clock: Pick<Clock, "now">;
   record(): ConversationIdentity;
-  /** `null` where there is none. */
+  /** Returns `null` where there is no directory. */
   directory(): Directory | null;
   /** As `Mailbox.send`. */
   send(envelope: NewEnvelope): Promise<void>;
   transaction<Value>(body: () => Value): Value;
+  clock: Pick<Clock, "now">;
   /** The wake-up that calls `listing.wake`. */
   wakeup: Wakeup;
 }
@@ -23,6 +24,7 @@ export interface AnnouncementPorts {
 export class Announcement {
   /** The conversation's entry in the directory. */
   readonly listing: Mirror;
+  #armed: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly ports: AnnouncementPorts) {
     const { clock, wakeup } = ports;
@@ -37,21 +39,27 @@ export class Announcement {
     });
   }
 
-  /** Call it in the transaction that creates the conversation. Await the promises after the commit. */
-  note({ tenant, agentId }: ConversationIdentity): Promise<void>[] {
+  /** Call it in the transaction that creates the conversation, and `publish` after the commit. */
+  note({ tenant, agentId }: ConversationIdentity): void {
     const sent = this.ports.send({
       operationId: newOperationId(),
       to: { kind: "agent", tenant, id: agentId },
       type: CONVERSATION_OPENED,
       body: {},
     });
-    return [sent, this.listing.note()];
+    this.#armed = Promise.all([sent, this.listing.note()]);
   }
 
-  /** Serves the one wake-up that release 0.1.0 armed for both the agent and the directory. */
+  /** Publishes to the directory once the wake-ups are armed. Rejects if they could not be armed. */
+  async publish(): Promise<void> {
+    await this.#armed;
+    await this.listing.publish();
+  }
+
+  /** Handles the wake-up that release 0.1.0 armed until agent and directory had both recorded the conversation. */
   noteAgain(): null {
-    for (const armed of this.ports.transaction(() => this.note(this.ports.record())))
-      armed.catch((error: unknown) => console.error(error));
+    this.ports.transaction(() => this.note(this.ports.record()));
+    this.#armed.catch((error: unknown) => console.error(error));
     void this.listing.publish();
     return null;
   }

@@ -1,12 +1,15 @@
-/** What the model calls of a turn took, as readers see it. Pure. */
+/** The model calls of a turn, and their usage, as readers see them. Pure. */
 
 import { profileAt } from "../../../library/version-chain.ts";
-import type { ProviderCallRecord } from "../../../model/call-record.ts";
-import { closeCallRecord, openCallRecord, toIso } from "../../../model/call-record.ts";
+import {
+  closeCallRecord,
+  openCallRecord,
+  type ProviderCallRecord,
+  toIso,
+} from "../../../model/call-record.ts";
 import { runIdOf } from "../../../model/correlation.ts";
 import { dollarsOf, toDollars } from "../../../model/cost.ts";
-import type { TokenUsage, UsageTotals } from "../../../model/usage.ts";
-import { addUsage } from "../../../model/usage.ts";
+import { addUsage, type TokenUsage, type UsageTotals } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { TurnUsage, UsageView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -14,23 +17,24 @@ import { openRecord, outcomeOf, totalsOf } from "../core/calls.ts";
 import { callId, turnId } from "../core/ids.ts";
 import type { CallRecord, ConversationIdentity, Turn } from "../core/state.ts";
 
-/** The records of a turn's calls, the one in progress included. `previous` is the id of the turn before. */
+/** Returns the records of a turn's calls, the one in progress included. `previous` is the id of the turn before. */
 export function callViews(
   { id: conversationId, chain }: ConversationIdentity,
   turn: Turn,
   previous: string | undefined,
 ): ProviderCallRecord[] {
-  const { stem, n, agentId, calls = [], call } = turn;
+  const { agentId: agent, calls = [], call } = turn;
+  const parentCorrelationId = previous === undefined ? undefined : runIdOf(conversationId, previous);
   const opened = ({ profile, startedAt }: Pick<CallRecord, "profile" | "startedAt">, index: number) => {
     const { provider = "", modelId: model = "" } = profileAt(chain, profile) ?? {};
     return openCallRecord({
-      id: callId(stem, n, index),
+      id: callId(turn, index),
       conversationId,
-      turnId: turnId(stem, n),
-      agent: agentId,
+      turnId: turnId(turn),
+      agent,
       provider,
       model,
-      ...(previous === undefined ? {} : { parentCorrelationId: runIdOf(conversationId, previous) }),
+      ...defined({ parentCorrelationId }),
       startedAt,
     });
   };
@@ -44,15 +48,15 @@ function closed(chain: VersionChain, view: ProviderCallRecord, record: CallRecor
   const outcome = outcomeOf(record);
   if (outcome === undefined || finishedAt === undefined) return view;
   const cost = dollarsOf(usage, profileAt(chain, profile));
+  const responseMetadata = firstTextAt === undefined ? undefined : { firstTextAt: toIso(firstTextAt) };
   return closeCallRecord(view, {
     outcome,
-    ...defined({ usage, cost, requestId }),
-    ...(firstTextAt === undefined ? {} : { responseMetadata: { firstTextAt: toIso(firstTextAt) } }),
+    ...defined({ usage, cost, requestId, responseMetadata }),
     finishedAt,
   });
 }
 
-/** Tokens of all calls; of a turn without records, of its replies. */
+/** Returns the tokens of all calls; of the replies, for a turn without records. */
 export function turnUsage({ calls, replies }: Turn): TurnUsage | null {
   const counted: readonly { usage?: TokenUsage }[] = calls ?? replies;
   const usage = counted.reduce<TokenUsage | undefined>((sum, call) => addUsage(sum, call.usage), undefined);
@@ -61,7 +65,7 @@ export function turnUsage({ calls, replies }: Turn): TurnUsage | null {
   return { inputTokens, outputTokens, ...others };
 }
 
-/** US dollars; `null` where no call has a price. */
+/** Returns US dollars; `null` where no call has a price. */
 export function turnCost(chain: VersionChain, { calls = [] }: Turn): number | null {
   const isPriced = calls.some(
     ({ usage, profile }) => dollarsOf(usage, profileAt(chain, profile)) !== undefined,

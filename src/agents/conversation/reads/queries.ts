@@ -1,5 +1,5 @@
 /**
- * Reads of a conversation: pages of messages, turns and journal, the snapshot, and the replay of its frames.
+ * Reads a conversation: pages of messages, turns and journal, the snapshot, and the replay of its frames.
  *
  * QUERY-1  Every read is bounded by rows and by content, whatever the history.
  * QUERY-2  Messages come in the order of the journal.
@@ -16,14 +16,12 @@ import type {
 } from "../../../protocol/views.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Page, PageOptions } from "../../../shared/page.ts";
+import { lengthOf } from "../core/content-size.ts";
 import { framesOf } from "../core/frames.ts";
-import { MAX_TURN_NUMBER, parseItemId, turnId } from "../core/ids.ts";
-import type { JournalEntry, JournalRow } from "../core/journal-entry.ts";
-import { resultLength } from "../core/planning/content-size.ts";
+import { MAX_TURN_NUMBER, parseItemId, resolveId, turnId } from "../core/ids.ts";
+import { type JournalEntry, lastSeq } from "../core/journal-entry.ts";
 import type { ConversationState, Turn } from "../core/state.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
-import { lastSeq } from "../store/journal.ts";
-import type { StoredTurn } from "../store/turns.ts";
 import { TurnReader } from "./turn-reader.ts";
 import {
   answeredTurnView,
@@ -37,22 +35,23 @@ import {
   turnView,
 } from "./views.ts";
 
+/** Page size. */
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 200;
 /** Journal rows read at a time. */
 const SLICE = 64;
 const SNAPSHOT_MESSAGES = 50;
-/** Characters of tool results in a snapshot. */
+/** Length of the tool results in a snapshot, as JSON. */
 const MAX_SNAPSHOT_RESULTS = 4 * 1024 * 1024;
 
 export class ConversationQueries {
   constructor(private readonly store: ConversationDatabase) {}
 
-  messages(state: ConversationState, options: PageOptions = {}): Page<MessageView> {
-    return this.#messages(state, options, new TurnReader(state, this.store));
-  }
-
-  #messages(state: ConversationState, options: PageOptions, reader: TurnReader): Page<MessageView> {
+  messages(
+    state: ConversationState,
+    options: PageOptions = {},
+    reader = new TurnReader(state, this.store),
+  ): Page<MessageView> {
     return this.#page(options, state, (entry, _seq, at) => {
       if (!isTranscriptEntry(entry) || entry.turn === undefined) return null;
       if (!reader.admits(entry.turn)) return "full";
@@ -64,10 +63,11 @@ export class ConversationQueries {
   journal(state: ConversationState, options: PageOptions = {}): Page<JournalEntryView> {
     const stems = new Map<number, string | undefined>();
     return this.#page(options, state, (entry, seq, at) => {
-      if (entry.turn === undefined) return journalEntryView(entry, seq, at, undefined);
-      if (!stems.has(entry.turn)) stems.set(entry.turn, this.#facts(state, entry.turn)?.stem);
-      const stem = stems.get(entry.turn);
-      return journalEntryView(entry, seq, at, stem === undefined ? undefined : { stem, n: entry.turn });
+      const n = entry.turn;
+      if (n === undefined) return journalEntryView(entry, seq, at, undefined);
+      if (!stems.has(n)) stems.set(n, this.#facts(state, n)?.stem);
+      const stem = stems.get(n);
+      return journalEntryView(entry, seq, at, stem === undefined ? undefined : { stem, n });
     });
   }
 
@@ -75,37 +75,32 @@ export class ConversationQueries {
     const { limit, order, cursor } = readOptions(options);
     const start = cursor ?? (order === "asc" ? 0 : MAX_TURN_NUMBER + 1);
     const { turns, more } = this.store.turns.list(start, order, limit);
-    const items = turns.map(factsOf);
-    const last = items.at(-1);
+    const last = turns.at(-1);
     return {
-      items: items.map(turnSummaryView),
+      items: turns.map(turnSummaryView),
       ...(more && last !== undefined ? { nextCursor: String(last.n) } : {}),
     };
   }
 
-  /** Throws `NOT_FOUND` for an id that names no turn of this conversation. */
   turn(state: ConversationState, id: string): TurnView {
     const turn = this.requireTurn(state, id);
     const before = this.#facts(state, turn.n - 1);
-    return turnView(state.record, turn, before === undefined ? undefined : turnId(before.stem, before.n));
+    return turnView(state.record, turn, before === undefined ? undefined : turnId(before));
   }
 
+  /** Throws `NOT_FOUND` for an id that names no turn of this conversation. */
   requireTurn(state: ConversationState, id: string): Turn {
-    const address = parseItemId(id);
-    const turn =
-      address?.prefix === "turn" ? new TurnReader(state, this.store).take(address.turn) : undefined;
-    if (turn === undefined || turn.stem !== address?.stem) {
-      throw new DramatisError("NOT_FOUND", "This conversation has no such turn.");
-    }
-    return turn;
+    const found = resolveId(id, "turn", (n) => state.active.get(n) ?? this.store.turn(n));
+    if (found !== null) return found.turn;
+    throw new DramatisError("NOT_FOUND", "This conversation has no such turn.");
   }
 
   snapshot(state: ConversationState, partials: Snapshot["partials"]): Snapshot {
     const reader = new TurnReader(state, this.store);
-    const { items } = this.#messages(state, { limit: SNAPSHOT_MESSAGES, order: "desc" }, reader);
+    const { items } = this.messages(state, { limit: SNAPSHOT_MESSAGES, order: "desc" }, reader);
     const numbers = new Set([
       ...state.active.keys(),
-      ...items.map(({ turnId }) => parseItemId(turnId)?.turn ?? 0),
+      ...items.map(({ turnId }) => parseItemId(turnId)?.n ?? 0),
     ]);
     const turns = [...numbers].sort((a, b) => a - b).flatMap((n) => reader.take(n) ?? []);
     return {
@@ -117,7 +112,7 @@ export class ConversationQueries {
     };
   }
 
-  /** One slice of the frames after entry `after`, and the last entry it covers (`done` when that is the newest). */
+  /** Returns a slice of the frames after entry `after`, and the last entry of the slice; `done` if that is the newest. */
   replay(state: ConversationState, after: number): { frames: Frame[]; upTo: number; done: boolean } {
     const reader = new TurnReader(state, this.store);
     const frames: Frame[] = [];
@@ -131,13 +126,12 @@ export class ConversationQueries {
     return { frames, upTo, done: upTo >= state.seq };
   }
 
-  /** A turn without the content of a finished one. */
+  /** Returns a turn without reading a finished one's content. */
   #facts(state: ConversationState, n: number): TurnFacts | undefined {
-    const stored = state.active.has(n) ? null : this.store.turns.get(n);
-    return stored === null ? state.active.get(n) : factsOf(stored);
+    return state.active.get(n) ?? this.store.turns.get(n) ?? undefined;
   }
 
-  /** A page over journal entries. `pick` gives an item, `null` to leave an entry out, or `full` to end the page. */
+  /** Returns a page of journal entries. `pick` gives an item, `null` to leave an entry out, or `full` to end the page. */
   #page<Item>(
     options: PageOptions,
     state: ConversationState,
@@ -159,51 +153,45 @@ export class ConversationQueries {
   }
 
   *#entries(order: "asc" | "desc", cursor: number | undefined, newest: number) {
-    const ascending = order === "asc";
-    let next = cursor === undefined ? (ascending ? 1 : newest) : cursor + (ascending ? 1 : -1);
+    const { journal } = this.store;
+    const step = order === "asc" ? 1 : -1;
+    let next = cursor === undefined ? (step === 1 ? 1 : newest) : cursor + step;
     while (next >= 1 && next <= newest) {
-      const { journal } = this.store;
-      const rows: JournalRow[] = ascending ? journal.forward(next, SLICE) : journal.backward(next, SLICE);
-      for (const row of rows) {
-        const numbered = row.entries.map((entry, index) => ({ entry, seq: row.seq + index, at: row.at }));
-        if (!ascending) numbered.reverse();
-        for (const item of numbered) {
-          if (ascending ? item.seq < next : item.seq > next) continue;
+      const rows = step === 1 ? journal.forward(next, SLICE) : journal.backward(next, SLICE);
+      if (rows.length === 0) return;
+      for (const { seq: first, at, entries } of rows) {
+        const numbered = entries.map((entry, index) => ({ entry, seq: first + index, at }));
+        for (const item of step === 1 ? numbered : numbered.toReversed()) {
+          // A row may begin before the first entry of this slice, or end behind it.
+          if ((item.seq - next) * step < 0) continue;
           yield item;
+          next = item.seq + step;
         }
       }
-      const last = rows.at(-1);
-      if (last === undefined) return;
-      next = ascending ? lastSeq(last) + 1 : last.seq - 1;
     }
   }
 }
 
-/** The operations of turns. Results are given newest first, as far as they fit; a turn's own view has them all. */
+/** Returns the operations of turns, with the newest results that fit. A turn's own view has all results. */
 function operationsWithin(turns: readonly Turn[]): OperationView[] {
   let left = MAX_SNAPSHOT_RESULTS;
   const views = turns
     .flatMap((turn) => turn.operations.map((operation) => ({ turn, operation })))
     .reverse()
     .map(({ turn, operation }) => {
-      left -= operation.result === undefined ? 0 : resultLength(operation.result);
+      left -= lengthOf(operation.result);
       const { result, ...view } = operationView(turn, operation);
       return left < 0 || result === undefined ? view : { ...view, result };
     });
   return views.reverse();
 }
 
-/** What a list shows of a turn; the content of a finished one is not read for it. */
-function factsOf(stored: StoredTurn): TurnFacts {
-  return stored.whole ? stored.turn : { ...stored.summary, status: "completed" };
-}
-
 function readOptions({ limit = DEFAULT_LIMIT, order = "asc", cursor }: PageOptions) {
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
-    throw invalid("/limit", `Give a whole number from 1 to ${MAX_LIMIT}.`);
+    throw invalid("/limit", `Must be a whole number from 1 to ${MAX_LIMIT}.`);
   }
   if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) {
-    throw invalid("/cursor", "Give back a `nextCursor` as it was.");
+    throw invalid("/cursor", "Must be the `nextCursor` of an answer.");
   }
   return { limit, order, cursor: cursor === undefined ? undefined : Number(cursor) };
 }

@@ -1,5 +1,7 @@
 /** A conversation's records as its clients see them. Pure. */
 
+import { toIso } from "../../../model/call-record.ts";
+import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type {
   ConversationView,
   JournalEntryView,
@@ -11,21 +13,20 @@ import type {
 } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
-import { wireError } from "../core/frames.ts";
-import { messageId, operationId, turnId } from "../core/ids.ts";
+import { idsOf, wireError } from "../core/frames.ts";
+import { messageId, operationId, type TurnKey, turnId } from "../core/ids.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
 import {
   type ConversationIdentity,
   finalReply,
+  issuesOf,
   type Operation,
+  operationsOf,
   type Reply,
   type Turn,
 } from "../core/state.ts";
-import type { TurnRow } from "../core/turn-events.ts";
-import { outputOf } from "../core/turn-events.ts";
+import { outputOf, type TurnRow } from "../core/turn-events.ts";
 import { callViews, turnCost, turnUsage } from "./call-views.ts";
-
-const iso = (milliseconds: number) => new Date(milliseconds).toISOString();
 
 export function conversationView(record: ConversationIdentity, activeTurns: number): ConversationView {
   const { id, title, agentId, projectId, participants, createdAt } = record;
@@ -37,66 +38,61 @@ export function conversationView(record: ConversationIdentity, activeTurns: numb
     agentId,
     projectId,
     participants,
-    createdAt: iso(createdAt),
+    createdAt: toIso(createdAt),
   };
 }
 
-/** The message that a `message.user` or final `message.completed` entry stands for. */
+/** Returns the message of a transcript entry; `null` if its content was erased. */
 export function messageView(turn: Turn, item: number, at: number): MessageView | null {
-  const base = {
-    id: messageId(turn.stem, turn.n, item),
-    turnId: turnId(turn.stem, turn.n),
-    createdAt: iso(at),
-  };
-  if (item === 0) {
-    const client = turn.clientId === undefined ? {} : { clientId: turn.clientId };
-    return { ...base, role: "user", content: turn.input, ...client };
-  }
+  const base = { id: messageId(turn, item), turnId: turnId(turn), createdAt: toIso(at) };
+  const { input, clientId, agentId } = turn;
+  if (item === 0) return { ...base, role: "user", content: input, ...defined({ clientId }) };
   const reply = turn.replies.find((candidate) => candidate.item === item);
-  return reply === undefined ? null : { ...base, role: "agent", content: reply.text, agentId: turn.agentId };
+  return reply === undefined ? null : { ...base, role: "agent", content: reply.text, agentId };
 }
 
-/** Whether an entry puts a message into the transcript. */
-export function isTranscriptEntry(entry: JournalEntry): boolean {
-  return entry.type === "message.user" || (entry.type === "message.completed" && entry.data === undefined);
+/** Reports whether an entry adds a message to the transcript. */
+export function isTranscriptEntry({ type, data }: JournalEntry): boolean {
+  return type === "message.user" || (type === "message.completed" && data === undefined);
 }
 
-/** What a summary is made of: a turn without its content. */
+/** A turn without its content. */
 export type TurnFacts = TurnRow & Pick<Turn, "status">;
 
 export function turnSummaryView(turn: TurnFacts): TurnSummary {
+  const { status, agentId, createdAt, completedAt, error } = turn;
   return {
-    id: turnId(turn.stem, turn.n),
-    status: turn.status,
-    agentId: turn.agentId,
-    createdAt: iso(turn.createdAt),
-    completedAt: turn.completedAt === undefined ? null : iso(turn.completedAt),
-    ...(turn.error === undefined ? {} : { error: wireError(turn.error) }),
-    ...(Object.keys(turn.issues).length === 0 ? {} : { issues: turn.issues }),
+    id: turnId(turn),
+    status,
+    agentId,
+    createdAt: toIso(createdAt),
+    completedAt: completedAt === undefined ? null : toIso(completedAt),
+    ...(error === undefined ? {} : { error: wireError(error) }),
+    ...issuesOf(turn),
   };
 }
 
-/** A turn's summary with the data of its answer, where it asked for data. */
+/** Returns a turn's summary with the data of its answer. */
 export function answeredTurnView(turn: Turn): TurnSummary {
-  const output = outputOf(turn);
-  return { ...turnSummaryView(turn), ...defined({ output }) };
+  return { ...turnSummaryView(turn), ...defined({ output: outputOf(turn) }) };
 }
 
 /** `previous` is the id of the turn before. */
 export function turnView(record: ConversationIdentity, turn: Turn, previous: string | undefined): TurnView {
+  const { caller, input, replyTo, createdAt, completedAt } = turn;
   const answer = finalReply(turn);
   return {
     ...answeredTurnView(turn),
     conversationId: record.id,
-    caller: turn.caller,
-    input: turn.input,
-    userMessageId: messageId(turn.stem, turn.n, 0),
-    agentMessageIds: answer === undefined ? [] : [messageId(turn.stem, turn.n, answer.item)],
-    replyToMessageId: turn.replyTo ?? null,
+    caller,
+    input,
+    userMessageId: messageId(turn, 0),
+    agentMessageIds: answer === undefined ? [] : [messageId(turn, answer.item)],
+    replyToMessageId: replyTo ?? null,
     contextAssemblyRunId: null,
     memoryExtractionRunId: null,
     // The clock may have been set back in between.
-    latencyMs: turn.completedAt === undefined ? null : Math.max(0, turn.completedAt - turn.createdAt),
+    latencyMs: completedAt === undefined ? null : Math.max(0, completedAt - createdAt),
     usage: turnUsage(turn),
     cost: turnCost(record.chain, turn),
     calls: callViews(record, turn, previous),
@@ -104,92 +100,78 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
   };
 }
 
-/** One move per tool call, or one text-only move; a reply's reasoning and raw form stand on its first. */
+/** Returns one move per tool call, or one text-only move; only a reply's first move has its reasoning and raw form. */
 export function movesOf(turn: Turn): MoveView[] {
-  const moves: Omit<MoveView, "sequence">[] = turn.replies.flatMap<Omit<MoveView, "sequence">>(
-    (reply, index) => {
-      const operations = turn.operations.filter((operation) => operation.reply === index);
-      const first = {
-        id: messageId(turn.stem, turn.n, reply.item),
-        ...(reply.text === "" ? {} : { reasoning: reply.text }),
-        raw: rawReply(reply, operations),
-        createdAt: iso(reply.at),
-      };
-      if (operations.length === 0) return [first];
-      return operations.map((operation, position) => ({
-        ...(position === 0 ? first : { createdAt: iso(reply.at) }),
-        id: operationId(turn.stem, turn.n, operation.item),
-        ...toolParts(turn, operation),
-      }));
-    },
-  );
+  const moves = turn.replies.flatMap<Omit<MoveView, "sequence">>((reply, index) => {
+    const operations = operationsOf(turn, index);
+    const createdAt = toIso(reply.at);
+    const first = {
+      id: messageId(turn, reply.item),
+      ...(reply.text === "" ? {} : { reasoning: reply.text }),
+      raw: rawReply(reply, operations),
+      createdAt,
+    };
+    if (operations.length === 0) return [first];
+    return operations.map((operation, position) => ({
+      ...(position === 0 ? first : { createdAt }),
+      id: operationId(turn, operation.item),
+      ...toolParts(turn, operation),
+    }));
+  });
   return moves.map((move, index) => ({ ...move, sequence: index + 1 }));
 }
 
 function toolParts(turn: Turn, operation: Operation): Pick<MoveView, "toolCall" | "toolResult"> {
-  const { name, tool, input, client, result } = operation;
+  const { item, name, tool, input, client, result } = operation;
   const toolCall = {
-    operationId: operationId(turn.stem, turn.n, operation.item),
+    operationId: operationId(turn, item),
     name,
     toolId: tool === null ? null : tool.library === "" ? tool.id : `${tool.library}/${tool.id}`,
     input,
-    ...(client ? { client } : {}),
+    ...defined({ client }),
   };
   if (result === undefined) return { toolCall };
-  const outcome = result.success
-    ? { success: true, result: result.result ?? null }
-    : { success: false, error: wireError(result.error) };
-  return { toolCall, toolResult: outcome };
+  return { toolCall, toolResult: { success: result.success, ...outcomeView(result) } };
 }
 
 function rawReply(reply: Reply, operations: readonly Operation[]): Json {
+  const { text, reasoning, finishReason, usage, providerMessageId: id } = reply;
   return {
-    text: reply.text,
-    ...defined({ reasoning: reply.reasoning }),
+    text,
+    ...defined({ reasoning }),
     toolCalls: operations.map(({ toolCallId, name, input, invalidArguments }) => ({
       id: toolCallId,
       name,
       arguments: invalidArguments ?? input,
     })),
-    finishReason: reply.finishReason,
-    ...(reply.usage === undefined ? {} : { usage: { ...reply.usage } }),
-    ...defined({ id: reply.providerMessageId }),
+    finishReason,
+    ...(usage === undefined ? {} : { usage: { ...usage } }),
+    ...defined({ id }),
   };
 }
 
-export function operationView(turn: Turn, operation: Operation): OperationView {
-  const { name, input, client, result } = operation;
-  const base = {
-    id: operationId(turn.stem, turn.n, operation.item),
-    turnId: turnId(turn.stem, turn.n),
-    name,
-    input,
-    ...(client ? { client } : {}),
-  };
+export function operationView(turn: Turn, { item, name, input, client, result }: Operation): OperationView {
+  const base = { id: operationId(turn, item), turnId: turnId(turn), name, input, ...defined({ client }) };
   if (result === undefined) return { ...base, state: "running" };
-  return result.success
-    ? { ...base, state: "completed", result: result.result ?? null }
-    : { ...base, state: "failed", error: wireError(result.error) };
+  return { ...base, state: result.success ? "completed" : "failed", ...outcomeView(result) };
 }
 
+function outcomeView({
+  success,
+  result,
+  error,
+}: ToolResult): Pick<OperationView, "error"> & { result?: Json } {
+  return success ? { result: result ?? null } : { error: wireError(error) };
+}
+
+/** `turn` is absent for entries without a turn, and for turns whose row was erased. */
 export function journalEntryView(
   entry: JournalEntry,
   seq: number,
   at: number,
-  turn: Pick<Turn, "stem" | "n"> | undefined,
+  turn: TurnKey | undefined,
 ): JournalEntryView {
-  const base = {
-    seq,
-    type: entry.type,
-    time: iso(at),
-    ...defined({ data: entry.data }),
-  };
-  if (turn === undefined) return base;
-  const { stem, n } = turn;
-  const item = entry.item;
-  const withTurn = { ...base, turnId: turnId(stem, n) };
-  if (item === undefined) return withTurn;
-  return entry.type.startsWith("tool.")
-    ? { ...withTurn, operationId: operationId(stem, n, item) }
-    : { ...withTurn, messageId: messageId(stem, n, item) };
+  const { type, data } = entry;
+  const ids = turn === undefined ? {} : idsOf(entry, turn);
+  return { seq, type, time: toIso(at), ...defined({ data }), ...ids };
 }

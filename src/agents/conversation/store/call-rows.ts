@@ -1,5 +1,5 @@
 /**
- * Records of model calls as a turn's row holds them: small, because every turn has one.
+ * Records of model calls in a turn's row: packed, because every turn has at least one.
  *
  * CALLROW-1  `unpackCall(packCall(call, base), base)` equals the call, but for a breakdown of its usage, which is not kept.
  */
@@ -7,12 +7,13 @@
 import type { ErrorCategory } from "../../../model/error.ts";
 import type { RateLimitFeedback } from "../../../model/reply.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { CallRecord } from "../core/state.ts";
 
-/** Counts in the order of `COUNTS`, without what is missing at the end. */
+/** Counts in the order of `COUNTS`, without absent ones at the end. */
 type PackedUsage = (number | null)[];
 
-/** Times are milliseconds: the start since the turn began, the others since the start. What is missing at the end is left out. */
+/** Times are milliseconds: the start since the turn's creation, the others since the start. Absent ends are left out. */
 export type PackedCall = [
   item: number,
   profile: number,
@@ -59,18 +60,21 @@ export function unpackCall(packed: PackedCall, base: number): CallRecord {
   const [item, profile, startedAfter, attempts, took, firstTextAfter, usage, status, requestId] = packed;
   const [category, rateLimit] = [packed[9], packed[10]];
   const startedAt = base + startedAfter;
+  const at = (after: number | null | undefined) => (after == null ? undefined : startedAt + after);
   return {
     item,
     profile,
     startedAt,
-    ...(took == null ? {} : { finishedAt: startedAt + took }),
-    ...(firstTextAfter == null ? {} : { firstTextAt: startedAt + firstTextAfter }),
     attempts,
     category: category ?? "none",
-    ...(status == null ? {} : { status }),
-    ...(requestId == null ? {} : { requestId }),
-    ...(usage == null ? {} : { usage: unpackUsage(usage) }),
-    ...(rateLimit == null ? {} : { rateLimit }),
+    ...defined({
+      finishedAt: at(took),
+      firstTextAt: at(firstTextAfter),
+      status: status ?? undefined,
+      requestId: requestId ?? undefined,
+      usage: usage == null ? undefined : unpackUsage(usage),
+      rateLimit: rateLimit ?? undefined,
+    }),
   };
 }
 
@@ -85,6 +89,6 @@ function unpackUsage(packed: PackedUsage): TokenUsage {
 
 function withoutTail<List extends unknown[]>(list: List): List {
   const end = list.findLastIndex((item) => item !== null);
-  // SAFETY: what is cut off are the `null`s of members that may be absent.
+  // SAFETY: the members that are cut off are `null`, and may be absent.
   return list.slice(0, end + 1) as List;
 }

@@ -1,5 +1,5 @@
 /**
- * Everything a conversation keeps in its actor's database, and the one place that writes it.
+ * The storage of a conversation in its actor's database. Only this class writes it.
  *
  * COMMIT-1  A transition is committed in one transaction: journal, turns, events and keys, or none of them.
  * COMMIT-2  A commit writes one row per fact: one journal row, one row per turn touched, one per event, one per key.
@@ -13,17 +13,17 @@ import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
-import type { JournalRow } from "../core/journal-entry.ts";
-import type { Transition } from "../core/reduce-turn.ts";
+import { type JournalRow, lastSeq } from "../core/journal-entry.ts";
 import type { ConversationIdentity, ConversationState, Turn } from "../core/state.ts";
+import type { Transition } from "../core/transition.ts";
 import { type TurnRow, turnEvents, turnFromEvents } from "../core/turn-events.ts";
-import { CREATE_JOURNAL, Journal, lastSeq } from "./journal.ts";
+import { CREATE_JOURNAL, Journal } from "./journal.ts";
 import { CONVERSATION_SCHEMA } from "./schema.ts";
 import { CREATE_TURNS, TurnTable } from "./turns.ts";
 
 const RECORD_KEY = "conversation";
 
-/** What a commit leaves behind for those who publish it. */
+/** The result of a commit. */
 export interface Committed {
   state: ConversationState;
   row: JournalRow;
@@ -47,8 +47,8 @@ export class ConversationDatabase {
   }
 
   /**
-   * The state as of the last commit; `null` before the conversation was created. What an older release stored is brought
-   * up to date first; what a newer one did is `UNAVAILABLE`.
+   * Returns the state as of the last commit; `null` before the conversation was created. Upgrades the storage of an older
+   * release first; throws `UNAVAILABLE` for the storage of a newer one.
    */
   load(): ConversationState | null {
     const record = this.#record.get();
@@ -56,14 +56,18 @@ export class ConversationDatabase {
     if (record === undefined || newest === null) return null;
     const { row, head } = newest;
     const active = new Map<number, Turn>();
-    for (const n of head.active) active.set(n, this.#require(n));
+    for (const n of head.active) {
+      const turn = this.turn(n);
+      if (turn === null) throw new Error(`The journal names turn ${n}, but its row is missing.`);
+      active.set(n, turn);
+    }
     const { turns, sessions, usage = NO_USAGE } = head;
     return { record, seq: lastSeq(row), turns, sessions, usage, active };
   }
 
   /**
-   * Creates the tables, the record and the first events of its agent's session, `beside` in the same transaction. Throws
-   * `CONFLICT` if the conversation exists.
+   * Creates the tables and the record, and appends `history` to the session of the conversation's agent; calls `beside`
+   * in the same transaction. Throws `CONFLICT` if the conversation exists.
    */
   create(
     record: ConversationIdentity,
@@ -87,14 +91,13 @@ export class ConversationDatabase {
     });
   }
 
-  /** Commits a transition made at `now`; `beside` runs in the same transaction. */
+  /** Commits a transition made at `now`; calls `beside` in the same transaction. */
   commit(transition: Transition, now: number, beside: () => void): Committed {
     const { state: next, entries, touched } = transition;
     const row: JournalRow = { seq: next.seq + 1, at: now, entries: [...entries] };
     const active = [...next.active.keys()].sort((a, b) => a - b);
     this.database.transaction(() => {
-      const { turns, sessions, usage } = next;
-      this.journal.append(row, { turns, sessions: { ...sessions }, active, usage });
+      this.journal.append(row, { ...next, active });
       for (const turn of touched.values()) {
         this.turns.put(turn);
         if (turn.events !== undefined) this.events.append(turn.agentId, turn.events.from, turnEvents(turn));
@@ -104,7 +107,7 @@ export class ConversationDatabase {
     return { state: { ...next, seq: lastSeq(row) }, row };
   }
 
-  /** The turn that a user's idempotency key started. Keys of two users never meet. */
+  /** Returns the turn that a user's idempotency key started. Two users may choose the same key. */
   turnOfKey(userId: string, key: string): number | undefined {
     return this.keyValue.get<number>(seenKey(userId, key));
   }
@@ -113,11 +116,10 @@ export class ConversationDatabase {
     this.keyValue.put(seenKey(userId, key), turn);
   }
 
-  /** A turn with all of its content; `null` if there is none with this number. */
+  /** Returns a turn with all of its content; `null` for an unknown number. */
   turn(n: number): Turn | null {
     const stored = this.turns.get(n);
-    if (stored === null) return null;
-    return stored.whole ? stored.turn : turnFromEvents(stored.summary, this.#eventsOf(stored.summary));
+    return stored?.status === "completed" ? turnFromEvents(stored, this.#eventsOf(stored)) : stored;
   }
 
   #eventsOf({ agentId, events }: TurnRow): SessionEvent[] {
@@ -125,12 +127,6 @@ export class ConversationDatabase {
     const { from, count } = events;
     const options = { before: from + count, limit: count, maxBytes: Number.MAX_SAFE_INTEGER };
     return this.events.load(agentId, options).filter((event) => event.seq >= from);
-  }
-
-  #require(n: number): Turn {
-    const turn = this.turn(n);
-    if (turn === null) throw new Error(`The journal names turn ${n}, but its row is missing.`);
-    return turn;
   }
 }
 

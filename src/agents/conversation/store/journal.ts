@@ -1,5 +1,5 @@
 /**
- * The table `journal`: one packed row per commit. A row holds the commit's entries and the head after it.
+ * The table `journal`: one packed row per commit, with the commit's entries and the head after it.
  *
  * JOURNAL-1  Entry numbers are gapless: a row's first number is one more than the last of the row before it.
  */
@@ -16,7 +16,7 @@ export const CREATE_JOURNAL =
 
 const INSERT = "INSERT INTO journal (seq, at, body) VALUES (?, ?, ?)";
 const NEWEST = "SELECT seq, at, body FROM journal ORDER BY seq DESC LIMIT 1";
-/** The row that holds an entry is the last one that begins at or before it. */
+/** The row with an entry is the last one that begins at or before the entry. */
 const FORWARD = `SELECT seq, at, body FROM journal
   WHERE seq >= coalesce((SELECT max(seq) FROM journal WHERE seq <= ?), 0) ORDER BY seq LIMIT ?`;
 const BACKWARD = "SELECT seq, at, body FROM journal WHERE seq <= ? ORDER BY seq DESC LIMIT ?";
@@ -26,43 +26,33 @@ type Row = { seq: number; at: number; body: string };
 export class Journal {
   constructor(private readonly database: SqlDatabase) {}
 
-  append(row: JournalRow, head: Head): void {
-    this.database.run(
-      INSERT,
-      row.seq,
-      row.at,
-      JSON.stringify([packHead(head), ...row.entries.map(packEntry)]),
-    );
+  append({ seq, at, entries }: JournalRow, head: Head): void {
+    this.database.run(INSERT, seq, at, JSON.stringify([packHead(head), ...entries.map(packEntry)]));
   }
 
-  /** The newest row with the head it carries; `null` in an empty journal. */
+  /** Returns the newest row with its head; `null` for an empty journal. */
   newest(): { row: JournalRow; head: Head } | null {
     const [stored] = this.database.all<Row>(NEWEST);
     return stored === undefined ? null : unpack(stored);
   }
 
-  /** Rows from the one that holds entry `from` on, ascending, at most `limit`. */
+  /** Returns at most `limit` rows, ascending, from the row with entry `from` on. */
   forward(from: number, limit: number): JournalRow[] {
-    return this.database.all<Row>(FORWARD, from, limit).map((stored) => unpack(stored).row);
+    return this.#rows(FORWARD, from, limit);
   }
 
-  /** Rows that begin at or before entry `from`, descending, at most `limit`. */
+  /** Returns at most `limit` rows, descending, from the last row that begins at or before entry `from`. */
   backward(from: number, limit: number): JournalRow[] {
-    return this.database.all<Row>(BACKWARD, from, limit).map((stored) => unpack(stored).row);
+    return this.#rows(BACKWARD, from, limit);
+  }
+
+  #rows(statement: string, from: number, limit: number): JournalRow[] {
+    return this.database.all<Row>(statement, from, limit).map((stored) => unpack(stored).row);
   }
 }
 
-/** Number of a row's last entry. */
-export function lastSeq(row: JournalRow): number {
-  return row.seq + row.entries.length - 1;
-}
-
-type PackedHead = [
-  turns: number,
-  sessions: Record<string, number>,
-  active: number[],
-  usage?: [calls: number, input: number, cached: number, output: number, nanoDollars: number],
-];
+type PackedUsage = [calls: number, input: number, cached: number, output: number, nanoDollars: number];
+type PackedHead = [turns: number, sessions: Head["sessions"], active: number[], usage?: PackedUsage];
 type PackedEntry = [type: EntryType, turn?: number | null, item?: number | null, data?: Json];
 
 function packHead({ turns, sessions, active, usage }: Head): PackedHead {
@@ -72,10 +62,12 @@ function packHead({ turns, sessions, active, usage }: Head): PackedHead {
 }
 
 function unpackHead([turns, sessions, active, packed]: PackedHead): Head {
-  if (packed === undefined) return { turns, sessions, active };
+  return { turns, sessions, active, ...defined({ usage: packed && unpackUsage(packed) }) };
+}
+
+function unpackUsage(packed: PackedUsage): UsageTotals {
   const [calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars] = packed;
-  const usage: UsageTotals = { calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars };
-  return { turns, sessions, active, usage };
+  return { calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars };
 }
 
 function packEntry({ type, turn, item, data }: JournalEntry): PackedEntry {
@@ -89,9 +81,7 @@ function unpack({ seq, at, body }: Row): { row: JournalRow; head: Head } {
   const [head, ...packed] = JSON.parse(body) as [PackedHead, ...PackedEntry[]];
   const entries = packed.map(([type, turn, item, data]) => ({
     type,
-    ...(turn == null ? {} : { turn }),
-    ...(item == null ? {} : { item }),
-    ...defined({ data }),
+    ...defined({ turn: turn ?? undefined, item: item ?? undefined, data }),
   }));
   return { row: { seq, at, entries }, head: unpackHead(head) };
 }

@@ -1,4 +1,4 @@
-/** The versions of a conversation's storage. Version 1 kept its number under a key of its own. */
+/** The schema of a conversation's storage, and its migrations. Version 1 had its number under a key of its own. */
 import type { ActorSchema } from "../../base/storage/schema-upgrade.ts";
 
 export const CONVERSATION_SCHEMA: ActorSchema = {

@@ -8,7 +8,7 @@ const PREFIX = "tool:";
 export class ToolStateStore {
   constructor(private readonly keyValue: KeyValue) {}
 
-  /** `null` if there is none. */
+  /** Returns `null` for an unknown key. */
   get(key: string): Json {
     return this.keyValue.get<Json>(PREFIX + key) ?? null;
   }

@@ -1,12 +1,12 @@
 /**
- * The table `turns`: one row per turn. An active or failed turn's row owns all of its content; a completed turn's row
- * keeps what its session events do not.
+ * The table `turns`: one row per turn. The row of an active or failed turn owns all of its content; the row of a
+ * completed turn keeps what its session events do not.
  *
  * ROW-1  A row that has become short leaves no pieces of its long form behind.
  */
 import { type LongText, type PackedText, packedBytes } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
-import type { Turn } from "../core/state.ts";
+import { issuesOf, type Turn } from "../core/state.ts";
 import { type TurnRow, turnRow } from "../core/turn-events.ts";
 import { type PackedCall, packCall, unpackCall } from "./call-rows.ts";
 
@@ -21,17 +21,17 @@ const BACKWARD = "SELECT n, status, body FROM turns WHERE n < ? ORDER BY n DESC 
 
 type Row = { n: number; status: string; body: PackedText };
 
-/** A row as read: whole, or completed with its content still in the session. */
-export type StoredTurn = { whole: true; turn: Turn } | { whole: false; summary: TurnRow };
+/** A row as read: a whole turn, or a completed one whose content is in the session's events. */
+export type StoredTurn = (Turn & { status: "active" | "failed" }) | (TurnRow & { status: "completed" });
 
-/** Active and failed turns have all of their content in their rows. */
+/** Bytes of rows in one list: active and failed turns have all of their content in their rows. */
 const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 
-/** What most turns have alike and a row leaves out. */
+/** Members that most turns have alike. Rows leave them out. */
 const DEFAULTS = { recoveries: 0, issues: {} } as const;
 
 export class TurnTable {
-  /** Turns whose row was seen in pieces since the actor woke; an active turn's row is always seen. */
+  /** Turns whose row was seen in pieces since the actor woke. An active turn's row is always seen. */
   readonly #long = new Set<number>();
 
   constructor(
@@ -41,12 +41,13 @@ export class TurnTable {
 
   put(turn: Turn): void {
     const content = turn.status === "completed" ? turnRow(turn) : turn;
-    const { n, recoveries, issues, calls, ...rest } = content;
+    const { n, recoveries, issues: _issues, calls, ...rest } = content;
     const body = JSON.stringify({
       ...rest,
       ...(recoveries === 0 ? {} : { recoveries }),
-      ...(Object.keys(issues).length === 0 ? {} : { issues }),
-      ...(calls === undefined ? {} : { calls: calls.map((call) => packCall(call, content.createdAt)) }),
+      ...issuesOf(turn),
+      // `JSON.stringify` leaves out `undefined`.
+      calls: calls?.map((call) => packCall(call, turn.createdAt)),
     });
     const packed = this.texts.pack(textKey(n), body);
     if (typeof packed !== "string") this.#long.add(n);
@@ -60,8 +61,8 @@ export class TurnTable {
   }
 
   /**
-   * Turns after (or, descending, before) number `n`: at most `limit`, and no more once their rows hold
-   * `MAX_LISTED_BYTES`; `more` says whether others follow.
+   * Lists turns after (or, descending, before) number `n`: at most `limit`, and no more once their rows hold
+   * `MAX_LISTED_BYTES`. `more` reports whether others follow.
    */
   list(n: number, order: "asc" | "desc", limit: number): { turns: StoredTurn[]; more: boolean } {
     const rows: Row[] = [];
@@ -78,14 +79,12 @@ export class TurnTable {
 
   #read({ n, status, body }: Row): StoredTurn {
     if (typeof body !== "string") this.#long.add(n);
-    const value = { ...DEFAULTS, ...JSON.parse(this.texts.unpack(textKey(n), body)), n };
+    const value = { ...DEFAULTS, ...JSON.parse(this.texts.unpack(textKey(n), body)), n, status };
     if (value.calls !== undefined) {
       value.calls = value.calls.map((call: PackedCall) => unpackCall(call, value.createdAt));
     }
     // SAFETY: only `put` writes these columns.
-    return status === "completed"
-      ? { whole: false, summary: value as TurnRow }
-      : { whole: true, turn: value as Turn };
+    return value as StoredTurn;
   }
 }
 

@@ -1,19 +1,14 @@
 /**
- * The context of a model call: the persona's instructions, the window of the session, the user's message and the moves
- * of this turn so far. Pure.
+ * The context of a model call: the persona's instructions, the window of the session, the user's message, and the moves
+ * of the turn so far. Pure.
  *
- * CONTEXT-1  The window is a tail of the turns behind the summary of a compaction, if there is one; no result stands in
- *            it without its call.
- * CONTEXT-2  A later call of a cycle has the earlier call's messages unchanged in front: with an answer that was
- *            withdrawn comes what was wrong with it, and both stay.
+ * CONTEXT-2  A later call of a cycle begins with the earlier call's messages, unchanged. A withdrawn answer and the
+ *            problem with it follow them, and both stay.
  */
 
-import type { EventWindow } from "../../../../memory/session/event-store.ts";
 import { eventToMessage } from "../../../../memory/session/events.ts";
-import { selectHistory } from "../../../../memory/session/history.ts";
 import { frameTokens } from "../../../../memory/session/tokens.ts";
 import { EventAction, type SessionEvent } from "../../../../memory/session/types.ts";
-import type { KnownEvents } from "../../../../memory/session/window.ts";
 import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
 import type { ContextMessage } from "../../../../model/messages.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
@@ -21,49 +16,27 @@ import { defined } from "../../../../shared/defined.ts";
 import type { ConversationIdentity, Turn } from "../state.ts";
 import { turnEvents } from "../turn-events.ts";
 
-/** Everything of a call but the moves. */
+/** Tokens of instructions, tools and history. The turn itself comes on top: it is sent in any case. */
+const MAX_CONTEXT_TOKENS = 60_000;
+
+/** Returns the context without the turn's moves. */
 export function baseContext(
   { id, chain }: Pick<ConversationIdentity, "id" | "chain">,
   history: readonly ContextMessage[],
   turn: Turn,
 ): ModelContext {
+  const { call, tools, output, toolChoice = "auto", replies, repairs = [] } = turn;
+  const isFirstReply = replies.length + repairs.length === 0;
   return {
-    ...frameOf(chain, turn.tools),
-    ...defined({ output: turn.output }),
+    ...frameOf(chain, tools),
+    ...defined({ output }),
     cache: { key: id, stableMessages: history.length },
     messages: [...history, ...messagesOf(turnEvents(turn).slice(0, 1))],
-    toolChoice: turn.call?.final ? "none" : isFirstReply(turn) ? (turn.toolChoice ?? "auto") : "auto",
+    toolChoice: call?.final ? "none" : isFirstReply ? toolChoice : "auto",
   };
 }
 
-/** Whether the model has yet to answer for the first time, be it with what was withdrawn. */
-function isFirstReply({ replies, repairs = [] }: Turn): boolean {
-  return replies.length + repairs.length === 0;
-}
-
-/** What is sent in every call: the agent's tools first, so that a prompt begins alike whatever a client brings. */
-function frameOf(
-  { persona, tools }: VersionChain,
-  brought: readonly ToolSpec[] = [],
-): Pick<ModelContext, "systemInstructions" | "tools"> {
-  const { systemPrompt, instructions = [] } = persona.definition.identity;
-  return {
-    systemInstructions: [systemPrompt, ...instructions],
-    tools: [
-      ...tools.map(({ definition: { name, description, inputSchema } }) => ({
-        name,
-        description,
-        inputSchema,
-      })),
-      ...brought,
-    ],
-  };
-}
-
-/**
- * The messages of this turn's moves so far: replies with their calls, and the results; and where they stood, answers that
- * were withdrawn.
- */
+/** Returns the messages of the turn's moves: replies, tool results, and withdrawn answers, in their order. */
 export function moveMessages(turn: Turn): ContextMessage[] {
   const messages: ContextMessage[] = [];
   let replies = 0;
@@ -77,7 +50,7 @@ export function moveMessages(turn: Turn): ContextMessage[] {
   return [...messages, ...repairMessages(turn, replies)];
 }
 
-/** The answers that were withdrawn after so many replies, each with what was wrong. */
+/** Returns the answers that were withdrawn after so many replies, each with its problem. */
 function repairMessages({ repairs = [] }: Turn, replies: number): ContextMessage[] {
   return repairs
     .filter(({ after }) => after === replies)
@@ -88,25 +61,23 @@ function repairMessages({ repairs = [] }: Turn, replies: number): ContextMessage
     });
 }
 
-/** Tokens of a context: instructions, tools and history, without the turn itself, which is sent in any case. */
-const MAX_CONTEXT_TOKENS = 60_000;
-/** Tokens of one tool result of a past turn that a model is given: by then it has drawn its conclusion. */
-const MAX_PAST_RESULT_TOKENS = 2_048;
-
-/** Tokens that the history may take beside what is sent in every call, and the tools that a client brings. */
+/** Returns the tokens that remain for the history beside instructions and tools. */
 export function historyBudget(chain: VersionChain, brought?: readonly ToolSpec[]): number {
   return MAX_CONTEXT_TOKENS - frameTokens(frameOf(chain, brought));
 }
 
-/**
- * The messages of a window of the session: the summary of what was compacted, and as many of the last turns as fit
- * (TOKEN-5 says which). Long results are shortened.
- */
-export function historyMessages(
-  window: EventWindow,
-  options: { tokenBudget: number; maxTurns: number; known: KnownEvents },
-): ContextMessage[] {
-  return selectHistory(window, { ...options, maxResultTokens: MAX_PAST_RESULT_TOKENS }).messages;
+/** The part that every call sends. The agent's tools come first, so that prompts begin alike whatever a client brings. */
+function frameOf(
+  { persona, tools }: VersionChain,
+  brought: readonly ToolSpec[] = [],
+): Pick<ModelContext, "systemInstructions" | "tools"> {
+  const { systemPrompt, instructions = [] } = persona.definition.identity;
+  const own = tools.map(({ definition: { name, description, inputSchema } }) => ({
+    name,
+    description,
+    inputSchema,
+  }));
+  return { systemInstructions: [systemPrompt, ...instructions], tools: [...own, ...brought] };
 }
 
 function messagesOf(events: readonly SessionEvent[]): ContextMessage[] {

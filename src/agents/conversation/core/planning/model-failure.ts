@@ -1,87 +1,59 @@
 /**
- * What the failure of an attempt means: it is made again, another model is asked, or the turn fails.
+ * Planning after a failed attempt of a model call: retry, fall back to the next model, or fail the turn.
  *
- * FALLBACK-1  The next model is asked when one has failed for good, by a failure that another may not have: not for a
- *             request that is wrong, a refusal for safety, or a cancellation.
- * FALLBACK-2  Each model has all attempts of its own, and each cycle begins with the first.
- * FALLBACK-3  A turn that no model answered fails with the last failure, and names the ones before.
+ * FALLBACK-1  Fall back when a model has failed for good with a failure that another model may not have: not for an
+ *             invalid request, a refusal for safety, or a cancellation.
+ * FALLBACK-2  Each model has all attempts of its own, and each cycle begins with the first model.
+ * FALLBACK-3  A turn that no model answered fails with the last failure, and names the failures before it.
  */
 
 import { profileAt } from "../../../../library/version-chain.ts";
-import type { ErrorCategory, ModelError } from "../../../../model/error.ts";
+import { backoffMs, type ModelError, mayFallBack } from "../../../../model/error.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
-import type { AgentDecision } from "../decisions.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { MAX_BACKOFF_MS, MODEL_ATTEMPTS, MODEL_BACKOFF_MS } from "../limits.ts";
-import type { EffectSignal } from "../signals.ts";
-import type { ConversationState, ModelCall, Turn } from "../state.ts";
-import { callingTurn } from "./calling-turn.ts";
-import type { PlanInput } from "./plan-input.ts";
-
-type Failed = Extract<EffectSignal, { type: "conversation.llm.failed" }>;
-
-/** Failures that another model may not have. */
-const ANOTHER_MAY_ANSWER: ReadonlySet<ErrorCategory> = new Set([
-  "auth",
-  "quota",
-  "not_found",
-  "rate_limit",
-  "timeout",
-  "transient",
-  "network",
-  "unknown",
-]);
+import type { ModelFailed } from "../signals.ts";
+import type { CallingTurn, ConversationState } from "../state.ts";
 
 export function planModelFailure(
-  state: ConversationState,
-  signal: Failed,
+  { record: { chain } }: ConversationState,
+  turn: CallingTurn,
+  { error, facts, streamed: reset }: ModelFailed,
   { now }: PlanInput,
 ): AgentDecision[] {
-  const turn = callingTurn(state, signal);
-  if (turn?.call == null) return [];
-  const { error, facts, streamed: reset } = signal;
-  const { n } = turn;
-  const tried = attemptsOf(turn.call);
+  const { n, call } = turn;
+  // The attempts of the present model, this one included.
+  const tried = call.attempt - (call.before ?? 0);
   const isLast = !error.retriable || tried >= MODEL_ATTEMPTS;
   const record: AgentDecision = { type: "RECORD_ATTEMPT", turn: n, facts, category: error.category, isLast };
   if (!isLast) {
     const notBefore = now + delayAfter(tried, error);
     return [record, { type: "RETRY_LLM", turn: n, error: describe(error), notBefore, reset }];
   }
-  const next = ANOTHER_MAY_ANSWER.has(error.category) ? nextModel(state.record.chain, turn.call) : undefined;
-  if (next !== undefined) {
+  const next = modelName(chain, (call.profile ?? 0) + 1);
+  if (next !== undefined && mayFallBack(error.category)) {
     return [record, { type: "FALL_BACK", turn: n, error: describe(error), to: next, reset }];
   }
-  const failed = describe(error, earlierFailures(state.record.chain, turn, turn.call));
-  return [record, { type: "FAIL_TURN", turn: n, error: failed }];
+  return [record, { type: "FAIL_TURN", turn: n, error: describe(error, earlierFailures(chain, turn)) }];
 }
 
-/** Attempts that the present model has made at its answer, the present one included. */
-function attemptsOf({ attempt, before = 0 }: ModelCall): number {
-  return attempt - before;
+/** Returns the wait before the next attempt, in milliseconds. The provider can lengthen it, but not shorten it. */
+function delayAfter(tried: number, { retryAfterMs: requestedMs }: ModelError): number {
+  const scheduledMs = MODEL_BACKOFF_MS[tried - 1] ?? MAX_BACKOFF_MS;
+  return backoffMs({ scheduledMs, requestedMs, minimumMs: scheduledMs, maximumMs: MAX_BACKOFF_MS });
 }
 
-/** Milliseconds: our own backoff, or as long as the provider asked for, within bounds. */
-function delayAfter(tried: number, { retryAfterMs = 0 }: ModelError): number {
-  const backoff = MODEL_BACKOFF_MS[tried - 1] ?? MAX_BACKOFF_MS;
-  return Math.max(backoff, Math.min(retryAfterMs, MAX_BACKOFF_MS));
-}
-
-function nextModel(chain: VersionChain, { profile = 0 }: ModelCall): string | undefined {
-  return modelName(chain, profile + 1);
-}
-
-/** `provider/model` of one of the chain's models; `undefined` where there are not so many. */
+/** Returns `provider/model` of the chain's model at `index`; `undefined` behind the last one. */
 function modelName(chain: VersionChain, index: number): string | undefined {
   const profile = profileAt(chain, index);
   return profile === undefined ? undefined : `${profile.provider}/${profile.modelId}`;
 }
 
-/** The models that were asked for this message before the present one, and how each failed. */
+/** Returns the models that were called for this message before the present one, each with its failure. */
 function earlierFailures(
   chain: VersionChain,
-  { calls = [] }: Turn,
-  { item, profile = 0 }: ModelCall,
+  { calls = [], call: { item, profile = 0 } }: CallingTurn,
 ): string[] {
   return calls
     .filter((call) => call.item === item && call.profile < profile && call.category !== "none")
@@ -91,9 +63,5 @@ function earlierFailures(
 function describe({ category, message, retriable }: ModelError, earlier: readonly string[] = []): ErrorData {
   const what =
     earlier.length === 0 ? message : `${message.replace(/\.$/, "")}; asked before: ${earlier.join(", ")}`;
-  return {
-    code: "MODEL_FAILED",
-    message: `The model call failed (${category}): ${what}`,
-    retriable,
-  };
+  return { code: "MODEL_FAILED", message: `The model call failed (${category}): ${what}`, retriable };
 }

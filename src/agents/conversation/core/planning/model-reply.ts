@@ -1,60 +1,101 @@
 /**
- * What a model's reply means for the turn.
+ * Planning after a model's reply: run its tool calls, accept its answer, or have the answer repaired.
  *
- * NATIVE-2  A reply's own parts are kept only as long as they say what is kept of it: not with a notice in the place of
- *           its text, not where calls were cut off, and not beyond `MAX_NATIVE_LENGTH`.
+ * NATIVE-2  A reply's native parts are kept only if they match what is kept of the reply: not where a notice replaces
+ *           its text, not where calls were dropped, and not beyond `MAX_NATIVE_LENGTH`.
+ * OUTPUT-1  A turn with an output schema completes only with an answer that is JSON and fits the schema.
+ * OUTPUT-2  An answer that does not fit is withdrawn, and the model is sent the problem: at most `MAX_OUTPUT_REPAIRS`
+ *           times a turn; then the turn fails with `OUTPUT_INVALID`. It fails at once where the answer was cut off or
+ *           refused.
+ * OUTPUT-3  Only the answer's text is stored; its data is parsed from the text whenever it is read.
  */
-import type { ModelReply, RequestedToolCall } from "../../../../model/reply.ts";
-import type { AgentDecision } from "../decisions.ts";
-import { MAX_CALLS_PER_REPLY, MAX_NATIVE_LENGTH, NOTICES } from "../limits.ts";
-import type { EffectSignal } from "../signals.ts";
-import type { ConversationState, Operation } from "../state.ts";
-import { callingTurn } from "./calling-turn.ts";
-import { planNext } from "./next.ts";
-import { planOutput } from "./output.ts";
-import type { PlanInput } from "./plan-input.ts";
+import type { ModelReply } from "../../../../model/reply.ts";
+import { type Json, jsonDepth } from "../../../../shared/json.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
+import {
+  MAX_CALLS_PER_REPLY,
+  MAX_NATIVE_LENGTH,
+  MAX_OUTPUT_REPAIRS,
+  MAX_WITHDRAWN_LENGTH,
+  NOTICES,
+} from "../limits.ts";
+import type { ModelCompleted } from "../signals.ts";
+import type { CallingTurn, ConversationState, Operation, Turn } from "../state.ts";
+import { planNext } from "./results.ts";
+import { violations } from "./schema-check.ts";
 import { checkToolCall } from "./tool-call.ts";
 
-type Completed = Extract<EffectSignal, { type: "conversation.llm.completed" }>;
+/** Levels of nesting in an answer. */
+const MAX_DEPTH = 64;
 
 export function planModelReply(
   state: ConversationState,
-  signal: Completed,
+  turn: CallingTurn,
+  { reply, facts }: ModelCompleted,
   input: PlanInput,
 ): AgentDecision[] {
-  const turn = callingTurn(state, signal);
-  if (turn?.call == null) return [];
-  const { reply, facts } = signal;
-  const { n } = turn;
+  const { n, call } = turn;
   const record: AgentDecision = { type: "RECORD_ATTEMPT", turn: n, facts, category: "none", isLast: true };
-  if (reply.toolCalls.length === 0 || turn.call.final) {
-    const withheld = planOutput(turn, reply);
-    if (withheld !== null) return [record, ...withheld];
-    const notice = turn.call.final ? NOTICES.movesExhausted : NOTICES.emptyReply;
+  if (reply.toolCalls.length === 0 || call.final) return [record, ...planAnswer(turn, reply)];
+  const toolCalls = reply.toolCalls.slice(0, MAX_CALLS_PER_REPLY);
+  const decisions: AgentDecision[] = [
+    record,
+    { type: "RECORD_MOVE", turn: n, reply: kept(reply, { text: reply.text, toolCalls }) },
+  ];
+  const used = new Set(turn.operations.map(({ toolCallId }) => toolCallId));
+  const pending: Pick<Operation, "client">[] = [];
+  for (const toolCall of toolCalls) {
+    const id = unusedId(toolCall.id, used);
+    const operation = checkToolCall(state.record, turn, { ...toolCall, id }, input);
+    if (operation.result === undefined) pending.push(operation);
+    decisions.push({ type: "DISPATCH_TASK", turn: n, operation });
+  }
+  return [...decisions, ...planNext(state, n, pending, turn.replies.length + 1)];
+}
+
+/** Ends the turn with an answer, repairs the answer, or fails the turn. */
+function planAnswer(turn: CallingTurn, reply: ModelReply): AgentDecision[] {
+  const { n, call, output, repairs = [] } = turn;
+  const problem = output === undefined ? null : problemOf(output.schema, reply.text);
+  if (problem === null) {
+    const notice = call.final ? NOTICES.movesExhausted : NOTICES.emptyReply;
     const text = reply.text.trim() === "" ? notice : reply.text;
     return [
-      record,
       { type: "APPEND_MESSAGE", turn: n, reply: kept(reply, { text, toolCalls: [] }) },
       { type: "COMPLETE_TURN", turn: n },
     ];
   }
-  const calls = reply.toolCalls.slice(0, MAX_CALLS_PER_REPLY);
-  const decisions: AgentDecision[] = [
-    record,
-    { type: "RECORD_MOVE", turn: n, reply: kept(reply, { text: reply.text, toolCalls: calls }) },
+  const fail = (message: string): AgentDecision[] => [
+    { type: "FAIL_TURN", turn: n, error: { code: "OUTPUT_INVALID", message, retriable: true } },
   ];
-  const used = new Set(turn.operations.map((operation) => operation.toolCallId));
-  const pending: Pick<Operation, "client">[] = [];
-  for (const call of calls) {
-    const toolCallId = unusedId(call, used);
-    const operation = checkToolCall(state.record, turn, { ...call, id: toolCallId }, input);
-    if (operation.result === undefined) pending.push(operation);
-    decisions.push({ type: "DISPATCH_TASK", turn: turn.n, operation });
+  if (reply.finishReason === "length") {
+    return fail(
+      "The model's answer was cut off before it was complete: allow it more output, or ask for less.",
+    );
   }
-  return [...decisions, ...planNext(state, turn.n, pending, turn.replies.length + 1)];
+  if (reply.finishReason === "content_filter") return fail("The model refused to answer.");
+  if (repairs.length >= MAX_OUTPUT_REPAIRS) {
+    return fail(`The model's answer does not fit the schema after ${repairs.length + 1} tries: ${problem}`);
+  }
+  const text = reply.text.slice(0, MAX_WITHDRAWN_LENGTH).toWellFormed();
+  return [{ type: "REPAIR_OUTPUT", turn: n, text, problem }];
 }
 
-/** What is kept of a reply (NATIVE-2). */
+/** Describes, in words for the model, why an answer does not fit its schema; `null` where it fits. */
+function problemOf(schema: NonNullable<Turn["output"]>["schema"], text: string): string | null {
+  if (text.trim() === "") return "the answer is empty";
+  let value: Json;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return "the answer is not JSON";
+  }
+  if (jsonDepth(value, MAX_DEPTH) > MAX_DEPTH) return `the answer nests deeper than ${MAX_DEPTH} levels`;
+  const found = violations(schema, value) ?? ["the schema cannot be checked"];
+  return found.length === 0 ? null : found.join("; ");
+}
+
+/** Returns the reply as it is recorded (NATIVE-2). */
 function kept(reply: ModelReply, parts: Pick<ModelReply, "text" | "toolCalls">): ModelReply {
   const { native, ...rest } = reply;
   const isWhole = parts.text === reply.text && parts.toolCalls.length === reply.toolCalls.length;
@@ -62,10 +103,10 @@ function kept(reply: ModelReply, parts: Pick<ModelReply, "text" | "toolCalls">):
   return { ...rest, ...parts, ...(isKept ? { native } : {}) };
 }
 
-/** Results are matched to calls by id, so an id may stand only once in a turn. */
-function unusedId(call: RequestedToolCall, used: Set<string>): string {
-  let id = call.id;
-  for (let suffix = 2; used.has(id); suffix++) id = `${call.id}_${suffix}`;
+/** Makes the id of a tool call unique in its turn: results are matched to calls by id. */
+function unusedId(given: string, used: Set<string>): string {
+  let id = given;
+  for (let suffix = 2; used.has(id); suffix++) id = `${given}_${suffix}`;
   used.add(id);
   return id;
 }

@@ -1,31 +1,32 @@
 /**
- * Planning: what a signal means, as decisions. Pure: state and input in, decisions out, no clock and no randomness.
+ * Planning: translates a signal into decisions. Pure: it uses neither clock nor randomness.
  *
  * PLAN-1  The same state and input give equal decisions.
  * PLAN-2  A signal that no longer applies (a late or repeated result) gives no decisions.
  * PLAN-3  A signal that is refused throws and leaves no trace.
  */
 
-import type { AgentDecision } from "../decisions.ts";
-import type { Signal } from "../signals.ts";
-import type { ConversationState } from "../state.ts";
-import { planAbandon } from "./abandon.ts";
-import { planClientResult, planExpiry } from "./client-result.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
+import type { ModelCompleted, ModelFailed, Signal } from "../signals.ts";
+import type { CallingTurn, ConversationState } from "../state.ts";
 import { planModelFailure } from "./model-failure.ts";
 import { planModelReply } from "./model-reply.ts";
-import type { PlanInput } from "./plan-input.ts";
-import { planRecovery } from "./recovery.ts";
-import { planToolResult } from "./tool-result.ts";
+import { planAbandon, planExpiry, planRecovery } from "./recovery.ts";
+import { planClientResult, planToolResult } from "./results.ts";
 import { planUserMessage } from "./user-message.ts";
 
 export function plan(state: ConversationState, signal: Signal, input: PlanInput): AgentDecision[] {
   switch (signal.type) {
     case "conversation.user.message":
       return planUserMessage(state, signal, input);
-    case "conversation.llm.completed":
-      return planModelReply(state, signal, input);
-    case "conversation.llm.failed":
-      return planModelFailure(state, signal, input);
+    case "conversation.llm.completed": {
+      const turn = callingTurn(state, signal);
+      return turn === undefined ? [] : planModelReply(state, turn, signal, input);
+    }
+    case "conversation.llm.failed": {
+      const turn = callingTurn(state, signal);
+      return turn === undefined ? [] : planModelFailure(state, turn, signal, input);
+    }
     case "conversation.tool.completed":
       return planToolResult(state, signal);
     case "conversation.tool.submitted":
@@ -39,4 +40,15 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
     default:
       return signal satisfies never;
   }
+}
+
+/** Returns the turn whose present attempt the signal answers; `undefined` for a late or repeated signal. */
+function callingTurn(
+  { active }: ConversationState,
+  { turn: n, item, attempt }: ModelCompleted | ModelFailed,
+): CallingTurn | undefined {
+  const turn = active.get(n);
+  const call = turn?.call ?? null;
+  if (turn === undefined || call === null || call.item !== item || call.attempt !== attempt) return undefined;
+  return { ...turn, call };
 }

@@ -1,52 +1,69 @@
-/** A user's message starts a turn. */
+/** Starts a turn with a user's message. */
+import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
+import type { VersionChain } from "../../../../protocol/definitions.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
-import type { AgentDecision } from "../decisions.ts";
+import { activeLength, lengthOf } from "../content-size.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { MAX_TURN_NUMBER } from "../ids.ts";
 import { MAX_ACTIVE_CONTENT, MAX_ACTIVE_TURNS } from "../limits.ts";
 import type { UserMessage } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
-import { checkClientTools } from "./client-tools.ts";
-import { activeContent, inputLength, toolsLength } from "./content-size.ts";
-import type { PlanInput } from "./plan-input.ts";
 
+/** Throws `TOO_MANY_TURNS` if the conversation takes no more content, `INVALID_INPUT` for tools that cannot be used. */
 export function planUserMessage(
   state: ConversationState,
-  signal: UserMessage,
+  { id: clientId, caller, data }: UserMessage,
   { stem }: PlanInput,
 ): AgentDecision[] {
+  const { content, replyToMessageId: replyTo, output, tools, toolChoice } = data;
+  const { agentId, chain } = state.record;
   if (state.active.size >= MAX_ACTIVE_TURNS) {
-    throw new DramatisError(
-      "TOO_MANY_TURNS",
-      `This conversation has ${MAX_ACTIVE_TURNS} active turns; wait for one to complete.`,
-      { retriable: true },
-    );
+    throw tooMany(`This conversation has ${MAX_ACTIVE_TURNS} active turns; wait for one to complete.`);
   }
-  const length = inputLength(signal.data.content) + toolsLength(signal.data.tools);
-  if (activeContent(state) + length > MAX_ACTIVE_CONTENT) {
-    throw new DramatisError(
-      "TOO_MANY_TURNS",
-      "The active turns of this conversation hold too much content; wait for one to complete.",
-      { retriable: true },
-    );
+  if (activeLength(state) + lengthOf(content) + lengthOf(tools) > MAX_ACTIVE_CONTENT) {
+    throw tooMany("The active turns of this conversation hold too much content; wait for one to complete.");
   }
   const turn = state.turns + 1;
-  if (turn > MAX_TURN_NUMBER) {
-    throw new DramatisError("TOO_MANY_TURNS", "This conversation is full; start a new one.");
-  }
-  const { content, replyToMessageId, output, tools, toolChoice } = signal.data;
-  checkClientTools(state.record.chain, tools, toolChoice);
+  if (turn > MAX_TURN_NUMBER) throw tooMany("This conversation is full; start a new one.", false);
+  checkClientTools(chain, tools, toolChoice);
   return [
     {
       type: "START_TURN",
       turn,
       stem,
-      agentId: state.record.agentId,
-      caller: signal.caller,
-      ...defined({ clientId: signal.id }),
-      content,
-      ...defined({ replyTo: replyToMessageId, output, tools, toolChoice }),
+      agentId,
+      caller,
+      ...defined({ clientId }),
+      input: content,
+      ...defined({ replyTo, output, tools, toolChoice }),
     },
     { type: "CALL_LLM", turn, final: false },
   ];
+}
+
+/** Throws `INVALID_INPUT` for a tool with the name of one of the agent's, and for the choice of an unknown tool. */
+function checkClientTools(
+  chain: VersionChain,
+  tools: readonly ToolSpec[] = [],
+  choice: ModelContext["toolChoice"] = "auto",
+): void {
+  const own = new Set(chain.tools.map(({ definition }) => definition.name));
+  const taken = tools.findIndex(({ name }) => own.has(name));
+  if (taken >= 0)
+    throw invalid(`/tools/${taken}/name`, "The agent has a tool of this name; choose another name.");
+  if (choice === "required" && own.size + tools.length === 0) {
+    throw invalid("/toolChoice", "There is no tool to call.");
+  }
+  if (typeof choice !== "object" || own.has(choice.name)) return;
+  if (tools.some(({ name }) => name === choice.name)) return;
+  throw invalid("/toolChoice/name", "Neither the agent nor the message has a tool of this name.");
+}
+
+function tooMany(message: string, retriable = true): DramatisError {
+  return new DramatisError("TOO_MANY_TURNS", message, { retriable });
+}
+
+function invalid(path: string, message: string): DramatisError {
+  return new DramatisError("INVALID_INPUT", `${path}: ${message}`, { errors: [{ path, message }] });
 }

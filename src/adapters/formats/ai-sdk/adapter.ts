@@ -1,0 +1,62 @@
+/**
+ * Any language model of the AI SDK: the request is the model's call options as JSON, the payloads of its reply are the
+ * parts of its stream as JSON.
+ *
+ * AISDK-1  A call is taken from its final part, never from the pieces of its input, which a model may still repair. A
+ *          call that the model's provider runs itself is not a call of ours.
+ * AISDK-2  Provider metadata of a part (signatures, ids) goes back with it, to the model that gave it.
+ * AISDK-3  Names and ids are letters, digits, `_` and `-` wherever they occur: every provider behind the SDK accepts
+ *          these.
+ */
+
+import type { ModelContext, ToolSpec } from "../../../model/context.ts";
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+import { systemMessages } from "../chat/messages.ts";
+import { checkChoice, checkNames, continued, requireList, settings } from "../common/request.ts";
+import { AiSdkDecoder } from "./decoder.ts";
+import { toPrompt } from "./messages.ts";
+
+export const aiSdkFormat: FormatAdapter = {
+  provider: "ai-sdk",
+  buildRequest(profile, context) {
+    checkNames("ai-sdk", context);
+    checkChoice("ai-sdk", context);
+    const { systemInstructions, messages } = context;
+    return {
+      prompt: [...systemMessages(systemInstructions), ...toPrompt(messages, profile)],
+      ...tools(context),
+      ...output(context),
+      ...options(profile, context),
+    };
+  },
+  extend: (profile, request, messages) =>
+    continued(request, "prompt", toPrompt(messages, profile, requireList(request, "prompt"))),
+  decoder: () => new AiSdkDecoder("ai-sdk"),
+};
+
+function tools({ tools: offered, toolChoice }: ModelContext): JsonObject {
+  if (offered.length === 0) return {};
+  const choice =
+    typeof toolChoice === "string" ? { type: toolChoice } : { type: "tool", toolName: toolChoice.name };
+  return { tools: offered.map(toTool), toolChoice: choice };
+}
+
+function toTool({ name, description, inputSchema }: ToolSpec): JsonObject {
+  return { type: "function", name, description, inputSchema };
+}
+
+function output({ output: asked }: ModelContext): JsonObject {
+  return asked === undefined
+    ? {}
+    : { responseFormat: { type: "json", name: asked.name, schema: asked.schema } };
+}
+
+/** The gateway sets the signal; the decoder would ignore raw chunks. */
+function options({ parameters }: ModelProfile, context: ModelContext): JsonObject {
+  const reserved = ["prompt", "tools", "abortSignal", "includeRawChunks"];
+  if (context.tools.length === 0 || context.toolChoice !== "auto") reserved.push("toolChoice");
+  if (context.output !== undefined) reserved.push("responseFormat");
+  return settings(parameters, reserved);
+}

@@ -1,0 +1,141 @@
+/**
+ * Anthropic's Messages API.
+ *
+ * ANTHROPIC-1  Turns alternate, begin with a user's and end with one, unless calls wait for their results; blank texts
+ *              are left out. A request that is extended keeps its turns as they are; new turns come behind them.
+ * ANTHROPIC-2  All results of one reply come first in the user's turn right behind it. Ids of calls are unique in the
+ *              request, whatever ids the calls came with.
+ * ANTHROPIC-3  A reply of the same model goes back in its own blocks, in order and unchanged.
+ * ANTHROPIC-4  Cache breakpoints are behind the tools, the instructions and the last stable message. They stay where
+ *              they are while a request is extended.
+ */
+
+import type { ModelContext, ToolSpec } from "../../../model/context.ts";
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
+import { defined } from "../../../shared/defined.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { filled, membersOf } from "../common/json.ts";
+import { checkChoice, checkNames, ownTools, settings, unsupported } from "../common/request.ts";
+import {
+  firstTurns,
+  instructed,
+  laterTurns,
+  NO_MESSAGE,
+  type SpeakerTurn,
+  type TurnFormat,
+} from "../common/turns.ts";
+import { AnthropicDecoder } from "./decoder.ts";
+import { ANTHROPIC_NAME_LENGTH, anthropicTurns } from "./messages.ts";
+import { enforceable } from "./schema.ts";
+
+/** Keys that the request sets itself, or joins with the profile's. */
+const RESERVED = ["model", "messages", "system", "tools", "tool_choice", "output_config"];
+
+/** The API demands a limit; this one leaves room for long answers. */
+const MAX_TOKENS = 16_384;
+/** Tokens for the answer, beside the profile's budget for thinking. */
+const ANSWER_TOKENS = 4_096;
+
+const CACHED: JsonObject = { cache_control: { type: "ephemeral" } };
+/** Blocks that may have a cache breakpoint. */
+const CACHEABLE = new Set<Json | undefined>(["text", "image", "document", "tool_use", "tool_result"]);
+
+const TURNS: TurnFormat = {
+  key: "messages",
+  opening: { type: "text", text: NO_MESSAGE },
+  toMessage: ({ role, blocks }) => ({ role, content: blocks }),
+};
+
+export const anthropicFormat: FormatAdapter = {
+  provider: "anthropic",
+  buildRequest(profile, context) {
+    const { parameters = {} } = profile;
+    const { instructions, messages, leading } = instructed("anthropic", context);
+    const turns = anthropicTurns(profile, messages);
+    const stable = context.cache === undefined ? 0 : context.cache.stableMessages - leading;
+    if (stable > 0) markLastBlock(turns.slice(0, stable));
+    return {
+      model: profile.modelId,
+      ...system(instructions, context),
+      messages: firstTurns(TURNS, turns, messages.at(-1)),
+      ...tools(profile, context),
+      ...output(parameters, context),
+      ...settings({ max_tokens: defaultLimit(parameters), stream: true, ...parameters }, RESERVED),
+    };
+  },
+  extend: (profile, request, messages) =>
+    laterTurns(TURNS, request, (sent) => anthropicTurns(profile, messages, sent)),
+  decoder: () => new AnthropicDecoder("anthropic"),
+};
+
+function markLastBlock(turns: readonly SpeakerTurn[]): void {
+  for (const { blocks } of turns.toReversed()) {
+    const at = blocks.findLastIndex(({ type }) => CACHEABLE.has(type));
+    const block = blocks[at];
+    if (block === undefined) continue;
+    blocks[at] = { ...block, ...CACHED };
+    return;
+  }
+}
+
+function defaultLimit({ thinking }: JsonObject): number {
+  const budget = membersOf(thinking).budget_tokens;
+  return Math.max(MAX_TOKENS, (typeof budget === "number" ? budget : 0) + ANSWER_TOKENS);
+}
+
+function system(instructions: string, { cache }: ModelContext): JsonObject {
+  if (instructions === "") return {};
+  return { system: cache === undefined ? instructions : [{ type: "text", text: instructions, ...CACHED }] };
+}
+
+function tools(profile: ModelProfile, context: ModelContext): JsonObject {
+  const own = ownTools(profile);
+  checkNames("anthropic", context, ANTHROPIC_NAME_LENGTH);
+  checkChoice("anthropic", context, own);
+  const offered = [...context.tools.map(toTool), ...own];
+  if (offered.length === 0) return {};
+  if (context.cache !== undefined) markLastTool(offered);
+  return { tools: offered, ...choice(profile, context) };
+}
+
+/** A tool that the model must search for first is not part of the cached prompt. */
+function markLastTool(offered: Json[]): void {
+  const at = offered.findLastIndex((tool) => isJsonObject(tool) && tool.defer_loading !== true);
+  const tool = offered[at];
+  if (isJsonObject(tool)) offered[at] = { ...tool, ...CACHED };
+}
+
+function toTool({ name, description, inputSchema }: ToolSpec): JsonObject {
+  const alternative = ["anyOf", "oneOf", "allOf"].find((keyword) => inputSchema[keyword] !== undefined);
+  if (alternative !== undefined) {
+    throw unsupported("anthropic", `"${alternative}" at the top of the schema of the tool "${name}"`);
+  }
+  return {
+    name,
+    ...filled({ description }),
+    input_schema: inputSchema.type === undefined ? { type: "object", ...inputSchema } : inputSchema,
+  };
+}
+
+/** The profile's choice applies where the context leaves the model free; its ban of parallel calls always applies. */
+function choice({ parameters = {} }: ModelProfile, { toolChoice }: ModelContext): JsonObject {
+  const given = membersOf(parameters.tool_choice);
+  if (toolChoice === "auto")
+    return parameters.tool_choice === null ? {} : { tool_choice: { type: "auto", ...given } };
+  if (toolChoice === "none") return { tool_choice: { type: "none" } };
+  if (isJsonObject(parameters.thinking) && parameters.thinking.type !== "disabled") {
+    throw unsupported(
+      "anthropic",
+      "a forced tool call of a model that thinks: disable `thinking`, or let the model choose",
+    );
+  }
+  const { disable_parallel_tool_use } = given;
+  const forced = toolChoice === "required" ? { type: "any" } : { type: "tool", name: toolChoice.name };
+  return { tool_choice: { ...forced, ...defined({ disable_parallel_tool_use }) } };
+}
+
+function output({ output_config: given }: JsonObject, { output: asked }: ModelContext): JsonObject {
+  const format = asked && { type: "json_schema", schema: enforceable(asked.schema) };
+  return filled({ output_config: { ...membersOf(given), ...defined({ format }) } });
+}

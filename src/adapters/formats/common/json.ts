@@ -1,0 +1,50 @@
+/** Reads and builds JSON whose shape is not known. Pure. */
+import { type Facts, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+
+/** Parses JSON text; returns `undefined` for text that is not JSON. */
+export function parseJson(text: string): Json | undefined {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the objects in a list; none if the value is not a list. */
+export function objects(value: unknown): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
+}
+
+/** Returns the object itself, or an empty one for any other value. */
+export function membersOf(value: unknown): JsonObject {
+  return isJsonObject(value) ? value : {};
+}
+
+/** Returns the text itself, or an empty one for any other value. */
+export function stringOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/**
+ * Returns the members that are not `undefined`, `null` or empty, as texts, lists and objects may be.
+ * @example { name, ...filled({ description, tags: tags.filter(isShown) }) }
+ */
+export function filled<Members extends object>(
+  members: Members,
+): { [Key in keyof Members]?: NonNullable<Members[Key]> } {
+  const kept: Partial<Members> = {};
+  for (const key in members) if (!isEmpty(members[key])) kept[key] = members[key];
+  // SAFETY: only members with a value were kept.
+  return kept as { [Key in keyof Members]?: NonNullable<Members[Key]> };
+}
+
+function isEmpty(value: unknown): boolean {
+  if (value === undefined || value === null || value === "") return true;
+  return typeof value === "object" && Object.keys(value).length === 0;
+}
+
+/** Returns facts as JSON. */
+export function jsonOf(facts: Facts): JsonObject {
+  // SAFETY: facts are JSON wherever they come from: parsed, or validated at their boundary.
+  return facts as JsonObject;
+}

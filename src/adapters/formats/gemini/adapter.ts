@@ -1,0 +1,102 @@
+/**
+ * Google's Gemini API: the body of `generateContent` and `streamGenerateContent`.
+ *
+ * GEMINI-1  Turns alternate, begin with a user's and end with one, unless calls wait for their results; blank texts are
+ *           left out. A request that is extended keeps its contents as they are; new contents come behind them.
+ * GEMINI-2  All results of one reply come first in the user's content right behind it, in the order of their calls and
+ *           under their names. Ids of calls are unique in the request, whatever ids the calls came with.
+ * GEMINI-3  A reply of the same model goes back in its own parts, each with its own signature.
+ */
+
+import type { ModelContext, ToolSpec } from "../../../model/context.ts";
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
+import { defined } from "../../../shared/defined.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+import { filled, membersOf } from "../common/json.ts";
+import { checkChoice, ownTools, settings, unsupported } from "../common/request.ts";
+import { firstTurns, instructed, laterTurns, NO_MESSAGE, type TurnFormat } from "../common/turns.ts";
+import { GeminiDecoder } from "./decoder.ts";
+import { geminiTurns, generationOf, toName } from "./messages.ts";
+
+/** Keys that the request sets itself, or joins with the profile's. */
+const RESERVED = ["model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"];
+
+/** Parameters beside `generationConfig`; every other parameter is part of it. */
+const BESIDE = ["safetySettings", "cachedContent", "labels", "serviceTier", "store", "modelArmorConfig"];
+
+const TURNS: TurnFormat = {
+  key: "contents",
+  opening: { text: NO_MESSAGE },
+  toMessage: ({ role, blocks }) => ({ role: role === "user" ? "user" : "model", parts: blocks }),
+};
+
+export const geminiFormat: FormatAdapter = {
+  provider: "gemini",
+  buildRequest(profile, context) {
+    const { parameters = {} } = profile;
+    const { instructions, messages } = instructed("gemini", context);
+    return {
+      contents: firstTurns(TURNS, geminiTurns(profile, messages), messages.at(-1)),
+      ...(instructions === "" ? {} : { systemInstruction: { parts: [{ text: instructions }] } }),
+      ...tools(profile, context),
+      ...generationConfig(parameters, context),
+      ...Object.fromEntries(Object.entries(settings(parameters, [])).filter(([key]) => BESIDE.includes(key))),
+    };
+  },
+  extend: (profile, request, messages) =>
+    laterTurns(TURNS, request, (sent) => geminiTurns(profile, messages, sent)),
+  decoder: () => new GeminiDecoder("gemini"),
+};
+
+/** The profile gives the configuration as such, or its members among the parameters. The path decides on streaming. */
+function generationConfig(parameters: JsonObject, { output }: ModelContext): JsonObject {
+  return filled({
+    generationConfig: {
+      ...settings(membersOf(parameters.generationConfig), []),
+      ...settings(parameters, [...RESERVED, ...BESIDE, "stream"]),
+      ...(output && { responseMimeType: "application/json", responseJsonSchema: output.schema }),
+    },
+  });
+}
+
+function tools(profile: ModelProfile, context: ModelContext): JsonObject {
+  checkChoice("gemini", context);
+  const own = ownTools(profile);
+  const declared = mustOmitTools(profile, context) ? [] : context.tools.map(toDeclaration);
+  const { functionCallingConfig, ...others } = membersOf(profile.parameters?.toolConfig);
+  const choice = declared.length === 0 ? undefined : (choose(context) ?? functionCallingConfig);
+  return filled({
+    tools: [...(declared.length === 0 ? [] : [{ functionDeclarations: declared }]), ...own],
+    toolConfig: { ...others, ...defined({ functionCallingConfig: choice }) },
+  });
+}
+
+/**
+ * Reports whether the tools must be left out: models before the third generation take none beside a structured reply.
+ * Throws `UNSUPPORTED` if the model might call one.
+ */
+function mustOmitTools(
+  { modelId }: ModelProfile,
+  { tools: offered, toolChoice, output }: ModelContext,
+): boolean {
+  const generation = generationOf(modelId);
+  if (output === undefined || offered.length === 0 || generation === 0 || generation >= 3) return false;
+  if (toolChoice === "none") return true;
+  throw unsupported("gemini", "a request for a structured reply that also offers tools, before Gemini 3");
+}
+
+/** Returns the context's choice; `undefined` if it leaves the model free. */
+function choose({ toolChoice }: ModelContext): JsonObject | undefined {
+  if (typeof toolChoice === "object") return { mode: "ANY", allowedFunctionNames: [toolChoice.name] };
+  if (toolChoice === "auto") return undefined;
+  return { mode: toolChoice === "none" ? "NONE" : "ANY" };
+}
+
+function toDeclaration({ name, description, inputSchema }: ToolSpec): JsonObject {
+  if (name === "" || name !== toName(name)) {
+    const rule = 'begin with a letter or "_", and use up to 128 letters, digits, "_", ".", ":" and "-"';
+    throw unsupported("gemini", `a tool named "${name}": ${rule}`);
+  }
+  return { name, ...filled({ description }), parametersJsonSchema: inputSchema };
+}

@@ -1,0 +1,108 @@
+/** Context messages as contents of the Gemini API. Pure. */
+import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { filled, jsonOf, objects } from "../common/json.ts";
+import { type SentCall, SentCalls } from "../common/names.ts";
+import { ownContent, ownParts } from "../common/native.ts";
+import { type SpeakerTurn, spokenParts } from "../common/turns.ts";
+import { toParts } from "./media.ts";
+
+const MAX_NAME = 128;
+
+/** Newer models demand a signature on the first call of a reply; this value replaces one for a reply of another model. */
+const UNSIGNED: JsonObject = { thoughtSignature: "skip_thought_signature_validator" };
+
+/** Fits a name: a letter or `_`, then up to 127 letters, digits, `_`, `.`, `:` and `-`. */
+export function toName(name: string): string {
+  const plain = name.replace(/[^A-Za-z0-9_.:-]/gu, "_");
+  return (/^[A-Za-z_]/.test(plain) ? plain : `_${plain}`).slice(0, MAX_NAME);
+}
+
+/** Returns 2 for `gemini-2.5-pro`; 0 if the model's name has no generation. */
+export function generationOf(modelId: string): number {
+  const [, generation = 0] = /(?:^|\/)gemini-(\d+)/.exec(modelId) ?? [];
+  return Number(generation);
+}
+
+/**
+ * Builds one turn per message, and one for all results of a reply; an empty message gives an empty turn. `earlier` are
+ * the contents that were sent before.
+ */
+export function geminiTurns(
+  profile: ModelProfile,
+  messages: readonly ContextMessage[],
+  earlier: readonly Json[] = [],
+): SpeakerTurn[] {
+  const sent = new SentCalls(callsIn(earlier), toName);
+  const turns: SpeakerTurn[] = [];
+  let calls: readonly ToolCall[] = [];
+  messages.forEach((message, index) => {
+    switch (message.role) {
+      case "assistant":
+        calls = message.toolCalls ?? [];
+        turns.push({ role: "assistant", blocks: replyParts(profile, message, sent) });
+        return;
+      case "tool":
+        if (messages[index - 1]?.role === "tool") return;
+        turns.push({ role: "user", blocks: resultParts(runFrom(messages, index), calls, sent) });
+        return;
+      case "user":
+      case "system":
+        turns.push({ role: "user", blocks: spokenParts(message).flatMap(toParts) });
+        return;
+      default:
+        message.role satisfies never;
+    }
+  });
+  return turns;
+}
+
+function callsIn(contents: readonly Json[]): SentCall[] {
+  const parts = objects(contents).flatMap(({ parts }) => objects(parts));
+  return parts.flatMap(({ functionCall: call }) =>
+    isJsonObject(call) ? [{ id: String(call.id), name: String(call.name) }] : [],
+  );
+}
+
+function replyParts(profile: ModelProfile, message: ContextMessage, sent: SentCalls): JsonObject[] {
+  const toCall = (call: ToolCall) => ({ functionCall: { ...sent.add(call), args: jsonOf(call.arguments) } });
+  const own = ownParts(message, profile);
+  // An empty text goes back only with its signature.
+  const toText = (text: string, extra: JsonObject) =>
+    text === "" && Object.keys(extra).length === 0 ? [] : [{ text, ...extra }];
+  if (own !== undefined) return ownContent(own, toCall, toText);
+  const calls = (message.toolCalls ?? []).map(toCall);
+  const isSigned = generationOf(profile.modelId) >= 3;
+  return [
+    ...spokenParts(message).flatMap(toParts),
+    ...calls.map((call, n) => (isSigned && n === 0 ? { ...call, ...UNSIGNED } : call)),
+  ];
+}
+
+function runFrom(messages: readonly ContextMessage[], start: number): readonly ContextMessage[] {
+  const end = messages.findIndex(({ role }, index) => index > start && role !== "tool");
+  return messages.slice(start, end < 0 ? messages.length : end);
+}
+
+/** Puts the results in the order of their calls: a model that ignores ids matches them by name and place. */
+function resultParts(
+  results: readonly ContextMessage[],
+  calls: readonly ToolCall[],
+  sent: SentCalls,
+): JsonObject[] {
+  const place = ({ toolCallId }: ContextMessage) => calls.findIndex(({ id }) => id === toolCallId);
+  return results.toSorted((one, other) => place(one) - place(other)).map((result) => toResult(result, sent));
+}
+
+function toResult(message: ContextMessage, sent: SentCalls): JsonObject {
+  const { content, parts = [], metadata } = message;
+  const media = parts.flatMap((part) => (part.type === "text" ? [] : toParts({ ...part, name: "" })));
+  return {
+    functionResponse: {
+      ...sent.answeredBy(message),
+      response: metadata?.isSuccess === false ? { error: content } : { output: content },
+      ...filled({ parts: media }),
+    },
+  };
+}

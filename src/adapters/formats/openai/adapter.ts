@@ -1,0 +1,101 @@
+/**
+ * OpenAI's Chat Completions, for OpenAI and every compatible server.
+ *
+ * OPENAI-1  Names and ids are made to fit the API, the same way wherever they occur, so that one odd tool call of a
+ *           model cannot spoil the rest of its conversation. A tool that is *offered* under an impossible name is
+ *           refused: the model could not call it.
+ * OPENAI-2  Only OpenAI's own server gets keys that other servers do not support (`prompt_cache_key`).
+ * OPENAI-3  Reasoning and members beside a call go back with the reply that called tools, to the model that gave them,
+ *           under the keys under which they came.
+ */
+
+import type { ModelContext } from "../../../model/context.ts";
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { ContextMessage } from "../../../model/messages.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
+import { defined } from "../../../shared/defined.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+import { readChatChunk } from "../chat/chunk.ts";
+import { ChatDecoder } from "../chat/decoder.ts";
+import { systemMessages, toChatChoice, toChatTool, toNativeMessage } from "../chat/messages.ts";
+import { fitLength, plainName } from "../common/names.ts";
+import { checkChoice, checkNames, continued, settings } from "../common/request.ts";
+import { openaiMedia } from "./media.ts";
+import { fitsStrict, withoutLookaround } from "./schema.ts";
+
+const MAX_CALL_ID = 40;
+/** Length of a `prompt_cache_key`. */
+const MAX_CACHE_KEY = 64;
+/** Parameters that the API refuses if no tool is offered. */
+export const TOOL_PARAMETERS = ["tool_choice", "parallel_tool_calls"];
+
+export const openaiFormat: FormatAdapter = {
+  provider: "openai",
+  buildRequest(profile, context) {
+    checkNames("openai", context);
+    checkChoice("openai", context);
+    const { systemInstructions, messages } = context;
+    return {
+      model: profile.modelId,
+      messages: [...systemMessages(systemInstructions), ...toMessages(messages, profile)],
+      ...tools(context),
+      ...output(context),
+      ...options(profile, context),
+    };
+  },
+  extend: (profile, request, messages) => continued(request, "messages", toMessages(messages, profile)),
+  decoder: () => new ChatDecoder("openai", readChatChunk),
+};
+
+function toMessages(messages: readonly ContextMessage[], profile: ModelProfile): JsonObject[] {
+  return messages.map((message) => {
+    const { name, toolCallId, toolCalls = [], ...rest } = message;
+    const fitted = {
+      ...rest,
+      toolCalls: toolCalls.map((call) => ({ ...call, id: fitId(call.id), name: plainName(call.name) })),
+      ...defined({
+        name: name === undefined || message.role === "tool" ? undefined : plainName(name),
+        toolCallId: toolCallId === undefined ? undefined : fitId(toolCallId),
+      }),
+    };
+    const sent = toNativeMessage(fitted, profile, openaiMedia);
+    return toolCalls.length > 0 && message.content === "" ? { ...sent, content: null } : sent;
+  });
+}
+
+function fitId(id: string): string {
+  return fitLength(id, MAX_CALL_ID);
+}
+
+function tools({ tools: offered, toolChoice }: ModelContext): JsonObject {
+  if (offered.length === 0) return {};
+  return {
+    tools: offered.map((tool) => toChatTool({ ...tool, inputSchema: withoutLookaround(tool.inputSchema) })),
+    tool_choice: toChatChoice(toolChoice),
+  };
+}
+
+function output({ output: asked }: ModelContext): JsonObject {
+  if (asked === undefined) return {};
+  const schema = withoutLookaround(asked.schema);
+  const format = { name: asked.name, schema, strict: fitsStrict(schema) };
+  return { response_format: { type: "json_schema", json_schema: format } };
+}
+
+function options(profile: ModelProfile, context: ModelContext): JsonObject {
+  const { parameters } = profile;
+  const reserved = ["model", "messages", "tools"];
+  if (context.tools.length === 0) reserved.push(...TOOL_PARAMETERS);
+  if (context.toolChoice !== "auto") reserved.push("tool_choice");
+  if (context.output !== undefined) reserved.push("response_format");
+  const given = settings({ ...cacheKey(profile, context), ...parameters }, reserved);
+  const { stream = true, stream_options: asked = { include_usage: true }, ...rest } = given;
+  const hasOptions = stream === true && parameters?.stream_options !== null;
+  return { stream, ...(hasOptions ? { stream_options: asked } : {}), ...rest };
+}
+
+/** Leads requests that begin alike to the same cache. */
+export function cacheKey({ baseUrl }: ModelProfile, { cache }: ModelContext): JsonObject {
+  if (cache === undefined || baseUrl !== undefined) return {};
+  return { prompt_cache_key: fitLength(cache.key, MAX_CACHE_KEY) };
+}

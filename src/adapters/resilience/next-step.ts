@@ -1,0 +1,76 @@
+/**
+ * Decides what follows a failed attempt: a retry after a pause, another model, or nothing. Pure.
+ *
+ * RESIL-1  The pause is the one that the classifier suggests, else the one that the provider requested, else an
+ *          exponential backoff with jitter. It never exceeds `maxBackoffMs`.
+ * RESIL-2  A pause that would reach the deadline is not started: the request fails at once.
+ * RESIL-3  If the provider requests a longer pause than the backoff, an available fallback is preferred to waiting.
+ */
+
+import {
+  backoffMs,
+  type ErrorCategory,
+  isRetriable,
+  type ModelError,
+  mayFallBack,
+} from "../../model/error.ts";
+import { defined } from "../../shared/defined.ts";
+import type { ResilienceProfile } from "./profile.ts";
+
+export interface ClassifiedError {
+  category: ErrorCategory;
+  statusCode?: number;
+  /** Another attempt can succeed; decided by the category when absent. */
+  retryable?: boolean;
+  /** Milliseconds. Overrides the wait that the provider requested. */
+  suggestedBackoffMs?: number;
+  reason?: string;
+}
+
+/** Classifies a failure. `undefined` keeps the gateway's classification. */
+export type Classifier = (error: ModelError) => ClassifiedError | undefined;
+
+/** A failure with its classification, and everything else that decides the next step. */
+export type Classified = ClassifiedError & { retryable: boolean; retryAfterMs?: number };
+
+/** Classifies a failure. The application's own classifier overrides the gateway. */
+export function classified(error: ModelError, custom?: Classifier): Classified {
+  const { category, status, retryAfterMs } = error;
+  const found = custom?.(error) ?? { category, retryable: error.retriable };
+  return {
+    ...defined({ statusCode: status, retryAfterMs }),
+    ...found,
+    retryable: found.retryable ?? isRetriable(found.category),
+  };
+}
+
+export type NextStep = { type: "retry"; delayMs: number } | { type: "fall-back" } | { type: "give-up" };
+
+export interface FailedAttempt {
+  profile: ResilienceProfile;
+  error: Classified;
+  /** Attempts with this model so far, including this one. */
+  failed: number;
+  /** There is another model. */
+  hasFallback: boolean;
+  now: number;
+  /** Milliseconds since the epoch. */
+  deadline: number;
+  /** From 0 to below 1. */
+  random: number;
+}
+
+/** Decides the next step after a failed attempt. */
+export function nextStep(attempt: FailedAttempt): NextStep {
+  const { profile, error, failed, hasFallback, now, deadline, random } = attempt;
+  const { baseBackoffMs, maxBackoffMs: maximumMs } = profile;
+  const [from, to] = profile.jitterFactorRange;
+  const scheduledMs = Math.min(maximumMs, baseBackoffMs * 2 ** (failed - 1) * (from + (to - from) * random));
+  const requestedMs = error.suggestedBackoffMs ?? error.retryAfterMs;
+  const delayMs = backoffMs({ scheduledMs, requestedMs, maximumMs });
+  const canFallBack = hasFallback && mayFallBack(error.category) && now < deadline;
+  const canRetry = profile.retryEnabled && error.retryable && failed < profile.maxAttempts;
+  const prefersFallback = canFallBack && delayMs > scheduledMs;
+  if (canRetry && now + delayMs < deadline && !prefersFallback) return { type: "retry", delayMs };
+  return { type: canFallBack ? "fall-back" : "give-up" };
+}

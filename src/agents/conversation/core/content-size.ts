@@ -1,0 +1,34 @@
+/** Measures the content that turns hold in memory, in UTF-16 units. */
+import type { ConversationState, Turn } from "./state.ts";
+
+const measured = new WeakMap<object, number>();
+
+/** Returns the length of a text, or of a value as JSON. Values never change, so each is measured once. */
+export function lengthOf(content: string | object | undefined): number {
+  if (content === undefined) return 0;
+  if (typeof content === "string") return content.length;
+  const length = measured.get(content) ?? JSON.stringify(content).length;
+  measured.set(content, length);
+  return length;
+}
+
+/** Returns the length of a turn's results. */
+export function resultsLength({ operations }: Turn): number {
+  return operations.reduce((sum, { result }) => sum + lengthOf(result), 0);
+}
+
+/** Returns the length of the inputs, tools and results of all active turns. */
+export function activeLength({ active }: ConversationState): number {
+  return [...active.values()].reduce(
+    (sum, turn) => sum + lengthOf(turn.input) + lengthOf(turn.tools) + resultsLength(turn),
+    0,
+  );
+}
+
+/** Returns the length of all content of a turn. */
+export function turnLength({ input, replies, operations, output, tools }: Turn): number {
+  return replies.reduce(
+    (sum, { text, reasoning, native }) => sum + text.length + lengthOf(reasoning) + lengthOf(native),
+    lengthOf(input) + lengthOf(output) + lengthOf(tools) + lengthOf(operations),
+  );
+}

@@ -1,0 +1,124 @@
+/**
+ * Planning after a tool's result, from the executor or from a client: record it, and call the model again once every call
+ * of the reply has one.
+ *
+ * CLIENTTOOL-1  A call of a client's tool gets one result: the first that arrives in time, or a timeout. The same result
+ *               again changes nothing; any other is refused.
+ * CLIENTTOOL-2  A client's result is kept as it was given, or refused.
+ */
+import { maxMovesPerTurn } from "../../../../library/persona.ts";
+import type { ToolResult } from "../../../../protocol/executor-api.ts";
+import type { ToolOutcome } from "../../../../protocol/requests.ts";
+import { DramatisError } from "../../../../shared/errors.ts";
+import { canonicalJson, type Json } from "../../../../shared/json.ts";
+import { activeLength, lengthOf, resultsLength } from "../content-size.ts";
+import type { AgentDecision } from "../decisions.ts";
+import { MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../limits.ts";
+import type { ClientResult, ToolCompleted } from "../signals.ts";
+import {
+  type ConversationState,
+  type Operation,
+  pendingOperations,
+  type Turn,
+  waitsForClient,
+} from "../state.ts";
+import { failure } from "./tool-call.ts";
+
+/** The result of one operation of a turn. */
+export interface ItemResult {
+  item: number;
+  result: ToolResult;
+}
+
+/** A result that would exceed the limits is replaced by a failure. */
+export function planToolResult(
+  state: ConversationState,
+  { turn: n, item, result }: ToolCompleted,
+): AgentDecision[] {
+  const turn = state.active.get(n);
+  if (turn === undefined) return [];
+  if (!pendingOperations(turn).some((operation) => operation.item === item && !operation.client)) return [];
+  if (hasRoom(state, turn, result)) return resume(state, turn, [{ item, result }]);
+  const message = `The call was made, but its result is not kept: the results of one turn may have ${MAX_TURN_RESULTS} characters together. Ask for less.`;
+  return resume(state, turn, [{ item, result: failure(result.tool_call_id, "EXECUTION_FAILED", message) }]);
+}
+
+/** Throws `CONFLICT` if the operation accepts no result any more, `TOO_LARGE` if its turn's results are too large. */
+export function planClientResult(
+  state: ConversationState,
+  { turn: n, item, outcome }: ClientResult,
+): AgentDecision[] {
+  const turn = state.active.get(n);
+  const operation = turn?.operations.find((candidate) => candidate.item === item);
+  if (turn === undefined || operation === undefined) throw refused("Its turn is over.");
+  if (isRepeated(operation, outcome)) return [];
+  const result = clientResult(operation, outcome);
+  if (hasRoom(state, turn, result)) return resume(state, turn, [{ item, result }]);
+  throw new DramatisError(
+    "TOO_LARGE",
+    "The results of this turn are too large together; send a smaller one.",
+  );
+}
+
+/**
+ * Reports whether an operation has this result already. Throws `CONFLICT` if it has another one, or is not a client's
+ * operation.
+ */
+export function isRepeated(operation: Operation, outcome: ToolOutcome): boolean {
+  if (!operation.client) throw refused("The client does not run this tool.");
+  const { result } = operation;
+  if (result === undefined) return false;
+  // SAFETY: a tool's result is JSON.
+  const [before, now] = [result, clientResult(operation, outcome)] as unknown as [Json, Json];
+  if (canonicalJson(before) === canonicalJson(now)) return true;
+  throw refused(
+    result.error?.code === "TIMEOUT" ? "It arrived too late." : "The operation has another result.",
+  );
+}
+
+/** Records results of a turn, then plans its next step. A turn that waited for its client waits without a new entry. */
+export function resume(
+  state: ConversationState,
+  turn: Turn,
+  results: readonly ItemResult[],
+): AgentDecision[] {
+  const { n, replies } = turn;
+  const left = pendingOperations(turn).filter(({ item }) => !results.some((given) => given.item === item));
+  const waitsOn = left.length > 0 && waitsForClient(turn);
+  return [
+    ...results.map((given) => ({ type: "RESUME_FROM_TOOL" as const, turn: n, ...given })),
+    ...(waitsOn ? [] : planNext(state, n, left, replies.length)),
+  ];
+}
+
+/** Plans the next step after `replies` replies: call the model, or wait for the operations that are pending. */
+export function planNext(
+  { record }: ConversationState,
+  turn: number,
+  pending: readonly Pick<Operation, "client">[],
+  replies: number,
+): AgentDecision[] {
+  if (pending.length === 0) {
+    const final = replies >= maxMovesPerTurn(record.chain.persona.definition);
+    return [{ type: "CALL_LLM", turn, final }];
+  }
+  return pending.every(({ client }) => client) ? [{ type: "WAIT_FOR_CLIENT", turn }] : [];
+}
+
+/** Reports whether a turn, and all active turns together, can hold one more result. */
+function hasRoom(state: ConversationState, turn: Turn, result: ToolResult): boolean {
+  const length = lengthOf(result);
+  return (
+    resultsLength(turn) + length <= MAX_TURN_RESULTS && activeLength(state) + length <= MAX_ACTIVE_CONTENT
+  );
+}
+
+function clientResult({ toolCallId }: Operation, { result, error }: ToolOutcome): ToolResult {
+  if (error === undefined) return { tool_call_id: toolCallId, success: true, result: result ?? null };
+  const { code = "EXECUTION_FAILED", message, retriable } = error;
+  return failure(toolCallId, code, message, retriable);
+}
+
+function refused(why: string): DramatisError {
+  return new DramatisError("CONFLICT", `The result was not accepted: ${why}`);
+}

@@ -1,0 +1,39 @@
+/** A change of a conversation that is about to be committed. */
+
+import type { JournalEntry } from "./journal-entry.ts";
+import { type ConversationState, nextEvent, type Turn } from "./state.ts";
+import { sessionEventCount } from "./turn-events.ts";
+
+/** The next state, and the additions to the store. A transition is committed as a whole or not at all. */
+export interface Transition {
+  /** `state.seq` is still that of the last commit. */
+  readonly state: ConversationState;
+  readonly entries: readonly JournalEntry[];
+  /** Turns that changed, in their newest form. A completed one also gives its session events. */
+  readonly touched: ReadonlyMap<number, Turn>;
+}
+
+/** Returns a transition without changes, to apply decisions to. */
+export function beginTransition(state: ConversationState): Transition {
+  return { state, entries: [], touched: new Map() };
+}
+
+/** Adds a turn's new form and its entries. Reserves the sequence numbers of a completed turn's events. */
+export function withTurn(transition: Transition, turn: Turn, entries: readonly JournalEntry[]): Transition {
+  const active = new Map(transition.state.active);
+  let { sessions } = transition.state;
+  let touched = turn;
+  if (turn.status === "active") active.set(turn.n, turn);
+  else active.delete(turn.n);
+  if (turn.status === "completed") {
+    const from = nextEvent(sessions, turn.agentId);
+    const count = sessionEventCount(turn);
+    touched = { ...turn, events: { from, count } };
+    sessions = { ...sessions, [turn.agentId]: from + count };
+  }
+  return {
+    state: { ...transition.state, sessions, active },
+    entries: [...transition.entries, ...entries],
+    touched: new Map(transition.touched).set(turn.n, touched),
+  };
+}

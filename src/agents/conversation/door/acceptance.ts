@@ -1,0 +1,56 @@
+/** Checks of messages and tool results against the turns of their conversation, and the answer to an accepted message. */
+import type { StartedTurn } from "../../../protocol/conversation-api.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { canonicalJson, type Json } from "../../../shared/json.ts";
+import { messageId, resolveId, turnId } from "../core/ids.ts";
+import type { UserMessage } from "../core/signals.ts";
+import { finalReply, type Operation, type Turn } from "../core/state.ts";
+
+/** Returns a turn by its number; `null` for an unknown number. */
+type TurnOf = (n: number) => Turn | null;
+
+/** Returns the operation with this id. Throws `NOT_FOUND` for the id of anything else. */
+export function operationAt(id: string, turnOf: TurnOf): { turn: Turn; operation: Operation } {
+  const found = resolveId(id, "op", turnOf);
+  const operation = found?.turn.operations.find(({ item }) => item === found.item);
+  if (found !== null && operation !== undefined) return { turn: found.turn, operation };
+  throw new DramatisError("NOT_FOUND", "This conversation has no such operation.");
+}
+
+/** Throws `INVALID_INPUT` unless the id names a message of the transcript. */
+export function checkReplyTo(id: string | undefined, turnOf: TurnOf): void {
+  if (id === undefined) return;
+  const found = resolveId(id, "msg", turnOf);
+  if (found !== null && [0, finalReply(found.turn)?.item].includes(found.item)) return;
+  throw new DramatisError("INVALID_INPUT", "`replyToMessageId` names no message of this conversation.", {
+    errors: [{ path: "/replyToMessageId", message: "Must be the id of a message of this conversation." }],
+  });
+}
+
+/** Returns the turn if the message repeats the one that started it; throws `IDEMPOTENCY_CONFLICT` if not. */
+export function checkRepeated(turn: Turn | null, { data }: UserMessage): Turn {
+  const now = textOf([data.content, data.replyToMessageId, data.tools, data.toolChoice, data.output]);
+  if (turn !== null) {
+    const { input, replyTo, tools, toolChoice, output } = turn;
+    if (textOf([input, replyTo, tools, toolChoice, output]) === now) return turn;
+  }
+  throw new DramatisError(
+    "IDEMPOTENCY_CONFLICT",
+    "This idempotency key was used with another body. Use a new key for a new message.",
+  );
+}
+
+function textOf(members: unknown[]): string {
+  // SAFETY: the members were JSON when they arrived; absent ones become `null`.
+  return canonicalJson(members.map((member) => member ?? null) as Json[]);
+}
+
+/** Returns the answer to a message that started `turn`, now or before. */
+export function startedTurn(turn: Turn, repeated: boolean): StartedTurn {
+  return {
+    turnId: turnId(turn),
+    messageId: messageId(turn, 0),
+    from: turn.firstSeq - 1,
+    repeated,
+  };
+}

@@ -1,0 +1,110 @@
+/**
+ * Checks the requests that reach a conversation by RPC.
+ *
+ * SIGNAL-1  Only external types are accepted from outside, in an envelope whose payload is `data`.
+ */
+
+import { z } from "zod";
+import type { StartTurn } from "../../../protocol/conversation-api.ts";
+import {
+  clientToolsSchema,
+  outputSchema,
+  submissionsSchema,
+  type ToolSubmission,
+  toolChoiceSchema,
+} from "../../../protocol/requests.ts";
+import { contentSchema } from "../../../shared/content.ts";
+import { defined } from "../../../shared/defined.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import type { Principal } from "../../../shared/principal.ts";
+import { utf8Length } from "../../../shared/utf8.ts";
+import { validate } from "../../../shared/validation.ts";
+import { MAX_OUTPUT_BYTES } from "../../executor/output.ts";
+import { MAX_KEY_LENGTH } from "../core/limits.ts";
+import type { UserMessage } from "../core/signals.ts";
+
+const key = z
+  .string()
+  .min(1)
+  .max(MAX_KEY_LENGTH)
+  .refine((text) => text.isWellFormed(), "Must be well-formed Unicode.");
+
+export const startTurnSchema = z
+  .strictObject({
+    content: contentSchema,
+    replyToMessageId: z.string().min(1).max(MAX_KEY_LENGTH).optional(),
+    idempotencyKey: key.optional(),
+    output: outputSchema.optional(),
+    tools: clientToolsSchema.optional(),
+    toolChoice: toolChoiceSchema.optional(),
+  })
+  .transform(({ content, tools, toolChoice, ...others }) => ({
+    content,
+    ...defined(others),
+    ...(tools === undefined || tools.length === 0 ? {} : { tools }),
+    ...(toolChoice === undefined || toolChoice === "auto" ? {} : { toolChoice }),
+  }));
+
+export const subscribeSchema = z.strictObject({
+  from: z.int().min(0).optional(),
+  turnId: z.string().optional(),
+  encoding: z.enum(["sse", "ndjson"]),
+});
+
+const signalSchema = z.strictObject({
+  id: key.optional(),
+  type: z.string(),
+  data: z.strictObject({
+    content: contentSchema,
+    replyToMessageId: z.string().optional(),
+    output: outputSchema.optional(),
+  }),
+});
+
+/** Returns the message of a user who starts a turn. */
+export function messageOf({ subject }: Principal, { idempotencyKey, ...data }: StartTurn): UserMessage {
+  return {
+    type: "conversation.user.message",
+    ...defined({ id: idempotencyKey }),
+    caller: { type: "user", userId: subject },
+    data,
+  };
+}
+
+/**
+ * Parses a signal from outside. Throws `INVALID_SIGNAL` with the reason: `missing_type`, `external_type_not_allowed`,
+ * `missing_data_envelope` or `invalid_data`.
+ */
+export function parseSignal(signal: unknown, principal: Principal): UserMessage {
+  const reject = (reason: string, hint: string) =>
+    new DramatisError("INVALID_SIGNAL", `${reason}: ${hint}`, { errors: [{ path: "", message: reason }] });
+  if (typeof signal !== "object" || signal === null) throw reject("invalid_data", "a signal is an object");
+  if (!("type" in signal) || typeof signal.type !== "string") throw reject("missing_type", "give `type`");
+  if (signal.type !== "conversation.user.message") {
+    throw reject("external_type_not_allowed", "only conversation.user.message is accepted from outside");
+  }
+  if (!("data" in signal)) throw reject("missing_data_envelope", "put the payload under `data`");
+  const parsed = signalSchema.safeParse(signal);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw reject("invalid_data", `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "does not fit"}`);
+  }
+  const { id, data } = parsed.data;
+  const { content, ...others } = data;
+  return messageOf(principal, { content, ...defined({ ...others, idempotencyKey: id }) });
+}
+
+/** Parses results from a client. Throws `INVALID_INPUT`, or `TOO_LARGE` beyond the limit of a tool's output. */
+export function parseSubmissions(value: unknown): ToolSubmission[] {
+  const results = validate(submissionsSchema, value);
+  for (const { result } of results) {
+    const bytes = result === undefined ? 0 : utf8Length(JSON.stringify(result));
+    if (bytes <= MAX_OUTPUT_BYTES) continue;
+    throw new DramatisError(
+      "TOO_LARGE",
+      `A result has ${bytes} bytes of JSON; the limit is ${MAX_OUTPUT_BYTES}. Send less.`,
+    );
+  }
+  // SAFETY: the schema has checked that results are JSON.
+  return results as ToolSubmission[];
+}

@@ -1,0 +1,65 @@
+/** The RPC methods for sessions: other actors may read a conversation's session, but only its turns write it. */
+import type { SessionStorage, SessionTable } from "../../../memory/session/session-store.ts";
+import type { StoredSession } from "../../../memory/session/types.ts";
+import { systemClock, systemIds } from "../../../ports/system.ts";
+import { DurableKeyValue, DurableSqlDatabase } from "../../../ports/workers/durable-storage.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { SessionAgent } from "../../base/session-agent.ts";
+import { ConversationDatabase } from "../store/conversation-database.ts";
+
+/** Every method that writes a session throws `FORBIDDEN`. */
+export class GuardedSessionAgent<Env extends Cloudflare.Env> extends SessionAgent<Env> {
+  protected override createSessionStorage(): SessionStorage {
+    const db = new DurableSqlDatabase(this.ctx.storage);
+    const store = new ConversationDatabase(db, new DurableKeyValue(this.ctx.storage));
+    const { events } = store;
+    return { db, sessions: new ConversationSessions(store), events, clock: systemClock, ids: systemIds };
+  }
+
+  override async createSession(): Promise<never> {
+    return refuse();
+  }
+
+  override async deleteSession(): Promise<never> {
+    return refuse();
+  }
+
+  override async appendEvents(): Promise<never> {
+    return refuse();
+  }
+
+  override async deleteEvents(): Promise<never> {
+    return refuse();
+  }
+
+  override async compactSession(): Promise<never> {
+    return refuse();
+  }
+}
+
+/** A conversation's session, derived from the record: its id is the agent's id. */
+class ConversationSessions implements SessionTable {
+  readonly insert = refuse;
+  readonly delete = refuse;
+  readonly reserve = refuse;
+
+  constructor(private readonly store: ConversationDatabase) {}
+
+  get(sessionId: string): StoredSession | undefined {
+    return this.list().find((session) => session.id === sessionId);
+  }
+
+  list(): StoredSession[] {
+    const state = this.store.load();
+    const newest = state === null ? null : this.store.journal.newest();
+    if (state === null || newest === null) return [];
+    const { agentId, createdAt } = state.record;
+    const updatedAt = newest.row.at;
+    return [{ id: agentId, agent_id: agentId, created_at: createdAt, updated_at: updatedAt, metadata: null }];
+  }
+}
+
+function refuse(): never {
+  const message = "Only turns write a conversation's session; send a signal to `ingest`.";
+  throw new DramatisError("FORBIDDEN", message);
+}

@@ -1,0 +1,206 @@
+/**
+ * The reducer of a client's state: one frame in, the next state out. Pure, without clock or I/O.
+ *
+ * CLIENT-1  A durable frame applies once: a frame whose `seq` is not above the state's changes nothing.
+ * CLIENT-2  A partial text is always a prefix of the streamed text. The completed message replaces it as a whole.
+ * CLIENT-3  Interim text becomes a thought of its turn, never a message. Empty interim text is removed.
+ * CLIENT-5  A frame of an unknown type advances `seq` and changes nothing else.
+ */
+
+import type { Frame } from "../protocol/frames.ts";
+import type { MessageView } from "../protocol/views.ts";
+import { defined } from "../shared/defined.ts";
+import { dropPending, reject, settleResults } from "./outbox.ts";
+import { fromSnapshot } from "./snapshot.ts";
+import type { LiveConversation, OperationState, TurnState } from "./state.ts";
+import {
+  changeItem,
+  changeTurn,
+  dropItem,
+  endTurn,
+  mergeDelta,
+  partialItem,
+  progressed,
+  putItem,
+  transcriptItem,
+} from "./turns.ts";
+
+/**
+ * Returns the state after a frame.
+ *
+ * @example
+ * let state = initialState;
+ * for await (const frame of client.streamTurn(id, { content: "Hello" })) state = applyFrame(state, frame);
+ */
+export function applyFrame(state: LiveConversation, frame: Frame): LiveConversation {
+  if (frame.type === "snapshot") return settleResults(fromSnapshot(state, frame.data, frame.seq ?? null));
+  if (frame.seq === undefined) return reduce(state, frame);
+  if (state.seq !== null && frame.seq <= state.seq) return state;
+  return { ...settleResults(reduce(state, frame)), seq: frame.seq };
+}
+
+type LiveFrame = Exclude<Frame, { type: "snapshot" }>;
+type FrameOf<Type extends LiveFrame["type"]> = Extract<LiveFrame, { type: Type }>;
+
+function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
+  switch (frame.type) {
+    case "conversation.updated":
+      return updateConversation(state, frame);
+    case "turn.started":
+      return inTurn(state, frame, (turn) => ({
+        ...turn,
+        agentId: frame.data.agentId,
+        createdAt: frame.time,
+      }));
+    case "turn.completed":
+      return inTurn(state, frame, (turn) =>
+        endTurn(turn, { status: "completed", completedAt: frame.time, ...frame.data }),
+      );
+    case "turn.failed":
+      return inTurn(state, frame, (turn) =>
+        endTurn(turn, { status: "failed", completedAt: frame.time, error: frame.data.error }),
+      );
+    case "turn.finalized":
+      if (frame.data.memoryExtractionStatus !== "failed") return state;
+      return inTurn(state, frame, (turn) => ({
+        ...turn,
+        issues: { ...turn.issues, memoryExtractionFailed: true },
+      }));
+    case "message.user":
+      return recordUserMessage(state, frame);
+    case "message.started":
+      return inTurn(state, frame, (turn) => startPartial(progressed(turn), frame));
+    case "message.delta":
+      return inTurn(state, frame, (turn) => extendPartial(turn, frame));
+    case "message.reset":
+      return inTurn(state, frame, (turn) =>
+        changeItem(turn, frame.messageId ?? "", (item) =>
+          item.type === "partial" ? { ...item, text: "", restarted: true } : item,
+        ),
+      );
+    case "message.completed":
+      return completeMessage(state, frame);
+    case "tool.requested":
+      return inTurn(state, frame, (turn) => requestTool(progressed(turn), frame));
+    case "tool.progress":
+      return inOperation(state, frame, { progress: frame.data.progress });
+    case "tool.completed":
+      return inOperation(state, frame, { state: "completed", result: frame.data.result });
+    case "tool.failed":
+      return inOperation(state, frame, { state: "failed", error: frame.data.error });
+    case "error":
+      return noteError(state, frame);
+    case "turn.waiting": // The operations of the turn show what it waits for.
+    case "pong":
+      return state;
+    default:
+      frame satisfies never;
+      return state;
+  }
+}
+
+/** Changes the turn of a frame. A frame without a turn changes nothing. */
+function inTurn(
+  state: LiveConversation,
+  frame: LiveFrame,
+  change: (turn: TurnState) => TurnState,
+): LiveConversation {
+  if (frame.turnId === undefined) return state;
+  const seed = {
+    id: frame.turnId,
+    agentId: state.conversation?.agentId ?? "",
+    createdAt: frame.time,
+  };
+  const turns = changeTurn(state.turns, seed, change);
+  return turns === state.turns ? state : { ...state, turns };
+}
+
+function inOperation(
+  state: LiveConversation,
+  frame: LiveFrame,
+  change: Partial<OperationState>,
+): LiveConversation {
+  return inTurn(state, frame, (turn) =>
+    changeItem(progressed(turn), frame.operationId ?? "", (item) =>
+      item.type === "tool" ? { ...item, operation: { ...item.operation, ...change } } : item,
+    ),
+  );
+}
+
+function updateConversation(
+  state: LiveConversation,
+  { data }: FrameOf<"conversation.updated">,
+): LiveConversation {
+  if (state.conversation === null) return state;
+  const { title = state.conversation.title, status } = data;
+  const known = isConversationStatus(status) ? { status } : {};
+  return { ...state, conversation: { ...state.conversation, title, ...known } };
+}
+
+function isConversationStatus(status?: string): status is "active" | "waiting" | "completed" | "failed" {
+  return status !== undefined && ["active", "waiting", "completed", "failed"].includes(status);
+}
+
+function recordUserMessage(before: LiveConversation, frame: FrameOf<"message.user">): LiveConversation {
+  const { messageId: id, turnId, time: createdAt, data } = frame;
+  if (id === undefined || turnId === undefined) return before;
+  const state = data.clientId === undefined ? before : dropPending(before, data.clientId);
+  // A frame without `seq` only confirms an earlier recording, whose place in the transcript may not be loaded.
+  if (frame.seq === undefined) return state;
+  return addMessage(state, frame, { id, turnId, role: "user", createdAt, ...data });
+}
+
+function completeMessage(state: LiveConversation, frame: FrameOf<"message.completed">): LiveConversation {
+  const { messageId: id, turnId, time: createdAt } = frame;
+  if (id === undefined || turnId === undefined) return state;
+  const { agentId, content, interim } = frame.data;
+  if (interim !== true)
+    return addMessage(state, frame, { id, turnId, role: "agent", content, createdAt, agentId });
+  return inTurn(state, frame, (turn) =>
+    content.trim() === ""
+      ? dropItem(progressed(turn), id)
+      : putItem(progressed(turn), { type: "thought", id, text: content }),
+  );
+}
+
+function addMessage(state: LiveConversation, frame: LiveFrame, message: MessageView): LiveConversation {
+  return {
+    ...inTurn(state, frame, (turn) => putItem(progressed(turn), transcriptItem(message))),
+    messages: [...state.messages, message],
+  };
+}
+
+function startPartial(turn: TurnState, { messageId, data, time }: FrameOf<"message.started">): TurnState {
+  return messageId === undefined ? turn : putItem(turn, partialItem(messageId, data.agentId, time));
+}
+
+/** A resumed stream repeats an unfinished text from offset 0 without `message.started`. */
+function extendPartial(turn: TurnState, { messageId, data, time }: FrameOf<"message.delta">): TurnState {
+  if (messageId === undefined || turn.status !== "active") return turn;
+  const isKnown = turn.items.some(({ id }) => id === messageId);
+  if (!isKnown && data.offset > 0) return turn;
+  const started = isKnown ? turn : putItem(turn, partialItem(messageId, turn.agentId, time));
+  return changeItem(progressed(started), messageId, (item) => {
+    if (item.type !== "partial") return item;
+    const text = mergeDelta(item.text, data.offset, data.text);
+    return text === item.text ? item : { ...item, text };
+  });
+}
+
+function requestTool(turn: TurnState, { operationId: id, data }: FrameOf<"tool.requested">): TurnState {
+  if (id === undefined) return turn;
+  const { name, input, client } = data;
+  const operation = { id, turnId: turn.id, name, input, state: "running", ...defined({ client }) } as const;
+  return putItem(turn, { type: "tool", id, operation });
+}
+
+/** A durable error in a turn announces a retry. An error with `ref` rejects a pending message or result. */
+function noteError(state: LiveConversation, frame: FrameOf<"error">): LiveConversation {
+  const { code, message, retriable = false, ref } = frame.data;
+  if (frame.turnId !== undefined && frame.seq !== undefined) {
+    const retry = { code, message, time: frame.time };
+    return inTurn(state, frame, (turn) => ({ ...turn, retries: [...turn.retries, retry], retrying: true }));
+  }
+  const error = { code, message, retriable };
+  return (ref === undefined ? null : reject(state, ref, error)) ?? { ...state, error };
+}

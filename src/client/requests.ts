@@ -1,0 +1,24 @@
+/** Address and authorization of requests. */
+
+/** A bearer token, or a function that returns one. A function is called for each request and each attempt to connect. */
+export type Token = string | (() => string | Promise<string>);
+
+export async function currentToken(token: Token | undefined): Promise<string | undefined> {
+  return typeof token === "function" ? token() : token;
+}
+
+/** Returns the `authorization` header, if there is a token. */
+export async function authorization(token: Token | undefined): Promise<Record<string, string>> {
+  const bearer = await currentToken(token);
+  return bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
+}
+
+/** Returns the address of a path of the HTTP API. */
+export function apiUrl(baseUrl: string | undefined, path: string): string {
+  return `${(baseUrl ?? "").replace(/\/$/, "")}/api/${path}`;
+}
+
+/** Encodes segments and joins them to a path. */
+export function pathOf(...segments: string[]): string {
+  return segments.map(encodeURIComponent).join("/");
+}

@@ -1,0 +1,121 @@
+/**
+ * The libraries of the deployed code: definitions, and the code of the tools.
+ *
+ * REG-1  An id of a kind names one definition. Duplicate libraries are refused here, duplicates in a library by
+ *        `defineLibrary`.
+ * REG-2  Each caller gets its own copy of a definition.
+ * PUBLISH-1  The first request of an isolate that needs a version number reads those of all deployed definitions with one
+ *            statement. It writes only the definitions that are missing.
+ * PUBLISH-2  Equal content keeps its version number: code that is rolled back has its old numbers again.
+ */
+import type { ModelProfile } from "../model/profile.ts";
+import type { Persona } from "../protocol/definitions.ts";
+import { DramatisError } from "../shared/errors.ts";
+import type { Defined, Library, Tool } from "./define.ts";
+import { contentHash, DEFINITION_KINDS, type DefinitionKind, type DefinitionTypes } from "./definition.ts";
+import type { DefinitionStore, PublishedVersion, UnversionedDefinition } from "./definition-source.ts";
+import { completePersona } from "./persona.ts";
+import type { DefinitionKey } from "./reference.ts";
+
+/** The executable half of the deployed tools. */
+export interface ToolCodes {
+  /** Returns `undefined` if this deployment has no such tool. */
+  toolCode(library: string, id: string): Tool | undefined;
+}
+
+interface Contents {
+  persona: readonly Defined<Persona>[];
+  tool: readonly Tool[];
+  "model-profile": readonly Defined<ModelProfile>[];
+}
+
+/** Version numbers by `nameOf`. */
+type PublishedVersions = ReadonlyMap<string, PublishedVersion | undefined>;
+
+/** Make one per isolate. It keeps results, not promises: a request must not await a promise of another request. */
+export class DeployedCode implements ToolCodes {
+  readonly #libraries = new Map<string, Contents>();
+  readonly #hashes = new WeakMap<object, string>();
+  #published: PublishedVersions | undefined;
+
+  /** Throws `INVALID_INPUT` if two libraries have the same id. */
+  constructor(libraries: readonly Library[]) {
+    for (const { id, personas, tools, modelProfiles } of libraries) {
+      if (this.#libraries.has(id)) {
+        throw new DramatisError("INVALID_INPUT", `Two libraries have the id "${id}". Rename one of them.`);
+      }
+      const persona = personas.map(({ id, definition }) => ({ id, definition: completePersona(definition) }));
+      this.#libraries.set(id, { persona, tool: tools, "model-profile": modelProfiles });
+    }
+  }
+
+  /** Ids of the libraries, in the order of `dramatis()`. */
+  get libraryIds(): string[] {
+    return [...this.#libraries.keys()];
+  }
+
+  has(library: string): boolean {
+    return this.#libraries.has(library);
+  }
+
+  /** Returns the ids of a library's definitions, in the order of `defineLibrary`. */
+  ids(kind: DefinitionKind, library: string): string[] {
+    return this.#of(kind, library).map(({ id }) => id);
+  }
+
+  toolCode(library: string, id: string): Tool | undefined {
+    return this.#libraries.get(library)?.tool.find((tool) => tool.id === id);
+  }
+
+  async definition<Kind extends DefinitionKind>(
+    kind: Kind,
+    { library, id }: DefinitionKey,
+  ): Promise<UnversionedDefinition<Kind> | undefined> {
+    const found = this.#of(kind, library).find((candidate) => candidate.id === id);
+    return found === undefined ? undefined : this.#hashed(kind, library, found);
+  }
+
+  /** Returns a library's definitions, in the order of `defineLibrary`. */
+  definitions<Kind extends DefinitionKind>(
+    kind: Kind,
+    library: string,
+  ): Promise<UnversionedDefinition<Kind>[]> {
+    return Promise.all(this.#of(kind, library).map((found) => this.#hashed(kind, library, found)));
+  }
+
+  /** Returns the version numbers of all definitions, by `nameOf`. */
+  async published(store: DefinitionStore): Promise<PublishedVersions> {
+    if (this.#published !== undefined) return this.#published;
+    const definitions = await this.#all();
+    const versions = await store.publish(definitions);
+    this.#published = new Map(definitions.map((definition, index) => [nameOf(definition), versions[index]]));
+    return this.#published;
+  }
+
+  async #all(): Promise<UnversionedDefinition[]> {
+    const lists = this.libraryIds.flatMap((library) =>
+      DEFINITION_KINDS.map((kind) => this.definitions(kind, library)),
+    );
+    return (await Promise.all(lists)).flat();
+  }
+
+  #of<Kind extends DefinitionKind>(kind: Kind, library: string): readonly Defined<DefinitionTypes[Kind]>[] {
+    const contents: { [Key in DefinitionKind]: readonly Defined<DefinitionTypes[Key]>[] } | undefined =
+      this.#libraries.get(library);
+    return contents?.[kind] ?? [];
+  }
+
+  async #hashed<Kind extends DefinitionKind>(
+    kind: Kind,
+    library: string,
+    { id, definition }: Defined<DefinitionTypes[Kind]>,
+  ): Promise<UnversionedDefinition<Kind>> {
+    const hash = this.#hashes.get(definition) ?? (await contentHash(definition));
+    this.#hashes.set(definition, hash);
+    return { kind, library, id, hash, definition: structuredClone(definition) };
+  }
+}
+
+export function nameOf({ kind, library, id }: UnversionedDefinition): string {
+  return `${kind} ${library}/${id}`;
+}

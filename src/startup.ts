@@ -1,0 +1,48 @@
+/** The checks of a runtime and the creation of its first agents, reported by `/health`. */
+
+import type { ActorLookup } from "./protocol/actor-lookup.ts";
+import type { CreateAgent } from "./protocol/agent-api.ts";
+import type { ExecutorService } from "./protocol/executor-api.ts";
+import { DramatisError } from "./shared/errors.ts";
+
+/** An agent that a runtime creates by itself. */
+export interface FirstAgent extends CreateAgent {
+  /** Default: `local`. */
+  tenant?: string;
+}
+
+/** Throws `UNAVAILABLE`, with the configuration to change, unless the executor answers an empty batch. */
+export async function checkExecutor(executor: ExecutorService | undefined): Promise<void> {
+  if (executor === undefined) {
+    throw new DramatisError(
+      "UNAVAILABLE",
+      "Tools cannot run: add the service binding `Executor`, with this Worker's own name as `service` and `Executor` as `entrypoint`.",
+    );
+  }
+  const probe = new AbortController();
+  try {
+    const reports = await executor.run([], probe.signal);
+    await reports.cancel();
+  } catch (cause) {
+    throw new DramatisError(
+      "UNAVAILABLE",
+      "Tools cannot run: the service binding `Executor` does not answer. Its `service` must be this Worker's own name, its `entrypoint` `Executor`, and the compatibility flag `enable_abortsignal_rpc` must be set.",
+      { cause },
+    );
+  } finally {
+    probe.abort();
+  }
+}
+
+/** Creates the agents that do not exist. Throws `UNAVAILABLE` if one cannot be created. */
+export async function createAgents(actors: ActorLookup, agents: readonly FirstAgent[]): Promise<void> {
+  for (const { tenant = "local", ...agent } of agents) {
+    const actor = await actors.agent(tenant, agent.id);
+    const created = await actor.create({ subject: "system", tenant, roles: ["admin"] }, agent);
+    if (created.ok || created.error.code === "CONFLICT") continue;
+    throw new DramatisError(
+      "UNAVAILABLE",
+      `The agent "${agent.id}" could not be created: ${created.error.message}`,
+    );
+  }
+}
