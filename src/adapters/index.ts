@@ -2,8 +2,7 @@
 
 export type * from "../model/context.ts";
 export { costOf, type Prices } from "../model/cost.ts";
-export type * from "../model/error.ts";
-export { mayFallBack } from "../model/error.ts";
+export { type ErrorCategory, type ModelError, mayFallBack } from "../model/error.ts";
 export type * from "../model/format-adapter.ts";
 export type * from "../model/gateway.ts";
 export * from "../model/profile.ts";

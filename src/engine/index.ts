@@ -19,7 +19,7 @@ export {
   type RequestExtensions,
   runIdOf,
 } from "../model/correlation.ts";
-export type * from "../model/error.ts";
+export type { ErrorCategory, ModelError } from "../model/error.ts";
 export type * from "../model/gateway.ts";
 export type { ContextMessage, ContextPart, NativeReply, ToolCall } from "../model/messages.ts";
 export type * from "../model/profile.ts";

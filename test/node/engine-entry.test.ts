@@ -37,7 +37,7 @@ describe("C18 the entry point", () => {
     expect(imports.filter((name) => PLATFORM.test(name))).toEqual([]);
     const modules = moduleIds.map((path) => relative(join(ROOT, "src"), path));
     expect(modules).toContain("engine/engine.ts");
-    const ours = /^(?:agents|directory|http|library)\/|^ports\/node\/|^ports\/workers\/|^[^/]+$/;
+    const ours = /^(?:agents|attachments|compat|d1|http|library)\/|^ports\/node\/|^ports\/workers\/|^[^/]+$/;
     expect(modules.filter((path) => ours.test(path))).toEqual([]);
   });
 
