@@ -22,7 +22,7 @@ const PATH = /(?<![\w/.-])(?:src|app|scripts|test|examples|bench)\/[\w./-]*\w/g;
 test.each(["README.md", "CONTRIBUTING.md", ...globSync("docs/*.md", { cwd: root })])(
   "every file and folder that %s names exists",
   (name) => {
-    const prose = readFileSync(join(root, name), "utf8").replaceAll(/^```[^]*?^```/gm, "");
+    const prose = readFileSync(join(root, name), "utf8").replaceAll(/^```[\s\S]*?^```/gm, "");
     const named = prose.match(PATH) ?? [];
     const paths = named.filter((path) => !/\/[A-Z]+(?:\.|$)/.test(path));
     expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
