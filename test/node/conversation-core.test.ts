@@ -302,7 +302,7 @@ class Driver {
     expect(plan(this.state, signal, input), "PLAN-1").toEqual(decisions);
     const transition = reduce(beginTransition(this.state), decisions, this.now);
     if (transition.entries.length === 0) return;
-    const { state, row } = this.store.commit(transition, this.now, () => undefined);
+    const { state, row } = this.store.commit(transition, this.now);
     expect(row.seq, "JOURNAL-1").toBe(this.state.seq + 1);
     this.state = deepFreeze(state);
     this.live.push(...framesOf(row, 0, (n) => transition.touched.get(n)));

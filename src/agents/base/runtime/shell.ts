@@ -11,8 +11,8 @@
  * STAGE-1  A staged change is on disk with its transaction, and nowhere else: memory, frames, effects and the armed wake-up
  *          follow with `release`. A transaction that rolls back leaves nothing.
  * STAGE-2  A second stage of one transaction builds on the first.
- * STAGE-3  `release` replaces memory before anything that can throw. If another change was released meanwhile, memory is
- *          read from the store again.
+ * STAGE-3  `release` replaces memory before anything that can throw. If another change was released since the stage,
+ *          memory is read from the store again.
  */
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { DramatisError, type ErrorData, toErrorData } from "../../../shared/errors.ts";
@@ -28,7 +28,7 @@ export interface Commit<State> {
 export interface ActorCore<State, Signal, Change, Committed extends Commit<State>, Effect> {
   /** Returns the state as of the last commit; `null` before the actor was created. */
   load(): State | null;
-  /** Plans signals, in order, on a state. Pure. Throws a `DramatisError` to refuse them. */
+  /** Plans signals, in order, on a state. Changes nothing. Throws a `DramatisError` to refuse them. */
   plan(state: State, signals: readonly Signal[], now: number): Change;
   /** Writes a change in the current transaction; `null` for a change without content. */
   write(before: State, change: Change, now: number): Committed | null;
@@ -132,7 +132,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
    * when the wake-ups are armed: await it before acknowledging the changes.
    */
   async release({ base, state, commits, wakeup, sent }: Staged<State, Committed>): Promise<void> {
-    if (commits.length > 0) this.#state = this.#state === base ? state : this.core.load();
+    if (commits.length > 0) this.#state = this.#state === base ? state : null;
     if (wakeup !== null) this.#wakeup.adopt(wakeup);
     for (const commit of commits) {
       try {

@@ -1,7 +1,6 @@
 /**
  * Performs effects, each at most once at a time, and reports their outcomes.
  *
- * EFFECT-2  An effect that runs is not started again; one that was lost may be.
  * EFFECT-3  A reply that calls only `pure` tools may be reported together with their results, at most `PURE_WINDOW_MS`
  *           later; a crash in between repeats the model call.
  */
@@ -10,6 +9,7 @@ import type { ContextMessage } from "../../../model/messages.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { TaskExecutor } from "../../../protocol/executor-api.ts";
 import type { Json } from "../../../shared/json.ts";
+import { RunningEffects } from "../../base/runtime/running.ts";
 import { operationId } from "../core/ids.ts";
 import { PURE_WINDOW_MS } from "../core/limits.ts";
 import type { EffectSignal } from "../core/signals.ts";
@@ -43,30 +43,20 @@ interface EarlyReports {
 }
 
 export class EffectRunner {
-  readonly #running = new Map<string, AbortController>();
+  readonly #running = new RunningEffects();
 
   constructor(private readonly ports: EffectPorts) {}
 
   start(effect: Effect): void {
     const { turn } = effect;
     if (effect.kind === "model") {
-      void this.#run(effect.key, (signal) => this.#callModel(effect, signal));
+      void this.#running.run(effect.key, (signal) => this.#callModel(effect, signal));
       return;
     }
     void this.#runTools(turn, effect, {
       onResult: (result) => this.ports.report(result),
       onProgress: (id, progress) => this.ports.onProgress(turn, id, progress),
     });
-  }
-
-  /** Runs `work` under `key`, unless the key runs already. Resolves when the work has ended, failed or not. */
-  #run(key: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    if (this.#running.has(key)) return Promise.resolve();
-    const controller = new AbortController();
-    this.#running.set(key, controller);
-    return work(controller.signal)
-      .catch((error: unknown) => console.error(error))
-      .finally(() => this.#running.delete(key));
   }
 
   async #callModel({ turn, call }: Extract<Effect, { kind: "model" }>, signal: AbortSignal): Promise<void> {
@@ -114,7 +104,7 @@ export class EffectRunner {
     { key, operations }: { key: string; operations: Operation[] },
     reports: ToolReports,
   ): Promise<void> {
-    return this.#run(key, (signal) => {
+    return this.#running.run(key, (signal) => {
       const input = { record: this.ports.record(), turn, operations, ...reports };
       return performToolBatch(this.ports.executor, input, signal);
     });
