@@ -451,6 +451,28 @@ describe("the core under random signals", () => {
   });
 });
 
+describe("decisions beside a turn's", () => {
+  test("a decision to send adds its envelope to the transition, in order", () => {
+    const { state } = new Driver();
+    const to = { kind: "agent", tenant: "t", id: "a" };
+    const envelopes = ["first", "second"].map((type) => ({ operationId: "op", to, type, body: null }));
+    const decisions = envelopes.map((envelope) => ({ type: "SEND" as const, envelope }));
+    expect(reduce(beginTransition(state), decisions, 1)).toEqual({ ...beginTransition(state), envelopes });
+  });
+
+  test("COMMIT-1 the key of a message is part of its transition", () => {
+    const driver = new Driver();
+    driver.send({
+      type: "conversation.user.message",
+      id: "key",
+      caller: { type: "user", userId: "ada" },
+      data: { content: "Hi." },
+    });
+    expect(driver.store.turnOfKey("ada", "key")).toBe(1);
+    expect(driver.store.turnOfKey("grace", "key")).toBeUndefined();
+  });
+});
+
 describe("the window of the session", () => {
   const steps = fc.array(step, { minLength: 1, maxLength: 80 });
 

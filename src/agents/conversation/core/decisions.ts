@@ -43,5 +43,5 @@ export type AgentDecision =
   | { type: "FAIL_TURN"; turn: number; error: ErrorData }
   /** Continue after a crash. `reset` withdraws text that may have been streamed. */
   | { type: "RESUME_TURN"; turn: number; reset: boolean }
-  /** Send an envelope to another actor. */
+  /** Send an envelope to another actor, beside a decision that gives a journal entry. */
   | { type: "SEND"; envelope: NewEnvelope };
