@@ -104,9 +104,9 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   }
 
   /**
-   * Plans signals and writes the change in the current transaction, on the state of `onto` if given. Nothing in memory
-   * changes before `release`, which the caller must call after its transaction has committed, with the last staged value.
-   * Throws if the signals are refused or cannot be written; the caller's transaction may continue.
+   * Plans signals and writes the change in the caller's transaction or one of its own, on the state of `onto` if given.
+   * Nothing in memory changes before `release`, which the caller must call after its transaction has committed, with the
+   * last staged value. Throws if the signals are refused or cannot be written; the caller's transaction may continue.
    */
   stage(signals: readonly Signal[], onto?: Staged<State, Committed>): Staged<State, Committed> {
     const now = this.ports.clock.now();
@@ -147,9 +147,9 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
     await this.#wakeup.whenArmed();
   }
 
-  /** Stages signals in a transaction of their own and releases them. Throws before the commit; resolves when armed. */
+  /** Stages signals and releases them. Throws before the commit; resolves when the wake-ups are armed. */
   commit(signals: readonly Signal[]): Promise<void> {
-    return this.release(this.ports.transaction(() => this.stage(signals)));
+    return this.release(this.stage(signals));
   }
 
   /** Plans signals without a commit. Throws as `stage`. */
@@ -192,7 +192,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
 
   /** Commits without a caller that waits for the wake-up: a wake-up that fails to arm is armed again by itself. */
   #commitLater(signals: readonly Signal[]): void {
-    const staged = this.ports.transaction(() => this.stage(signals));
+    const staged = this.stage(signals);
     if (staged.commits.length > 0) this.release(staged).catch(() => undefined);
   }
 

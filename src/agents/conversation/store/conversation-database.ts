@@ -1,7 +1,7 @@
 /**
  * The storage of a conversation in its actor's database. Only this class writes it.
  *
- * COMMIT-1  A transition is committed in one transaction: journal, turns, events and keys, or none of them.
+ * COMMIT-1  A transition is committed in one transaction, its caller's: journal, turns, events and keys, or none of them.
  * COMMIT-2  A commit writes one row per fact: one journal row, one row per turn touched, one per event, one per key.
  * COMMIT-3  Waking reads the newest journal row, the record, and the rows of the active turns.
  */
@@ -86,19 +86,17 @@ export class ConversationDatabase {
     });
   }
 
-  /** Writes a transition made at `now`, but for its envelopes, which the mailbox writes. */
+  /** Writes a transition made at `now` in the current transaction, but for its envelopes, which the mailbox writes. */
   commit(transition: Transition, now: number): Committed {
     const { state: next, entries, touched, keys } = transition;
     const row: JournalRow = { seq: next.seq + 1, at: now, entries: [...entries] };
     const active = [...next.active.keys()].sort((a, b) => a - b);
-    this.database.transaction(() => {
-      this.journal.append(row, { ...next, active });
-      for (const turn of touched.values()) {
-        this.turns.put(turn);
-        if (turn.events !== undefined) this.events.append(turn.agentId, turn.events.from, turnEvents(turn));
-      }
-      for (const { userId, key, turn } of keys) this.keyValue.put(seenKey(userId, key), turn);
-    });
+    this.journal.append(row, { ...next, active });
+    for (const turn of touched.values()) {
+      this.turns.put(turn);
+      if (turn.events !== undefined) this.events.append(turn.agentId, turn.events.from, turnEvents(turn));
+    }
+    for (const { userId, key, turn } of keys) this.keyValue.put(seenKey(userId, key), turn);
     return { state: { ...next, seq: lastSeq(row) }, row };
   }
 
