@@ -2,6 +2,7 @@
  * What a turn survives on workerd: a model that fails, and the death of its actor at every phase. After a crash nobody
  * calls: the wake-up job alone brings the turn to its end.
  */
+
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
@@ -9,6 +10,7 @@ import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
+import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
@@ -212,8 +214,9 @@ describe("failing model calls", () => {
         },
       });
       const participants = [{ type: "user" as const, id: "ada" }];
-      const where = { id: "conv_a43", tenant: "test", agentId: "plain", projectId: "default" };
-      runtime.create({ ...where, title: null, participants, chain, createdAt: clock.now() });
+      const where = { id: "conv_a43", tenant: "test", projectId: "default" };
+      const agents: ConversationIdentity["agents"] = [{ id: "plain", chain }];
+      runtime.create({ ...where, title: null, participants, agents, createdAt: clock.now() });
       const caller = { type: "user", userId: "ada" } as const;
       await runtime.accept({ type: "conversation.user.message", caller, data: { content: play.content } });
       await play.reached("never");

@@ -45,7 +45,7 @@ import { type EffectPorts, EffectRunner, type Outcomes } from "./effects/effect-
 import { dueIn, type Effect, effectOfTurn, effectsOf } from "./effects/effects.ts";
 import { checkNewMedia, hasMedia } from "./effects/media.ts";
 import type { ModelCallPorts } from "./effects/model-call.ts";
-import { SessionWindow } from "./effects/session-window.ts";
+import { SessionWindows } from "./effects/session-windows.ts";
 import { TurnWakeup, type TurnWakeupPorts } from "./effects/turn-wakeup.ts";
 import { metricsOfClosedCalls } from "./mirror/call-metrics.ts";
 import { type Committed, ConversationDatabase } from "./store/conversation-database.ts";
@@ -71,7 +71,7 @@ export class ConversationRuntime {
   readonly store: ConversationDatabase;
   readonly deltas: DeltaBuffer;
   readonly #effects: EffectRunner;
-  readonly #window: SessionWindow;
+  readonly #windows: SessionWindows;
   readonly #toolState: ToolStateStore;
   readonly #wakeup: TurnWakeup;
   /** Outcomes that could not be committed yet, grouped as they were reported. */
@@ -81,7 +81,7 @@ export class ConversationRuntime {
 
   constructor(private readonly ports: ConversationPorts) {
     this.store = new ConversationDatabase(ports.database, ports.keyValue);
-    this.#window = new SessionWindow(this.store.events);
+    this.#windows = new SessionWindows(this.store, () => this.state.record);
     this.#effects = new EffectRunner(this.#effectPorts());
     this.#toolState = new ToolStateStore(ports.keyValue);
     this.#wakeup = new TurnWakeup(ports, () => this.dueIn);
@@ -155,7 +155,7 @@ export class ConversationRuntime {
     const { id: key, caller, data } = signal;
     const content = parseContent(data.content);
     checkTurnSchemas(data);
-    const turnOfKey = () => (key === undefined ? undefined : this.store.turnOfKey(caller.userId, key));
+    const turnOfKey = () => (key === undefined ? undefined : this.store.turnOfKey(caller, key));
     // Before the key is looked up for good: nothing may come between that and the commit.
     if (hasMedia(content)) await checkNewMedia(content, this.ports.media, () => turnOfKey() !== undefined);
     const known = turnOfKey();
@@ -193,7 +193,7 @@ export class ConversationRuntime {
     checkReplyTo(data.replyToMessageId, (n) => this.#turn(n));
     const bucket = this.#bucketAfterTurn();
     this.#apply([signal], (n) => {
-      if (key !== undefined) this.store.rememberKey(caller.userId, key, n);
+      if (key !== undefined) this.store.rememberKey(caller, key, n);
     });
     this.#turnBucket = bucket;
     const turn = this.state.active.get(this.state.turns);
@@ -244,9 +244,10 @@ export class ConversationRuntime {
     this.#state = state;
     this.deltas.publish(framesOf(row, 0, (n) => transition.touched.get(n)));
     for (const turn of transition.touched.values()) {
+      if (!before.active.has(turn.n)) this.#windows.begin(turn, before);
       for (const metrics of metricsOfClosedCalls(state.record, before.active.get(turn.n), turn))
         reportMetrics(this.ports.metrics, metrics);
-      if (turn.status !== "active") this.#window.end(turn, state.record.chain);
+      if (turn.status !== "active") this.#windows.end(turn);
       const effect = effectOfTurn(turn);
       if (effect !== undefined) this.#start(effect);
     }
@@ -309,7 +310,7 @@ export class ConversationRuntime {
     return {
       ...this.ports,
       record: () => this.state.record,
-      history: (turn) => this.#window.messagesFor(turn, this.state.record.chain),
+      history: (turn) => this.#windows.messagesFor(turn),
       preview: (signal) => {
         try {
           return this.#transition([signal], clock.now(), "").touched.get(signal.turn);

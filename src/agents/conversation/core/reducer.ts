@@ -14,7 +14,7 @@ import { defined } from "../../../shared/defined.ts";
 import { movedTotals, totalsOf, withAttempt, withoutOpenCall } from "./calls.ts";
 import type { AgentDecision } from "./decisions.ts";
 import type { JournalEntry } from "./journal-entry.ts";
-import { type ModelCall, nextEvent, type Turn } from "./state.ts";
+import { chainOf, type ModelCall, type Turn } from "./state.ts";
 import { type Transition, withTurn } from "./transition.ts";
 
 export function reduce(transition: Transition, decisions: readonly AgentDecision[], now: number): Transition {
@@ -24,9 +24,9 @@ export function reduce(transition: Transition, decisions: readonly AgentDecision
 function applyDecision(transition: Transition, decision: AgentDecision, now: number): Transition {
   if (decision.type === "START_TURN") return startTurn(transition, decision, now);
   const { state } = transition;
-  const { chain } = state.record;
   const turn = state.active.get(decision.turn);
   if (turn === undefined) return transition;
+  const chain = chainOf(state.record, turn.agentId);
   const { call, items } = turn;
   const entry = (type: JournalEntry["type"], item?: number, data?: JournalEntry["data"]): JournalEntry => ({
     type,
@@ -151,7 +151,7 @@ function startTurn(
     status: "active",
     createdAt: now,
     firstSeq: state.seq + entries.length + 1,
-    snapshot: nextEvent(state.sessions, request.agentId),
+    snapshotSeq: state.seq,
     items: 1,
     call: null,
     replies: [],
