@@ -14,7 +14,6 @@ import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/dur
 import type { ActorAddress, Envelope } from "../../src/protocol/envelope.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
-import type { OperationView } from "../../src/protocol/views.ts";
 import { RECORDED_ENDS } from "../support/releases/ends.ts";
 import {
   decodeRecording,
@@ -126,12 +125,6 @@ describe.each(recorded("conversation"))("G4 conversation $name of $release on wo
     const active = activeTurns(recording);
     for (const { key } of active) await openGate(key, "hold");
     expect(await conversation.wake(), "the release's own wake-up").toBe(true);
-    // SAFETY: the recording's own snapshot wrote it.
-    const { operations } = recording.views.snapshot as { operations: OperationView[] };
-    for (const { id, client, state } of operations) {
-      if (!client || state !== "running") continue;
-      expect((await conversation.result(id, { result: "One." }))[0]).toBe(200);
-    }
     const ends = await Promise.all(active.map(({ id }) => conversation.ended(id)));
     expect(ends.map(({ status, moves }) => [status, moves.at(-1)?.reasoning])).toEqual(
       RECORDED_ENDS[recording.name],
