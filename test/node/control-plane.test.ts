@@ -32,6 +32,7 @@ import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import type { VersionChain } from "../../src/protocol/definitions.ts";
 import type { Caller } from "../../src/protocol/views.ts";
+import { CostCounter, countingDatabase } from "../support/counting.ts";
 
 const PIN = { version: 1, hash: "h" };
 const FACTS: AttemptFacts = {
@@ -84,7 +85,9 @@ const RECORD: ConversationIdentity = {
 /** A conversation of two agents in Node. */
 class Pair {
   readonly database = new NodeSqlDatabase();
-  readonly store = new ConversationDatabase(this.database, new NodeKeyValue(this.database));
+  readonly counter = new CostCounter();
+  readonly #counted = countingDatabase(this.database, new NodeKeyValue(this.database), this.counter);
+  readonly store = new ConversationDatabase(this.#counted.db, this.#counted.kv);
   readonly windows = this.newWindows();
   state: ConversationState = this.store.create(RECORD);
   #stems = 0;
@@ -213,6 +216,26 @@ describe("agents", () => {
     expect(new Set(pair.store.events.load("second").map(({ sessionId }) => sessionId))).toEqual(
       new Set(["second"]),
     );
+  });
+
+  test("H5 WINDOW-3 a cycle's place in its session costs no statement, and one where the turn began before a wake", () => {
+    const pair = new Pair();
+    for (const text of ["one", "two"]) pair.reply(pair.start("first", text).n, `re ${text}`);
+    const reading = (windows: SessionWindows, turn: Turn) => {
+      pair.counter.reset();
+      windows.messagesFor(turn);
+      return pair.counter.cost.statements;
+    };
+    const turns = [1, 2, 3, 4].map((n) => pair.start("first", `${n}`));
+    const [first, second, third, fourth] = turns as [Turn, Turn, Turn, Turn];
+    expect(reading(pair.windows, first), "the window is read").toBe(1);
+    expect(reading(pair.windows, second)).toBe(0);
+    const woken = pair.newWindows();
+    expect(reading(woken, first), "the head and the window").toBe(2);
+    expect(reading(woken, first)).toBe(0);
+    expect(reading(woken, third), "the head").toBe(1);
+    pair.reply(first.n, "re three");
+    expect(reading(pair.windows, fourth), "the window that it sees is gone").toBe(1);
   });
 
   test("views name the first agent as the conversation's, and an unknown agent is a defect", () => {
