@@ -30,6 +30,7 @@ import {
   type ConversationIdentity,
   type ConversationState,
   pendingOperations,
+  primaryAgent,
   type Turn,
   waitsForClient,
 } from "../../src/agents/conversation/core/state.ts";
@@ -39,6 +40,7 @@ import { dueIn, effectsOf } from "../../src/agents/conversation/effects/effects.
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
 import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
+import { SessionWindows } from "../../src/agents/conversation/effects/session-windows.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { TurnReader } from "../../src/agents/conversation/reads/turn-reader.ts";
 import { movesOf } from "../../src/agents/conversation/reads/views.ts";
@@ -53,7 +55,7 @@ import type { Clock } from "../../src/ports/clock.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
-import type { ToolEffect } from "../../src/protocol/definitions.ts";
+import type { ToolEffect, VersionChain } from "../../src/protocol/definitions.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { agent, compaction, user as userEvent } from "../support/events.ts";
@@ -79,20 +81,23 @@ function record(maxMovesPerTurn = 3, agentId = "tester"): ConversationIdentity {
     id: "conv_test",
     tenant: "test",
     title: null,
-    agentId,
     projectId: "default",
     participants: [{ type: "user", id: "ada" }],
     createdAt: 1,
-    chain: {
-      persona: {
-        ...PIN,
-        id: "inline",
-        definition: { identity: { systemPrompt: "Test." }, tools: { constraints: { maxMovesPerTurn } } },
-      },
-      tools: [tool("pure", "pure"), tool("safe", "idempotent"), tool("once", "once")],
-      modelProfile: { ...PIN, id: "default", definition: { provider: "offline", modelId: "offline-1" } },
-      fallbacks: [{ ...PIN, id: "second", definition: PRICED }],
+    agents: [{ id: agentId, chain: chainWith(maxMovesPerTurn) }],
+  };
+}
+
+function chainWith(maxMovesPerTurn: number): VersionChain {
+  return {
+    persona: {
+      ...PIN,
+      id: "inline",
+      definition: { identity: { systemPrompt: "Test." }, tools: { constraints: { maxMovesPerTurn } } },
     },
+    tools: [tool("pure", "pure"), tool("safe", "idempotent"), tool("once", "once")],
+    modelProfile: { ...PIN, id: "default", definition: { provider: "offline", modelId: "offline-1" } },
+    fallbacks: [{ ...PIN, id: "second", definition: PRICED }],
   };
 }
 
@@ -468,37 +473,47 @@ describe("decisions beside a turn's", () => {
       caller: { type: "user", userId: "ada" },
       data: { content: "Hi." },
     });
-    expect(driver.store.turnOfKey("ada", "key")).toBe(1);
-    expect(driver.store.turnOfKey("grace", "key")).toBeUndefined();
+    expect(driver.store.turnOfKey({ type: "user", userId: "ada" }, "key")).toBe(1);
+    expect(driver.store.turnOfKey({ type: "user", userId: "grace" }, "key")).toBeUndefined();
   });
 });
 
 describe("the window of the session", () => {
   const steps = fc.array(step, { minLength: 1, maxLength: 80 });
 
-  test("WINDOW-1 CONTEXT-1 what memory gives equals what the store gives, and begins with a user's message", () => {
+  test("WINDOW-1 WINDOW-3 CONTEXT-1 what memory gives equals what the store gives, and begins with a user's message", () => {
     fc.assert(
       fc.property(steps, fc.integer({ min: 1, max: 4 }), (script, recentTurnsLimit) => {
         const driver = new Driver();
-        const kept = new SessionWindow(driver.store.events);
-        const { chain } = driver.state.record;
+        const { chain } = primaryAgent(driver.state.record);
         const persona = {
           ...chain.persona,
           definition: { ...chain.persona.definition, memory: { recentTurnsLimit } },
         };
-        const limited = { ...chain, persona };
+        const limited = {
+          ...driver.state.record,
+          agents: [{ id: "tester", chain: { ...chain, persona } }],
+        } as const;
+        const windows = () => new SessionWindows(driver.store, () => limited);
+        const kept = windows();
+        const ends: number[] = [];
         for (const next of script) {
           const signal = signalOf(driver.state, next);
           if (signal === null) continue;
           const finished = driver.finished.length;
+          const before = driver.state;
           driver.send(signal);
-          for (const turn of driver.finished.slice(finished)) kept.end(turn, limited);
           for (const turn of driver.state.active.values()) {
-            const fresh = new SessionWindow(driver.store.events).messagesFor(turn, limited);
-            expect(kept.messagesFor(turn, limited)).toEqual(fresh);
-            const completed = driver.store.events
-              .load(turn.agentId, { before: turn.snapshot, limit: 10_000 })
-              .filter(({ action }) => action === "user_message").length;
+            if (!before.active.has(turn.n)) kept.begin(turn, before);
+          }
+          for (const turn of driver.finished.slice(finished)) {
+            kept.end(turn);
+            if (turn.status === "completed") ends.push(driver.state.seq);
+          }
+          for (const turn of driver.state.active.values()) {
+            const fresh = windows().messagesFor(turn);
+            expect(kept.messagesFor(turn)).toEqual(fresh);
+            const completed = ends.filter((end) => end <= turn.snapshotSeq).length;
             expect(fresh.filter(({ role }) => role === "user")).toHaveLength(
               Math.min(recentTurnsLimit, completed),
             );
@@ -512,7 +527,7 @@ describe("the window of the session", () => {
 
   test("M22 WINDOW-1 CONTEXT-1 a compaction's summary stands in front, also once it lies before what is read", () => {
     const driver = new Driver();
-    const { chain } = driver.state.record;
+    const { chain } = primaryAgent(driver.state.record);
     const limited = {
       ...chain,
       persona: {
@@ -532,9 +547,7 @@ describe("the window of the session", () => {
     ]);
     const kept = new SessionWindow(events);
     const contentsAt = (n: number, window = new SessionWindow(events)) =>
-      window
-        .messagesFor({ ...looking, n, snapshot: 7 + 2 * (n - 100) }, limited)
-        .map(({ content }) => content);
+      window.messagesFor({ ...looking, n }, limited, () => 7 + 2 * (n - 100)).map(({ content }) => content);
     expect(contentsAt(100, kept)).toEqual(["summary k", "u1", "a1", "u2", "a2"]);
     for (let n = 101; n < 112; n++) {
       const from = 7 + 2 * (n - 101);
@@ -603,7 +616,7 @@ describe("hostile names and sizes", () => {
     driver.send(user("and now?"));
     const [turn] = driver.state.active.values();
     if (turn === undefined) throw new Error("No turn is active.");
-    const messages = new SessionWindow(driver.store.events).messagesFor(turn, driver.state.record.chain);
+    const messages = new SessionWindows(driver.store, () => driver.state.record).messagesFor(turn);
     expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "tool", "assistant"]);
     expect(JSON.parse(messages[2]?.content ?? "")).toMatch(/^x+… \(shortened: 900000 characters\)$/);
     expect(messages.at(-1)?.content).toBe("the answer");
@@ -983,10 +996,7 @@ describe("models, their failures and their answers", () => {
     driver.send(user("go"));
     answer(driver, { text: "Hi", native: [{ type: "text", length: 2, extra: { signature: "s" } }] });
     driver.send(user("and now?"));
-    const history = new SessionWindow(driver.store.events).messagesFor(
-      active(driver),
-      driver.state.record.chain,
-    );
+    const history = new SessionWindows(driver.store, () => driver.state.record).messagesFor(active(driver));
     const parts = [{ type: "text", length: 2, extra: { signature: "s" } }];
     expect(history.at(-1)?.native).toEqual({ provider: "offline", modelId: "offline-1", parts });
     expect(baseContext(driver.state.record, history, active(driver)).cache).toEqual({

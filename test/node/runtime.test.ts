@@ -132,10 +132,9 @@ test("FALLBACK-1 CALLS-1 METRIC-1 over HTTP: where one server refuses the key, t
     id: "conv_test",
     tenant: "test",
     title: null,
-    agentId: "tester",
     projectId: "default",
     participants: [],
-    chain: { ...chain, fallbacks: [second] },
+    agents: [{ id: "tester", chain: { ...chain, fallbacks: [second] } }],
     createdAt: 1,
   });
   const queries = new ConversationQueries(runtime.store);

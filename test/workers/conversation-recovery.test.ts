@@ -10,6 +10,7 @@ import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
+import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/client.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
@@ -215,8 +216,9 @@ describe("failing model calls", () => {
         },
       });
       const participants = [{ type: "user" as const, id: "ada" }];
-      const where = { id: "conv_a43", tenant: "test", agentId: "plain", projectId: "default" };
-      runtime.create({ ...where, title: null, participants, chain, createdAt: clock.now() });
+      const where = { id: "conv_a43", tenant: "test", projectId: "default" };
+      const agents: ConversationIdentity["agents"] = [{ id: "plain", chain }];
+      runtime.create({ ...where, title: null, participants, agents, createdAt: clock.now() });
       const caller = { type: "user", userId: "ada" } as const;
       await runtime.accept({ type: "conversation.user.message", caller, data: { content: play.content } });
       await play.reached("never");

@@ -183,9 +183,9 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const agent = await ports.actors(this.env).agent(principal.tenant, agentId);
         const part = unwrap(await agent.persona());
         if (fingerprint !== undefined && this.#runtime.exists) {
-          const { record, active } = this.#stateFor(principal);
-          checkSameRequest(record, fingerprint);
-          return conversationView(record, active.size);
+          const state = this.#stateFor(principal);
+          checkSameRequest(state.record, fingerprint);
+          return conversationView(state);
         }
         const now = systemClock.now();
         const record = conversationRecord(principal, request, part, now);
@@ -197,14 +197,14 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         });
         this.#runtime.create(record, events);
         if (record.listed !== false) await this.#announcement.publish();
-        return conversationView(record, 0);
+        return conversationView(this.#runtime.state);
       });
     }
 
     async view(principal: Principal) {
-      return this.#read(principal, ({ record, active, usage }) => ({
-        ...conversationView(record, active.size),
-        usage: usageView(usage),
+      return this.#read(principal, (state) => ({
+        ...conversationView(state),
+        usage: usageView(state.usage),
       }));
     }
 

@@ -38,7 +38,7 @@ import { type EffectPorts, EffectRunner } from "./effects/effect-runner.ts";
 import type { Effect } from "./effects/effects.ts";
 import { checkNewMedia, hasMedia } from "./effects/media.ts";
 import type { ModelCallPorts } from "./effects/model-call.ts";
-import { SessionWindow } from "./effects/session-window.ts";
+import { SessionWindows } from "./effects/session-windows.ts";
 import { metricsOfClosedCalls } from "./mirror/call-metrics.ts";
 import { ConversationDatabase } from "./store/conversation-database.ts";
 import { ToolStateStore } from "./store/tool-state.ts";
@@ -64,7 +64,7 @@ export class ConversationRuntime {
   readonly deltas: DeltaBuffer;
   readonly #shell: ActorShell<ConversationState, Signal, Transition, ConversationCommit, Effect>;
   readonly #effects: EffectRunner;
-  readonly #window: SessionWindow;
+  readonly #windows: SessionWindows;
   readonly #toolState: ToolStateStore;
   #turnBucket: TokenBucket | null;
 
@@ -72,7 +72,7 @@ export class ConversationRuntime {
     const { database, keyValue, clock, turnLimit } = ports;
     this.store = new ConversationDatabase(database, keyValue);
     this.deltas = new DeltaBuffer(ports);
-    this.#window = new SessionWindow(this.store.events);
+    this.#windows = new SessionWindows(this.store, () => this.state.record);
     this.#effects = new EffectRunner(this.#effectPorts());
     this.#toolState = new ToolStateStore(keyValue);
     this.#turnBucket = turnLimit === undefined ? null : tokenBucket(turnLimit);
@@ -171,7 +171,7 @@ export class ConversationRuntime {
     const { id: key, caller, data } = signal;
     const content = parseContent(data.content);
     checkTurnSchemas(data);
-    const turnOfKey = () => (key === undefined ? undefined : this.store.turnOfKey(caller.userId, key));
+    const turnOfKey = () => (key === undefined ? undefined : this.store.turnOfKey(caller, key));
     // Before the key is looked up for good: nothing may come between that and the commit.
     if (hasMedia(content)) await checkNewMedia(content, this.ports.media, () => turnOfKey() !== undefined);
     const known = turnOfKey();
@@ -234,9 +234,10 @@ export class ConversationRuntime {
   #publish({ before, state, transition, row }: ConversationCommit): void {
     const { record } = state;
     for (const turn of transition.touched.values()) {
+      if (!before.active.has(turn.n)) this.#windows.begin(turn, before);
       for (const metrics of metricsOfClosedCalls(record, before.active.get(turn.n), turn))
         reportMetrics(this.ports.metrics, metrics);
-      if (turn.status !== "active") this.#window.end(turn, record.chain);
+      if (turn.status !== "active") this.#windows.end(turn);
     }
     this.deltas.publish(framesOf(row, 0, (n) => transition.touched.get(n)));
   }
@@ -246,7 +247,7 @@ export class ConversationRuntime {
     return {
       ...this.ports,
       record: () => this.state.record,
-      history: (turn) => this.#window.messagesFor(turn, this.state.record.chain),
+      history: (turn) => this.#windows.messagesFor(turn),
       preview: (signal) => this.#preview(signal),
       report: (...outcomes) => this.#shell.report(outcomes),
       onText: (turn, item, text) => this.deltas.append(turnId(turn), messageId(turn, item), text),

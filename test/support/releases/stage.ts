@@ -41,6 +41,8 @@ export class Stage {
   readonly code: DeployedCode;
   /** Reported runs of tools, oldest first. */
   readonly runs: RunRecord[] = [];
+  /** The messages of each request to the model, oldest first. */
+  readonly requests: { role: string; content: string }[][] = [];
   /** `true` while the gates are open. */
   isOpen = false;
   readonly #asked = new Map<string, number>();
@@ -102,6 +104,7 @@ export class Stage {
 
   async #answer(body: string): Promise<Response> {
     const { messages } = JSON.parse(body);
+    this.requests.push(messages);
     const start = messages.findLastIndex(({ role }: { role: string }) => role === "user");
     const script: Script = JSON.parse(messages[start].content);
     const reply = messages.slice(start).filter(({ role }: { role: string }) => role === "assistant").length;

@@ -11,6 +11,7 @@ import type { ToolResult } from "../../../protocol/executor-api.ts";
 import { type Content, plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
+import { originOf } from "./caller.ts";
 import { messageId, operationId, parseItemId } from "./ids.ts";
 import { finalReply, type Operation, operationsOf, type Reply, type Turn } from "./state.ts";
 
@@ -58,7 +59,7 @@ export function turnEvents(turn: Turn): SessionEvent[] {
     ...base(messageId(turn, 0), plainText(turn.input), turn.createdAt),
     action: EventAction.USER_MESSAGE,
     metadata: {
-      origin: `user:${turn.caller.userId}`,
+      origin: originOf(turn.caller),
       ...(typeof turn.input === "string" ? {} : { parts: turn.input }),
     },
   });

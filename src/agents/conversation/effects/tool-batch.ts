@@ -10,7 +10,7 @@ import type { Json } from "../../../shared/json.ts";
 import { operationId } from "../core/ids.ts";
 import { failure } from "../core/planning/tool-call.ts";
 import type { ToolCompleted } from "../core/signals.ts";
-import { type ConversationIdentity, callContext, type Operation, type Turn } from "../core/state.ts";
+import { type ConversationIdentity, callContext, chainOf, type Operation, type Turn } from "../core/state.ts";
 
 export interface ToolReports {
   onResult: (signal: ToolCompleted) => void;
@@ -29,6 +29,7 @@ export async function performToolBatch(
   signal: AbortSignal,
 ): Promise<void> {
   const context = callContext(record, turn);
+  const chain = chainOf(record, turn.agentId);
   const waiting = new Map(operations.map((operation) => [operationId(turn, operation.item), operation]));
   const report = (id: string, { item }: Operation, result: ToolResult) => {
     waiting.delete(id);
@@ -38,7 +39,7 @@ export async function performToolBatch(
     const calls = [...waiting].map(([id, { toolCallId, tool, input, timeoutMs }]) => ({
       operationId: id,
       toolCallId,
-      tool: invokedTool(record.chain, tool),
+      tool: invokedTool(chain, tool),
       input,
       timeoutMs,
       context,

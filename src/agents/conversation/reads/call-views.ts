@@ -15,15 +15,17 @@ import type { TurnUsage, UsageView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { openRecord, outcomeOf, totalsOf } from "../core/calls.ts";
 import { callId, turnId } from "../core/ids.ts";
-import type { CallRecord, ConversationIdentity, Turn } from "../core/state.ts";
+import { type CallRecord, type ConversationIdentity, chainOf, type Turn } from "../core/state.ts";
 
 /** Returns the records of a turn's calls, the one in progress included. `previous` is the id of the turn before. */
 export function callViews(
-  { id: conversationId, chain }: ConversationIdentity,
+  record: ConversationIdentity,
   turn: Turn,
   previous: string | undefined,
 ): ProviderCallRecord[] {
   const { agentId: agent, calls = [], call } = turn;
+  const { id: conversationId } = record;
+  const chain = chainOf(record, agent);
   const parentCorrelationId = previous === undefined ? undefined : runIdOf(conversationId, previous);
   const opened = ({ profile, startedAt }: Pick<CallRecord, "profile" | "startedAt">, index: number) => {
     const { provider = "", modelId: model = "" } = profileAt(chain, profile) ?? {};
@@ -38,7 +40,7 @@ export function callViews(
       startedAt,
     });
   };
-  const views = calls.map((record, index) => closed(chain, opened(record, index), record));
+  const views = calls.map((made, index) => closed(chain, opened(made, index), made));
   if (call === null || openRecord(turn) !== undefined) return views;
   return [...views, opened({ profile: call.profile ?? 0, startedAt: call.notBefore }, calls.length)];
 }

@@ -104,7 +104,7 @@ export class ConversationQueries {
     ]);
     const turns = [...numbers].sort((a, b) => a - b).flatMap((n) => reader.take(n) ?? []);
     return {
-      conversation: conversationView(state.record, state.active.size),
+      conversation: conversationView(state),
       turns: turns.map(answeredTurnView),
       messages: items.reverse(),
       partials,

@@ -17,6 +17,7 @@ import { MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../limits.ts";
 import type { ClientResult, ToolCompleted } from "../signals.ts";
 import {
   type ConversationState,
+  chainOf,
   type Operation,
   pendingOperations,
   type Turn,
@@ -87,19 +88,19 @@ export function resume(
   const waitsOn = left.length > 0 && waitsForClient(turn);
   return [
     ...results.map((given) => ({ type: "RESUME_FROM_TOOL" as const, turn: n, ...given })),
-    ...(waitsOn ? [] : planNext(state, n, left, replies.length)),
+    ...(waitsOn ? [] : planNext(state, turn, left, replies.length)),
   ];
 }
 
 /** Plans the next step after `replies` replies: call the model, or wait for the operations that are pending. */
 export function planNext(
   { record }: ConversationState,
-  turn: number,
+  { n: turn, agentId }: Pick<Turn, "n" | "agentId">,
   pending: readonly Pick<Operation, "client">[],
   replies: number,
 ): AgentDecision[] {
   if (pending.length === 0) {
-    const final = replies >= maxMovesPerTurn(record.chain.persona.definition);
+    const final = replies >= maxMovesPerTurn(chainOf(record, agentId).persona.definition);
     return [{ type: "CALL_LLM", turn, final }];
   }
   return pending.every(({ client }) => client) ? [{ type: "WAIT_FOR_CLIENT", turn }] : [];
