@@ -13,6 +13,8 @@ const MAX_CLIENT_TOOLS = 64;
 const MAX_CLIENT_TOOLS_BYTES = 256 * 1024;
 /** Results per submission. */
 const MAX_SUBMISSIONS = 64;
+/** Length of a client's key, in UTF-16 units. */
+export const MAX_KEY_LENGTH = 200;
 
 /** The tools a model may or must call: any, none, at least one, or the named one. */
 export type ToolChoice = ModelContext["toolChoice"];
@@ -99,7 +101,7 @@ export function isOutcome(value: { result?: unknown; error?: unknown }): boolean
 
 export const ONE_OUTCOME = "Give `result` or `error`, one of them.";
 
-const identifier = z.string().min(1).max(200);
+const identifier = z.string().min(1).max(MAX_KEY_LENGTH);
 
 export const submissionsSchema = z
   .array(z.strictObject({ operationId: identifier, ...outcomeFields }).refine(isOutcome, ONE_OUTCOME))

@@ -3,16 +3,8 @@ import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
+import { dueIn, effectsOf } from "../../src/agents/conversation/core/effects.ts";
 import { framesOf } from "../../src/agents/conversation/core/frames.ts";
-import {
-  MAX_ITEM_INDEX,
-  MAX_TURN_NUMBER,
-  messageId,
-  operationId,
-  parseItemId,
-  stemOf,
-  turnId,
-} from "../../src/agents/conversation/core/ids.ts";
 import {
   HEARTBEAT_MS,
   MAX_ACTIVE_TURNS,
@@ -35,7 +27,6 @@ import {
 } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import { turnEvents, turnFromEvents, turnRow } from "../../src/agents/conversation/core/turn-events.ts";
-import { dueIn, effectsOf } from "../../src/agents/conversation/effects/effects.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
 import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
@@ -55,6 +46,15 @@ import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import {
+  MAX_ITEM_INDEX,
+  MAX_TURN_NUMBER,
+  messageId,
+  operationId,
+  parseItemId,
+  stemOf,
+  turnId,
+} from "../../src/protocol/ids.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { agent, compaction, user as userEvent } from "../support/events.ts";
 

@@ -24,6 +24,7 @@ import { asResult, DramatisError } from "../../shared/errors.ts";
 import { CHOSEN_ID_RULE, type DefinitionReference, isChosenId } from "../../shared/identifiers.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import { mayAuthor, type Principal } from "../../shared/principal.ts";
+import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
 import { SessionAgent } from "../base/session-agent.ts";
@@ -92,7 +93,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         const { tenant } = principal;
         const { id, persona, projectIds = ["default"] } = validate(createSchema, input);
         const checked = await this.#checkPersona(persona, tenant);
-        const now = new Date(systemClock.now()).toISOString();
+        const now = toIso(systemClock.now());
         const identity = { id, tenant, persona: checked, projectIds, createdAt: now, updatedAt: now };
         await this.#commit(() => this.#store.create(identity));
         return identity;
@@ -117,7 +118,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         const identity: AgentIdentity = {
           ...current,
           ...defined({ persona, projectIds }),
-          updatedAt: new Date(updatedAt).toISOString(),
+          updatedAt: toIso(updatedAt),
         };
         await this.#commit(() => this.#store.update(identity));
         return identity;

@@ -1,8 +1,10 @@
 /** The storage of an agent in its actor's database: its identity, and one row per conversation. */
+
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import { bothOrders, type Page, type PageOptions, pageOf, pageSchema } from "../../shared/page.ts";
+import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
 import { type ActorSchema, type ActorStores, VersionedRecord } from "../base/storage/schema-upgrade.ts";
 
@@ -77,5 +79,5 @@ export class AgentStore {
 type ConversationRow = { id: string; added_at: number };
 
 function toItem({ id, added_at }: ConversationRow): { id: string; addedAt: string } {
-  return { id, addedAt: new Date(added_at).toISOString() };
+  return { id, addedAt: toIso(added_at) };
 }

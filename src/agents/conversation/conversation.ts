@@ -16,8 +16,9 @@ import type {
   SubscribeOptions,
 } from "../../protocol/conversation-api.ts";
 import type { ToolStateApi, ToolStateEntry } from "../../protocol/executor-api.ts";
-import { type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
+import { endsTurn, type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
+import { checkStateEntry, MAX_STATE_ENTRIES } from "../../protocol/tool-state.ts";
 import { defined } from "../../shared/defined.ts";
 import { asResult, type DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
@@ -27,8 +28,6 @@ import { validate } from "../../shared/validation.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import { isRefusal } from "../base/storage/schema-upgrade.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
-import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
-import { endsTurn } from "./core/frames.ts";
 import type { ConversationState } from "./core/state.ts";
 import { checkReader, checkSpeaker } from "./door/access.ts";
 import { ConnectionGuard } from "./door/connection-guard.ts";

@@ -11,8 +11,7 @@
 
 import type { Context } from "hono";
 import { z } from "zod";
-import type { Entrance } from "../../agents/conversation/door/entrance.ts";
-import { entranceRequest } from "../../agents/conversation/door/entrance.ts";
+import { type Entrance, entranceRequest } from "../../agents/conversation/door/entrance.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import { isUpgrade, legibleRefusal, withProtocol } from "../auth/bearer.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";

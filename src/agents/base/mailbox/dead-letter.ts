@@ -5,14 +5,16 @@
  */
 
 import type { ActorAddress, Envelope } from "../../../protocol/envelope.ts";
+import { requireOperator } from "../../../protocol/mailbox-api.ts";
 import type { DeadLetterView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import { isOperationId } from "../../../shared/identifiers.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { pageSchema } from "../../../shared/page.ts";
-import { mayReadAll, type Principal } from "../../../shared/principal.ts";
+import type { Principal } from "../../../shared/principal.ts";
 import { redactSecrets } from "../../../shared/redact.ts";
+import { toIso } from "../../../shared/time.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
 import { MAX_SHOWN_BODY_BYTES } from "./limits.ts";
 
@@ -41,15 +43,6 @@ export function checkOperator(principal: Principal, address: ActorAddress | null
   requireOperator(principal);
 }
 
-/** Throws `FORBIDDEN` unless the principal is an operator or administrator. */
-export function requireOperator(principal: Principal): void {
-  if (mayReadAll(principal)) return;
-  throw new DramatisError(
-    "FORBIDDEN",
-    "Only operators and administrators may see and redeliver dead letters.",
-  );
-}
-
 export function deadLetterView(letter: DeadLetter): DeadLetterView {
   const { envelope, status, error, attempt, diedAt, repliedAt } = letter;
   const { operationId, type, from, to, inReplyTo, body, sentAt } = envelope;
@@ -64,9 +57,9 @@ export function deadLetterView(letter: DeadLetter): DeadLetterView {
     error: errorView(error),
     attempts: attempt,
     body: isShown ? withoutSecrets(body) : null,
-    sentAt: iso(sentAt),
-    diedAt: iso(diedAt),
-    ...(repliedAt === undefined ? {} : { repliedAt: iso(repliedAt) }),
+    sentAt: toIso(sentAt),
+    diedAt: toIso(diedAt),
+    ...(repliedAt === undefined ? {} : { repliedAt: toIso(repliedAt) }),
   };
 }
 
@@ -90,8 +83,4 @@ function withoutSecrets(value: Json): Json {
       SECRET_NAME.test(name) ? "[redacted]" : withoutSecrets(member),
     ]),
   );
-}
-
-function iso(milliseconds: number): string {
-  return new Date(milliseconds).toISOString();
 }

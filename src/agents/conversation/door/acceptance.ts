@@ -1,8 +1,8 @@
 /** Checks of messages and tool results against the turns of their conversation, and the answer to an accepted message. */
 import type { StartedTurn } from "../../../protocol/conversation-api.ts";
+import { messageId, resolveId, turnId } from "../../../protocol/ids.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";
-import { messageId, resolveId, turnId } from "../core/ids.ts";
 import type { UserMessage } from "../core/signals.ts";
 import { finalReply, type Operation, type Turn } from "../core/state.ts";
 

@@ -4,7 +4,7 @@
  * FLOOD-1  Within any span of time a connection gets through at most the burst and what flows in meanwhile.
  */
 import { type TokenBucket, takeToken, tokenBucket } from "../../../shared/token-bucket.ts";
-import { FLOOD } from "../core/limits.ts";
+import { FLOOD } from "./limits.ts";
 
 /** What a connection has left. */
 export interface Allowance {

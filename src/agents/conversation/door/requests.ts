@@ -6,8 +6,10 @@
 
 import { z } from "zod";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
+import { MAX_OUTPUT_BYTES } from "../../../protocol/executor-api.ts";
 import {
   clientToolsSchema,
+  MAX_KEY_LENGTH,
   outputSchema,
   submissionsSchema,
   type ToolSubmission,
@@ -19,8 +21,6 @@ import { DramatisError } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import { validate } from "../../../shared/validation.ts";
-import { MAX_OUTPUT_BYTES } from "../../executor/output.ts";
-import { MAX_KEY_LENGTH } from "../core/limits.ts";
 import type { UserMessage } from "../core/signals.ts";
 
 const key = z

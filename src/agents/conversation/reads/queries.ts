@@ -6,6 +6,7 @@
  */
 
 import type { Frame } from "../../../protocol/frames.ts";
+import { MAX_TURN_NUMBER, parseItemId, resolveId, turnId } from "../../../protocol/ids.ts";
 import type {
   JournalEntryView,
   MessageView,
@@ -18,7 +19,6 @@ import { DramatisError } from "../../../shared/errors.ts";
 import type { Page, PageOptions } from "../../../shared/page.ts";
 import { lengthOf } from "../core/content-size.ts";
 import { framesOf } from "../core/frames.ts";
-import { MAX_TURN_NUMBER, parseItemId, resolveId, turnId } from "../core/ids.ts";
 import { type JournalEntry, lastSeq } from "../core/journal-entry.ts";
 import type { ConversationState, Turn } from "../core/state.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
