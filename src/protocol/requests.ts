@@ -101,7 +101,8 @@ export function isOutcome(value: { result?: unknown; error?: unknown }): boolean
 
 export const ONE_OUTCOME = "Give `result` or `error`, one of them.";
 
-const identifier = z.string().min(1).max(MAX_KEY_LENGTH);
+/** A key or an id that a client gives. */
+export const identifier = z.string().min(1).max(MAX_KEY_LENGTH);
 
 export const submissionsSchema = z
   .array(z.strictObject({ operationId: identifier, ...outcomeFields }).refine(isOutcome, ONE_OUTCOME))
@@ -110,6 +111,14 @@ export const submissionsSchema = z
 
 const version = z.literal(PROTOCOL_VERSION).optional();
 
+/** What a turn may have besides its content and its key. */
+export const turnFields = {
+  replyToMessageId: identifier.exactOptional(),
+  tools: clientToolsSchema.exactOptional(),
+  toolChoice: toolChoiceSchema.exactOptional(),
+  output: outputSchema.exactOptional(),
+};
+
 /** A frame that a client may send over a WebSocket. `id` is the client's idempotency key. */
 export const clientFrameSchema = z.discriminatedUnion("type", [
   z.strictObject({
@@ -117,10 +126,7 @@ export const clientFrameSchema = z.discriminatedUnion("type", [
     type: z.literal("turn.start"),
     id: identifier,
     content: contentSchema,
-    replyToMessageId: identifier.exactOptional(),
-    tools: clientToolsSchema.exactOptional(),
-    toolChoice: toolChoiceSchema.exactOptional(),
-    output: outputSchema.exactOptional(),
+    ...turnFields,
   }),
   z
     .strictObject({ v: version, type: z.literal("tool.result"), operationId: identifier, ...outcomeFields })

@@ -8,12 +8,11 @@ import { z } from "zod";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
 import { MAX_OUTPUT_BYTES } from "../../../protocol/executor-api.ts";
 import {
-  clientToolsSchema,
-  MAX_KEY_LENGTH,
+  identifier,
   outputSchema,
   submissionsSchema,
   type ToolSubmission,
-  toolChoiceSchema,
+  turnFields,
 } from "../../../protocol/requests.ts";
 import { contentSchema } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -23,20 +22,14 @@ import { utf8Length } from "../../../shared/utf8.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { UserMessage } from "../core/signals.ts";
 
-const key = z
-  .string()
-  .min(1)
-  .max(MAX_KEY_LENGTH)
-  .refine((text) => text.isWellFormed(), "Must be well-formed Unicode.");
+const key = identifier.refine((text) => text.isWellFormed(), "Must be well-formed Unicode.");
 
 export const startTurnSchema = z
   .strictObject({
     content: contentSchema,
-    replyToMessageId: z.string().min(1).max(MAX_KEY_LENGTH).optional(),
+    // Callers by RPC may give `undefined` for what they leave out.
+    ...z.object(turnFields).partial().shape,
     idempotencyKey: key.optional(),
-    output: outputSchema.optional(),
-    tools: clientToolsSchema.optional(),
-    toolChoice: toolChoiceSchema.optional(),
   })
   .transform(({ content, tools, toolChoice, ...others }) => ({
     content,
