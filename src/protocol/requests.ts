@@ -54,7 +54,7 @@ const clientTool: z.ZodType<ToolSpec> = z.strictObject({
 });
 
 /** A turn's client tools: distinct names, within the limits. */
-export const clientToolsSchema = z
+const clientToolsSchema = z
   .array(clientTool)
   .max(MAX_CLIENT_TOOLS)
   .superRefine((tools, context) => {
@@ -68,7 +68,7 @@ export const clientToolsSchema = z
   });
 
 /** The tool choice of a turn's first model call. */
-export const toolChoiceSchema: z.ZodType<ToolChoice> = z.union([
+const toolChoiceSchema: z.ZodType<ToolChoice> = z.union([
   z.enum(["auto", "none", "required"]),
   z.strictObject({ name: toolName }),
 ]);
