@@ -3,10 +3,10 @@
 export { type ModelFormatAdapter, workersAIAdapter } from "./adapters/formats/workers-ai/adapter.ts";
 export {
   type Delivery,
+  type DeliveryOutcome,
   NotNow,
   type OutcomeHandler,
   type ReceiveHandler,
-  type ToldOutcome,
 } from "./agents/base/mailbox/handlers.ts";
 export type { Mailbox } from "./agents/base/mailbox/mailbox.ts";
 export { newOperationId } from "./agents/base/mailbox/operation-id.ts";

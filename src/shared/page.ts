@@ -99,9 +99,13 @@ function decodeCursor(cursor: string): ListKey {
     );
     return { createdAt, id };
   } catch (cause) {
-    throw new DramatisError("INVALID_INPUT", "This is not a cursor of this list.", {
-      errors: [{ path: "/cursor", message: CURSOR_RULE }],
-      cause,
-    });
+    throw new DramatisError(
+      "INVALID_INPUT",
+      "This is not a cursor of this list. Use the `nextCursor` of an answer; omit it for the first page.",
+      {
+        errors: [{ path: "/cursor", message: CURSOR_RULE }],
+        cause,
+      },
+    );
   }
 }

@@ -790,7 +790,7 @@ describe("models, their failures and their answers", () => {
     }
     const { error, calls } = viewOf(driver);
     expect(error?.message).toBe(
-      "The model call failed (timeout): no; asked before: offline/offline-1 (transient)",
+      "The model call failed (timeout): no; models tried before: offline/offline-1 (transient)",
     );
     expect(calls.map(({ model, outcome }) => [model, outcome?.errorCategory, outcome?.attempts])).toEqual([
       ["offline-1", "transient", 3],

@@ -64,7 +64,7 @@ const sessionsOf = (stage: Stage) =>
 function open(of: Recorded, stores: ActorStores): void {
   if (of === "conversation") new Stage().begin(stores.database, stores.keyValue).runtime.busy;
   else openSessionTables(stores);
-  if (of === "agent") new AgentStore(stores).identity();
+  if (of === "agent") new AgentStore(stores, () => "recorded").identity();
 }
 
 const errors = vi.spyOn(console, "error");
@@ -165,13 +165,13 @@ test.each(recorded("conversation").filter(({ name }) => name === "completed"))(
 
 test.each(recorded("agent"))("G4 agent of $release: its identity and its conversations", (recording) => {
   const stage = staged(recording);
-  const store = new AgentStore(stage);
+  const store = new AgentStore(stage, () => "recorded");
   expect(agentViews(store)).toEqual(recording.views);
   expect(sessionsOf(stage).list()).toEqual([]);
   const identity = store.identity();
   store.update({ ...identity, projectIds: ["changed"] });
   store.addConversation(`conv_${stage.ids.ulid()}`, stage.clock.now());
-  const again = new AgentStore(stage);
+  const again = new AgentStore(stage, () => "recorded");
   expect(again.identity()).toEqual({ ...identity, projectIds: ["changed"] });
   expect(again.conversations().items).toHaveLength(4);
 });
@@ -321,7 +321,7 @@ describe("UPGRADE-3 storage of a newer version", () => {
   test.each(recorded("agent"))("G4 agent of $release: refused, and untouched", (recording) => {
     const stage = newer(recording);
     const before = dump(stage);
-    const store = new AgentStore(stage);
+    const store = new AgentStore(stage, () => "recorded");
     for (const entrance of [
       () => store.identity(),
       () => store.create(recording.views.identity as ReturnType<AgentStore["identity"]>),

@@ -101,7 +101,7 @@ export class Courier extends SessionAgent {
       if (mood === "busy") throw new NotNow("Too much to do.", 20_000);
       return { done: note };
     });
-    this.mailbox.told("work", ({ envelope, outcome, late }) => {
+    this.mailbox.outcomes("work", ({ envelope, outcome, late }) => {
       this.#add("told", { operationId: envelope.operationId, ...outcome, late });
     });
   }
@@ -156,7 +156,7 @@ export class Courier extends SessionAgent {
 export class Orders extends SessionAgent {
   constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
     super(ctx, env);
-    this.mailbox.told("order.placed", ({ outcome, late }) => {
+    this.mailbox.outcomes("order.placed", ({ outcome, late }) => {
       ctx.storage.kv.put("outcome", { ...outcome, late });
     });
   }

@@ -53,7 +53,10 @@ export function createAgentClass<Env extends Cloudflare.Env>(
   env: Env,
 ) => SessionAgent<Env> & AgentApi {
   return class Agent extends SessionAgent<Env> implements AgentApi {
-    readonly #store = new AgentStore(durableStorage(this.ctx.storage));
+    readonly #store = new AgentStore(
+      durableStorage(this.ctx.storage),
+      () => this.mailboxAddress?.id ?? this.name,
+    );
     readonly #wakeups = new Wakeups({ directory: () => this.#listing.wake() });
     readonly #listing = new Mirror({
       clock: systemClock,

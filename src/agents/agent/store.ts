@@ -27,7 +27,11 @@ const optionsSchema = pageSchema(isConversationId);
 export class AgentStore {
   readonly #identity: VersionedRecord<AgentIdentity>;
 
-  constructor(private readonly stores: ActorStores) {
+  /** `idOf` returns the agent's id, for errors. */
+  constructor(
+    private readonly stores: ActorStores,
+    private readonly idOf: () => string,
+  ) {
     this.#identity = new VersionedRecord(AGENT_SCHEMA, stores, IDENTITY_KEY);
   }
 
@@ -55,7 +59,7 @@ export class AgentStore {
   /** Throws `NOT_FOUND` if the agent was never created, `UNAVAILABLE` if a newer release stored it. */
   identity(): AgentIdentity {
     const identity = this.#identity.get();
-    if (identity === undefined) throw new DramatisError("NOT_FOUND", "There is no such agent.");
+    if (identity === undefined) throw new DramatisError("NOT_FOUND", `There is no agent "${this.idOf()}".`);
     return identity;
   }
 

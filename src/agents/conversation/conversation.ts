@@ -1,6 +1,10 @@
 /**
  * The actor `Conversation`: transport and RPC of one conversation. Every entrance checks its caller and its input, and
  * answers errors as data. The shell in `runtime.ts` does the work.
+ *
+ * The way of a message: `door/` checks it, `core/` plans and reduces it (pure), `store/` commits it, and `effects/` calls
+ * models and tools, whose outcomes return to the shell as signals. Beside it, `reads/` answers queries, and `mirror/`
+ * publishes to the agent, the directory and the metrics sink.
  */
 
 import type { Connection, ConnectionContext, WSMessage } from "agents";
@@ -29,7 +33,7 @@ import type { SessionAgent } from "../base/session-agent.ts";
 import { isRefusal } from "../base/storage/schema-upgrade.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import type { ConversationState } from "./core/state.ts";
-import { checkReader, checkSpeaker } from "./door/access.ts";
+import { checkReader, checkSpeaker, noConversation } from "./door/access.ts";
 import { ConnectionGuard } from "./door/connection-guard.ts";
 import {
   broadcast,
@@ -41,7 +45,6 @@ import {
   receiveFrame,
 } from "./door/connections.ts";
 import { checkSameRequest, conversationRecord, parseCreate } from "./door/create-conversation.ts";
-import { readEntrance } from "./door/entrance.ts";
 import {
   messageOf,
   parseSignal,
@@ -52,6 +55,7 @@ import {
 import { seedEvents } from "./door/seed-history.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
 import { frameStream, type Listener, type StreamOptions, Subscribers } from "./door/subscribers.ts";
+import { readEntrance } from "./door/upgrade-request.ts";
 import { conversationMedia } from "./effects/media.ts";
 import { Announcement } from "./mirror/announcement.ts";
 import { UsageMirror } from "./mirror/usage-mirror.ts";
@@ -73,7 +77,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
   return class Conversation extends GuardedSessionAgent<Env> implements ConversationApi, ToolStateApi {
     static override readonly options = { sendIdentityOnConnect: false };
 
-    /** The names are stored with the jobs: never change them. */
+    /** The names are stored with the jobs: never change them. `window` wakes active turns. */
     readonly #wakeups = new Wakeups({
       window: () => {
         this.#runtime.reconcile();
@@ -242,7 +246,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const list = Array.isArray(signals) ? signals : [signals];
         const messages = list.map((signal) => parseSignal(signal, principal));
         const started: StartedTurn[] = [];
-        // One after another: a message whose media must be looked up would otherwise be overtaken.
+        // One after another. Otherwise a later message could overtake one that waits for its media.
         for (const message of messages) started.push(await this.#runtime.accept(message));
         return started;
       });
@@ -337,9 +341,15 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     /** Throws as `checkReader`, and before the conversation was created. */
     #stateFor(reader: Principal): ConversationState {
-      const { state } = this.#runtime;
+      const state = this.#requireState();
       checkReader(state.record, reader);
       return state;
+    }
+
+    /** Throws `NOT_FOUND` before the conversation was created. */
+    #requireState(): ConversationState {
+      if (this.#runtime.exists) return this.#runtime.state;
+      throw noConversation(this.mailboxAddress?.id ?? this.name);
     }
 
     /** Reports whether the conversation exists and this principal may read it. */
@@ -359,7 +369,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     #checkSpeaker(principal: Principal): void {
-      checkSpeaker(this.#runtime.state.record, principal);
+      checkSpeaker(this.#requireState().record, principal);
     }
 
     async #accept(principal: Principal, input: unknown): Promise<StartedTurn> {

@@ -2,18 +2,14 @@
  * The shell of a conversation: accepts signals, commits the decisions of the core, publishes the commit, and starts the
  * effects that the new state calls for. Runs unchanged in a Durable Object and in Node.
  *
- * The way of a message: `door/` checks it, `core/` plans and reduces it (pure), `store/` commits it, `effects/` calls
- * models and tools, whose outcomes return here as signals. Beside it, `reads/` answers queries, and `mirror/` publishes to
- * the agent, the directory and the metrics sink.
- *
  * RUN-1  Commit before publishing: frames are published, and effects start, only after the commit returned.
  * RUN-2  Memory is replaced only by what was committed; a failed commit changes nothing.
  * RUN-3  A commit starts the effects of the turns it touched, and every heartbeat those of all turns, so one that was
  *        lost starts again.
  * RUN-4  The outcome of an effect whose commit failed is kept and committed later; the effect does not run again. An
  *        outcome that can never be planned or committed fails its turn.
- * RUN-5  Limit turns whoever starts them and through whatever door. Count only turns that began: neither repeated nor
- *        refused messages.
+ * RUN-5  Limit all turns, from every caller and entrance. Count only turns that began: neither repeated nor refused
+ *        messages.
  */
 
 import { type MetricsSink, reportMetrics } from "../../adapters/resilience/telemetry.ts";
@@ -40,7 +36,7 @@ import { reduce } from "./core/reducer.ts";
 import type { Signal, UserMessage } from "./core/signals.ts";
 import type { ConversationIdentity, ConversationState, Turn } from "./core/state.ts";
 import { beginTransition, type Transition } from "./core/transition.ts";
-import { checkRepeated, checkReplyTo, operationAt, startedTurn } from "./door/acceptance.ts";
+import { checkRepeated, checkReplyTo, operationAt, startedTurn } from "./door/message-checks.ts";
 import { metricsOfClosedCalls } from "./effects/call-metrics.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
 import { type EffectPorts, EffectRunner, type Outcomes } from "./effects/effect-runner.ts";
@@ -95,7 +91,8 @@ export class ConversationRuntime {
    */
   get state(): ConversationState {
     this.#state ??= this.store.load();
-    if (this.#state === null) throw new DramatisError("NOT_FOUND", "There is no such conversation.");
+    if (this.#state === null)
+      throw new DramatisError("NOT_FOUND", "This conversation does not exist. Create it first.");
     return this.#state;
   }
 

@@ -68,7 +68,10 @@ const tool = z.object({
 export const completionSchema = z
   .strictObject({
     model: agentModel,
-    messages: z.array(message).min(1).max(MAX_MESSAGES),
+    messages: z
+      .array(message)
+      .min(1, "Must have at least one message.")
+      .max(MAX_MESSAGES, `Must have at most ${MAX_MESSAGES} messages.`),
     stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
     tools: z.array(tool).nullish(),
     tool_choice: z

@@ -55,12 +55,12 @@ export function streamPosition(from: string | undefined, lastEventId?: string): 
   return from === undefined ? undefined : validate(positionSchema, from, "/from");
 }
 
-/** Reads the parameters of a path. Throws `NOT_FOUND` if one of them cannot exist. */
+/** Reads the parameters of the request's path. Throws `NOT_FOUND` if one of them cannot exist. */
 export function pathParams<Schema extends z.ZodType>(
   schema: Schema,
-  params: Record<string, string>,
+  request: { method: string; path: string; param(): Record<string, string> },
 ): z.output<Schema> {
-  const parsed = schema.safeParse(params);
-  if (!parsed.success) throw nothingHere();
+  const parsed = schema.safeParse(request.param());
+  if (!parsed.success) throw nothingHere(request);
   return parsed.data;
 }

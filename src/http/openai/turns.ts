@@ -168,7 +168,10 @@ export async function submitResults(
   const turnId = turnOf(operationId);
   const turn = unwrap(await conversation.turn(principal, turnId));
   const answered = answerWithCall(turn, operationId);
-  if (answered === null) throw new DramatisError("NOT_FOUND", "There is no such tool call.");
+  if (answered === null) {
+    const id = toolCallId(conversationId, operationId);
+    throw new DramatisError("NOT_FOUND", `There is no tool call "${id}".`);
+  }
   checkModel(turn.agentId, model);
   const given = results.map((result) => result.operationId);
   const missing = answered.operationIds.filter((id) => !given.includes(id));

@@ -106,7 +106,7 @@ export function attachmentRoutes(app: HttpRoutes): void {
 
   app.get(ATTACHMENT, async (context) => {
     const { req } = context;
-    const { attachmentId: id } = pathParams(attachmentParams, req.param());
+    const { attachmentId: id } = pathParams(attachmentParams, req);
     const conversation = await conversationOf(context);
     unwrap(await conversation.view(context.var.principal));
     const store = context.var.attachments();
@@ -117,7 +117,7 @@ export function attachmentRoutes(app: HttpRoutes): void {
       return new Response(null, { status: 304, headers: { ...CACHED, etag } });
     }
     const found = await store.get(owner, id);
-    if (found === null) throw nothingHere();
+    if (found === null) throw nothingHere(req);
     const { mediaType, name, bytes } = found;
     const disposition = SHOWN_INLINE.has(mediaType) ? "inline" : "attachment";
     return new Response(bytes, {

@@ -129,13 +129,13 @@ export function turnRoutes(app: HttpRoutes): void {
   });
 
   app.get(TURN, async (context) => {
-    const { turnId } = pathParams(turnParams, context.req.param());
+    const { turnId } = pathParams(turnParams, context.req);
     const conversation = await conversationOf(context);
     return json(unwrap(await conversation.turn(context.var.principal, turnId)));
   });
 
   app.post(RESULT, async (context) => {
-    const { operationId } = pathParams(resultParams, context.req.param());
+    const { operationId } = pathParams(resultParams, context.req);
     const conversation = await conversationOf(context);
     // SAFETY: the schema accepts JSON only.
     const outcome = (await readBody(context, resultSchema)) as ToolOutcome;

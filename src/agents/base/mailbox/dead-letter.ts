@@ -28,17 +28,17 @@ export interface DeadLetter {
   unanswered: boolean;
   /** Milliseconds since the epoch. */
   diedAt: number;
-  /** When a late result arrived. */
+  /** The time at which a late result arrived. */
   repliedAt?: number;
 }
 
 /** The options of a page of dead letters. The cursor is the last letter's operation id. */
 export const deadLetterPageSchema = pageSchema(isOperationId);
 
-/** Throws unless the principal may see and redeliver the dead letters of the actor at this address. */
-export function checkOperator(principal: Principal, address: ActorAddress | null): void {
+/** Throws unless the principal may see and redeliver the dead letters of the actor with this address and name. */
+export function checkOperator(principal: Principal, address: ActorAddress | null, name: string): void {
   if (address === null || address.tenant !== principal.tenant) {
-    throw new DramatisError("NOT_FOUND", "There is no such actor.");
+    throw new DramatisError("NOT_FOUND", `There is no actor "${name}".`);
   }
   requireOperator(principal);
 }

@@ -62,10 +62,10 @@ export class Mailbox {
    * Registers the handler for outcomes of a type of outgoing envelopes. Call it in the actor's constructor.
    *
    * @example
-   * mailbox.told("order.placed", ({ envelope, outcome }) => orders.close(envelope.operationId, outcome.status));
+   * mailbox.outcomes("order.placed", ({ envelope, outcome }) => orders.close(envelope.operationId, outcome.status));
    */
-  told(type: string, handler: OutcomeHandler): void {
-    this.#handlers.told(type, handler);
+  outcomes(type: string, handler: OutcomeHandler): void {
+    this.#handlers.outcomes(type, handler);
   }
 
   /**

@@ -84,7 +84,7 @@ export function openConnection(
   }
 }
 
-/** What connections may still send. Lost on hibernation, which needs so much idle time that each is full again. */
+/** Remaining allowances. Hibernation clears them; by then each has refilled. */
 const allowances = new WeakMap<Client, Allowance>();
 
 /** Reports whether a message may be read. Closes a connection that has expired or exceeds its allowance. */

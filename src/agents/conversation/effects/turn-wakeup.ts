@@ -10,8 +10,8 @@ import { HEARTBEAT_MS } from "../core/limits.ts";
 
 export interface TurnWakeupPorts {
   /**
-   * Arms the actor's wake-up for at most so many milliseconds from now. Called inside the transaction that needs it: the
-   * wake-up commits with the transaction, and the call throws if it cannot be written. Resolves when it is armed.
+   * Arms the actor's wake-up for at most `milliseconds` from now. Called inside the transaction that needs it: the wake-up
+   * commits with the transaction, and the call throws if it cannot be written. Resolves when it is armed.
    */
   armWakeup(milliseconds: number): Promise<void>;
   clock: Clock;
@@ -43,7 +43,7 @@ export class TurnWakeup {
   }
 
   /**
-   * Arms the wake-up for so many milliseconds from now, unless it is armed for earlier. Call it in the transaction that
+   * Arms the wake-up for `milliseconds` from now, unless it is armed for an earlier time. Call it in the transaction that
    * needs it. Throws if the wake-up cannot be written.
    */
   arm(milliseconds: number): Promise<void> {

@@ -93,7 +93,7 @@ export class ConversationQueries {
   requireTurn(state: ConversationState, id: string): Turn {
     const found = resolveId(id, "turn", (n) => state.active.get(n) ?? this.store.turn(n));
     if (found !== null) return found.turn;
-    throw new DramatisError("NOT_FOUND", "This conversation has no such turn.");
+    throw new DramatisError("NOT_FOUND", `This conversation has no turn "${id}".`);
   }
 
   snapshot(state: ConversationState, partials: Snapshot["partials"]): Snapshot {
