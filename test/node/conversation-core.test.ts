@@ -27,6 +27,7 @@ import {
 } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import { turnEvents, turnFromEvents, turnRow } from "../../src/agents/conversation/core/turn-events.ts";
+import { parseSignal } from "../../src/agents/conversation/door/requests.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
 import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
@@ -328,7 +329,7 @@ function store(): ConversationDatabase {
 describe("the core under random signals", () => {
   const steps = fc.array(step, { minLength: 1, maxLength: 60 });
 
-  test("A71 PLAN-1 EFFECT-1 CLIENTTOOL-3 TURN-1 every active turn waits for exactly one effect or its client, and what is finished stays so", () => {
+  test("BOUND-1 A71 PLAN-1 EFFECT-1 CLIENTTOOL-3 TURN-1 every active turn waits for exactly one effect or its client, and what is finished stays so", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = new Driver();
@@ -366,7 +367,7 @@ describe("the core under random signals", () => {
     );
   });
 
-  test("RECORD-1 A29 A32 finished turns come back whole, with one user message and the last reply as the answer", () => {
+  test("RECORD-2 TURN-3 RECORD-1 A29 A32 finished turns come back whole, with one user message and the last reply as the answer", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = drive(script);
@@ -374,11 +375,16 @@ describe("the core under random signals", () => {
           expect(driver.store.turn(turn.n)).toEqual(turn);
           if (turn.status !== "completed") continue;
           expect(turnFromEvents(turnRow(turn), turnEvents(turn))).toEqual(turn);
-          const users = turnEvents(turn).filter(({ action }) => action === "user_message");
-          expect(users).toHaveLength(1);
-          const moves = movesOf(turn);
-          expect(moves.map(({ sequence }) => sequence)).toEqual(moves.map((_, index) => index + 1));
-          expect(moves.at(-1)?.reasoning).toBe(turn.replies.at(-1)?.text);
+          const moves = turn.replies.flatMap((reply, index) => {
+            const next = turn.replies[index + 1]?.item ?? Number.POSITIVE_INFINITY;
+            const calls = turn.operations.filter(({ item }) => item > reply.item && item < next);
+            if (calls.length === 0) return ["agent_message"];
+            return ["tool_call_request", ...calls.map(() => "tool_result")];
+          });
+          expect(turnEvents(turn).map(({ action }) => action)).toEqual(["user_message", ...moves]);
+          const views = movesOf(turn);
+          expect(views.map(({ sequence }) => sequence)).toEqual(views.map((_, index) => index + 1));
+          expect(views.at(-1)?.reasoning).toBe(turn.replies.at(-1)?.text);
         }
       }),
       { numRuns: 200 },
@@ -537,6 +543,36 @@ describe("the window of the session", () => {
   });
 });
 
+describe("signals from outside", () => {
+  const ada = { tenant: "test", subject: "ada", roles: ["member" as const] };
+  const data = { content: "Hello" };
+
+  test.each<[string, unknown, string, string]>([
+    ["no object", "hello", "invalid_data", "must be an object"],
+    ["no type", { data }, "missing_type", "has no `type`"],
+    ["an internal type", { type: "conversation.llm.completed", data }, "external_type_not_allowed", "llm"],
+    ["no envelope", { type: "conversation.user.message", ...data }, "missing_data_envelope", "no `data`"],
+    ["other members", { type: "conversation.user.message", data, ...data }, "invalid_data", "/content"],
+  ])("SIGNAL-1 %s is refused with its reason", (_, signal, reason, message) => {
+    expect(() => parseSignal(signal, ada)).toThrow(
+      expect.objectContaining({
+        code: "INVALID_SIGNAL",
+        message: expect.stringContaining(message),
+        options: { errors: [{ path: "", message: reason }] },
+      }),
+    );
+  });
+
+  test("SIGNAL-1 a message in its envelope is the caller's", () => {
+    expect(parseSignal({ id: "k", type: "conversation.user.message", data }, ada)).toEqual({
+      type: "conversation.user.message",
+      id: "k",
+      caller: { type: "user", userId: "ada" },
+      data,
+    });
+  });
+});
+
 describe("hostile names and sizes", () => {
   const answer = (text: string): ModelReply => ({ text, toolCalls: [], finishReason: "stop" });
 
@@ -573,6 +609,30 @@ describe("hostile names and sizes", () => {
       ["completed", { from: 2, count: 2 }],
     ]);
     expect(driver.store.load()).toEqual(driver.state);
+  });
+
+  test("WINDOW-2 a small window is read once, a large one each time", () => {
+    const driver = new Driver();
+    const { chain } = driver.state.record;
+    const kept = new SessionWindow(driver.store.events);
+    const reads = vi.spyOn(driver.store.events, "loadWindow");
+    const readsOf = (results: string[]) => {
+      wholeTurn(driver, results);
+      const ended = driver.finished.at(-1);
+      if (ended !== undefined) kept.end(ended, chain);
+      driver.send(user("and now?"));
+      const turn = [...driver.state.active.values()][0];
+      if (turn === undefined) throw new Error("No turn is active.");
+      reads.mockClear();
+      kept.messagesFor(turn, chain);
+      const count = reads.mock.calls.length;
+      const address = { turn: turn.n, item: turn.call?.item ?? 0, attempt: 1 };
+      driver.send({ type: "conversation.llm.completed", ...address, reply: answer("so"), facts: FACTS });
+      for (const over of driver.finished.slice(-1)) kept.end(over, chain);
+      return count;
+    };
+    expect([readsOf([]), readsOf([]), readsOf([])]).toEqual([1, 0, 0]);
+    expect([readsOf(["x".repeat(100_000)]), readsOf([])]).toEqual([1, 1]);
   });
 
   test("CONTEXT-1 a turn with huge results keeps its place in the window, its results shortened", () => {
@@ -613,7 +673,7 @@ describe("hostile names and sizes", () => {
     expect(new Set(ids.map(({ id }) => id)).size).toBe(12);
   });
 
-  test("QUERY-1 the tools that turns brought count among what one read may hold", () => {
+  test("READ-1 QUERY-1 the tools that turns brought count among what one read may hold", () => {
     const driver = new Driver();
     const schema = { type: "object", description: "z".repeat(250_000) };
     for (let n = 0; n < 20; n++) driver.send(user("Hi", [{ ...ASK, inputSchema: schema }]));
@@ -694,7 +754,7 @@ describe("limits of a turn", () => {
     expect(first(driver).issues).toEqual({ toolFailures: 1 });
   });
 
-  test("A73 the same result twice changes nothing", () => {
+  test("PLAN-2 A73 the same result twice changes nothing", () => {
     const driver = new Driver();
     driver.send(user("go"));
     driver.send(

@@ -11,6 +11,7 @@ import { openSessionTables, SESSIONS_SCHEMA } from "../../src/agents/base/storag
 import { CONVERSATION_SCHEMA } from "../../src/agents/conversation/store/schema.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import type { LiveConversation } from "../../src/client/state.ts";
+import { MIGRATIONS } from "../../src/d1/schema.ts";
 import { SessionStore } from "../../src/memory/session/session-store.ts";
 import { VERSION } from "../../src/shared/version.ts";
 import { CostCounter, countingDatabase } from "../support/counting.ts";
@@ -335,6 +336,14 @@ describe("UPGRADE-3 storage of a newer version", () => {
   });
 });
 
+test("SCHEMA-2 a migration of the directory adds tables, indexes and optional columns, and removes nothing", () => {
+  for (const statement of MIGRATIONS.flatMap(({ statements }) => statements)) {
+    expect(statement).toMatch(
+      /^CREATE (?:TABLE|INDEX) |^ALTER TABLE \w+ ADD COLUMN \w+ \w+(?:(?: NOT NULL)? DEFAULT .+)?$/,
+    );
+  }
+});
+
 describe("the schema of today", () => {
   let today: Recording[];
 
@@ -348,7 +357,7 @@ describe("the schema of today", () => {
     expect(storages).toEqual(today.map(({ storage }) => storage));
   });
 
-  test("G4 a schema that was released does not change, and a change of today's has a version of its own", async () => {
+  test("SCHEMA-1 G4 a schema that was released does not change, and a change of today's has a version of its own", async () => {
     const groups = Map.groupBy(
       [...RECORDINGS, ...today.map((recording) => ({ ...recording, release: "today's code" }))],
       (recording) => `${recording.release} ${recording.of} ${schemaVersion(recording)}`,

@@ -1,4 +1,5 @@
 /** A conversation whose surroundings misbehave: gateways that an application brought along. */
+import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
@@ -22,6 +23,7 @@ import { callPayloads, repliesSoFar, textPayloads } from "../support/chat-replie
 import { runWorld } from "../support/crash-world.ts";
 import { Crossings } from "../support/crossings.ts";
 import { errorReply, startOpenAIServer } from "../support/openai-server.ts";
+import { Stage } from "../support/releases/stage.ts";
 
 const errors = vi.spyOn(console, "error");
 
@@ -65,6 +67,36 @@ test("RUN-4 a reply too large to be stored fails its turn for good, and the conv
     "Shorter, please",
     "Fine.",
   ]);
+});
+
+test("EFFECT-2 an effect that runs is not started again; a new life starts the one that was lost", async () => {
+  const stage = new Stage();
+  const { runtime } = stage.begin();
+  const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
+  runtime.create({
+    id: "conv_test",
+    tenant: "test",
+    title: null,
+    agentId: "tester",
+    projectId: "default",
+    participants: [{ type: "user", id: "ada" }],
+    chain: await resolveChain(new Registry(stage.code), { identity: { systemPrompt: "Test." } }, profile),
+    createdAt: stage.clock.now(),
+  });
+  const script = { key: "k", replies: [[{ gate: "hold" }]] };
+  const caller = { type: "user", userId: "ada" } as const;
+  await runtime.accept({
+    type: "conversation.user.message",
+    caller,
+    data: { content: JSON.stringify(script) },
+  });
+  for (let beat = 0; beat < 3; beat++) runtime.reconcile();
+  await stage.until(() => stage.asked > 0);
+  for (let beat = 0; beat < 3; beat++) runtime.reconcile();
+  await setImmediate();
+  expect(stage.asked).toBe(1);
+  await stage.begin().runtime.wake();
+  await stage.until(() => stage.asked === 2);
 });
 
 test("A43 a gateway that never answers and ignores its abort holds up no turn: three attempts, then it fails", async () => {

@@ -354,7 +354,7 @@ describe("protocol versions", () => {
     },
   );
 
-  test("G5 an exchange as clients of version 1 have it goes on to mean the same", async () => {
+  test("WIRE-3 G5 an exchange as clients of version 1 have it goes on to mean the same", async () => {
     const persona = { identity: { systemPrompt: "You are a test." }, tools: { toolIds: ["test/double"] } };
     await server.call(token, "POST", "/api/agents", 201, { id: "guide", persona });
     const body = { agentId: "guide", title: "Recorded" };

@@ -59,11 +59,14 @@ export class Sleeper extends DurableObject {
   /** Wake-ups that came. */
   readonly woken: string[] = [];
   again: number | null = null;
+  /** The handlers throw. */
+  isBroken = false;
   readonly wakeups = new Wakeups({ first: () => this.#wake("first"), second: () => this.#wake("second") });
   readonly lifecycle = Lifecycle.install(this).use(this.wakeups);
 
   #wake(name: string): number | null {
     this.woken.push(name);
+    if (this.isBroken) throw new Error("The handler is broken.");
     return this.again;
   }
 }

@@ -42,6 +42,8 @@ export class Stage {
   readonly runs: RunRecord[] = [];
   /** `true` while the gates are open. */
   isOpen = false;
+  /** Requests to the model. */
+  asked = 0;
   readonly #asked = new Map<string, number>();
 
   constructor(now?: number, seed = 7) {
@@ -99,6 +101,7 @@ export class Stage {
   }
 
   async #answer(body: string): Promise<Response> {
+    this.asked += 1;
     const { messages } = JSON.parse(body);
     const start = messages.findLastIndex(({ role }: { role: string }) => role === "user");
     const script: Script = JSON.parse(messages[start].content);
