@@ -280,7 +280,8 @@ async function refusalOf({ errorFormat }: (typeof OPERATIONS)[number], response:
 async function whole(response: Response, of: Ids): Promise<string> {
   const text = JSON.stringify([response.status, [...response.headers], await response.text()]);
   // Ids of the OpenAI protocols are made of others without their prefixes.
-  const names = Object.values(of).flatMap((id) => [id, id.slice(id.indexOf("_") + 1)]);
+  const all = Object.values(of);
+  const names = [...all, ...all.map((id) => id.slice(id.indexOf("_") + 1))];
   return names.reduce((rest, name) => rest.replaceAll(name, "…"), text);
 }
 
