@@ -58,9 +58,6 @@ const USES_PLATFORM = [
   `${CONVERSATION}/door/session-guard\\.ts`,
 ];
 
-/** The internal request of a WebSocket's upgrade, which HTTP builds for the actor. */
-const ENTRANCE = `^src/${CONVERSATION}/door/entrance\\.ts$`;
-
 const under = (folders) => `^src/(?:${folders.join("|")})/`;
 const packages = (names) => `(?:^|node_modules/)(?:${names.join("|")})(?:/|$)`;
 
@@ -137,7 +134,7 @@ export default {
       comment: "What is not an actor reaches actors by the protocol. The root makes their classes.",
       severity: "error",
       from: { path: under(["compat", "engine", "http"]) },
-      to: { path: under(["agents"]), pathNot: ENTRANCE },
+      to: { path: under(["agents"]) },
     },
     {
       name: "pure",

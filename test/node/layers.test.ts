@@ -58,7 +58,7 @@ const ALLOWED: readonly [from: string, to: string][] = [
   ["agents/conversation/conversation.ts", "agents"],
   ["agents/conversation/store/turns.ts", `${CORE}/state.ts`],
   ["ports/node/virtual-clock.ts", "node:timers"],
-  ["http/routes/sockets.ts", "agents/conversation/door/upgrade-request.ts"],
+  ["http/routes/sockets.ts", "protocol/upgrade-request.ts"],
   ["client/session.ts", "protocol/frames.ts"],
 ];
 

@@ -23,6 +23,7 @@ import type { ToolStateApi, ToolStateEntry } from "../../protocol/executor-api.t
 import { endsTurn, type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../../protocol/tool-state.ts";
+import { readEntrance } from "../../protocol/upgrade-request.ts";
 import { defined } from "../../shared/defined.ts";
 import { asResult, type DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
@@ -55,7 +56,6 @@ import {
 import { seedEvents } from "./door/seed-history.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
 import { frameStream, type Listener, type StreamOptions, Subscribers } from "./door/subscribers.ts";
-import { readEntrance } from "./door/upgrade-request.ts";
 import { conversationMedia } from "./effects/media.ts";
 import { Announcement } from "./mirror/announcement.ts";
 import { UsageMirror } from "./mirror/usage-mirror.ts";

@@ -11,7 +11,7 @@
 
 import type { Context } from "hono";
 import { z } from "zod";
-import { type Entrance, entranceRequest } from "../../agents/conversation/door/upgrade-request.ts";
+import { type Entrance, entranceRequest } from "../../protocol/upgrade-request.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import { isUpgrade, legibleRefusal, withProtocol } from "../auth/bearer.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
