@@ -40,6 +40,9 @@ export interface ToolResult {
   error?: { code: ToolErrorCode; message: string; retriable: boolean };
 }
 
+/** Maximum size of a tool's output, in bytes of JSON. */
+export const MAX_OUTPUT_BYTES = 1_048_576;
+
 /** One line of an executor's answer. */
 export type ExecutorReport =
   | { operationId: string; result: ToolResult }

@@ -181,6 +181,6 @@ export interface DeadLetterView extends Pick<Envelope, "type" | "from" | "to" | 
   body: Json;
   sentAt: string;
   diedAt: string;
-  /** When a late result arrived. */
+  /** The time at which a late result arrived. */
   repliedAt?: string;
 }

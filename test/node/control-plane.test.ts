@@ -3,7 +3,6 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { callerKey, originOf } from "../../src/agents/conversation/core/caller.ts";
 import type { AgentDecision } from "../../src/agents/conversation/core/decisions.ts";
-import { callId } from "../../src/agents/conversation/core/ids.ts";
 import { baseContext } from "../../src/agents/conversation/core/planning/context.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { reduce } from "../../src/agents/conversation/core/reducer.ts";
@@ -16,8 +15,8 @@ import {
   type Turn,
 } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition, type Transition } from "../../src/agents/conversation/core/transition.ts";
+import { metricsOfClosedCalls } from "../../src/agents/conversation/effects/call-metrics.ts";
 import { SessionWindows } from "../../src/agents/conversation/effects/session-windows.ts";
-import { metricsOfClosedCalls } from "../../src/agents/conversation/mirror/call-metrics.ts";
 import {
   conversationSummary,
   conversationView,
@@ -31,6 +30,7 @@ import { allowAll } from "../../src/policy/gate.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import type { VersionChain } from "../../src/protocol/definitions.ts";
+import { callId } from "../../src/protocol/ids.ts";
 import type { Caller } from "../../src/protocol/views.ts";
 import { CostCounter, countingDatabase } from "../support/counting.ts";
 

@@ -3,16 +3,8 @@ import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
+import { dueIn, effectsOf } from "../../src/agents/conversation/core/effects.ts";
 import { framesOf } from "../../src/agents/conversation/core/frames.ts";
-import {
-  MAX_ITEM_INDEX,
-  MAX_TURN_NUMBER,
-  messageId,
-  operationId,
-  parseItemId,
-  stemOf,
-  turnId,
-} from "../../src/agents/conversation/core/ids.ts";
 import {
   HEARTBEAT_MS,
   MAX_ACTIVE_TURNS,
@@ -29,6 +21,7 @@ import type { AttemptFacts, Signal } from "../../src/agents/conversation/core/si
 import {
   type ConversationIdentity,
   type ConversationState,
+  nextEvent,
   pendingOperations,
   primaryAgent,
   type Turn,
@@ -36,7 +29,7 @@ import {
 } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import { turnEvents, turnFromEvents, turnRow } from "../../src/agents/conversation/core/turn-events.ts";
-import { dueIn, effectsOf } from "../../src/agents/conversation/effects/effects.ts";
+import { parseSignal } from "../../src/agents/conversation/door/requests.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
 import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
@@ -57,6 +50,15 @@ import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import type { ToolEffect, VersionChain } from "../../src/protocol/definitions.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import {
+  MAX_ITEM_INDEX,
+  MAX_TURN_NUMBER,
+  messageId,
+  operationId,
+  parseItemId,
+  stemOf,
+  turnId,
+} from "../../src/protocol/ids.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { agent, compaction, user as userEvent } from "../support/events.ts";
 
@@ -333,7 +335,7 @@ function store(): ConversationDatabase {
 describe("the core under random signals", () => {
   const steps = fc.array(step, { minLength: 1, maxLength: 60 });
 
-  test("A71 PLAN-1 EFFECT-1 CLIENTTOOL-3 TURN-1 every active turn waits for exactly one effect or its client, and what is finished stays so", () => {
+  test("BOUND-1 A71 PLAN-1 EFFECT-1 CLIENTTOOL-3 TURN-1 every active turn waits for exactly one effect or its client, and what is finished stays so", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = new Driver();
@@ -371,7 +373,7 @@ describe("the core under random signals", () => {
     );
   });
 
-  test("RECORD-1 A29 A32 finished turns come back whole, with one user message and the last reply as the answer", () => {
+  test("RECORD-2 TURN-3 RECORD-1 A29 A32 finished turns come back whole, with one user message and the last reply as the answer", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = drive(script);
@@ -379,11 +381,16 @@ describe("the core under random signals", () => {
           expect(driver.store.turn(turn.n)).toEqual(turn);
           if (turn.status !== "completed") continue;
           expect(turnFromEvents(turnRow(turn), turnEvents(turn))).toEqual(turn);
-          const users = turnEvents(turn).filter(({ action }) => action === "user_message");
-          expect(users).toHaveLength(1);
-          const moves = movesOf(turn);
-          expect(moves.map(({ sequence }) => sequence)).toEqual(moves.map((_, index) => index + 1));
-          expect(moves.at(-1)?.reasoning).toBe(turn.replies.at(-1)?.text);
+          const moves = turn.replies.flatMap((reply, index) => {
+            const next = turn.replies[index + 1]?.item ?? Number.POSITIVE_INFINITY;
+            const calls = turn.operations.filter(({ item }) => item > reply.item && item < next);
+            if (calls.length === 0) return ["agent_message"];
+            return ["tool_call_request", ...calls.map(() => "tool_result")];
+          });
+          expect(turnEvents(turn).map(({ action }) => action)).toEqual(["user_message", ...moves]);
+          const views = movesOf(turn);
+          expect(views.map(({ sequence }) => sequence)).toEqual(views.map((_, index) => index + 1));
+          expect(views.at(-1)?.reasoning).toBe(turn.replies.at(-1)?.text);
         }
       }),
       { numRuns: 200 },
@@ -572,6 +579,36 @@ describe("the window of the session", () => {
   });
 });
 
+describe("signals from outside", () => {
+  const ada = { tenant: "test", subject: "ada", roles: ["member" as const] };
+  const data = { content: "Hello" };
+
+  test.each<[string, unknown, string, string]>([
+    ["no object", "hello", "invalid_data", "must be an object"],
+    ["no type", { data }, "missing_type", "has no `type`"],
+    ["an internal type", { type: "conversation.llm.completed", data }, "external_type_not_allowed", "llm"],
+    ["no envelope", { type: "conversation.user.message", ...data }, "missing_data_envelope", "no `data`"],
+    ["other members", { type: "conversation.user.message", data, ...data }, "invalid_data", "/content"],
+  ])("SIGNAL-1 %s is refused with its reason", (_, signal, reason, message) => {
+    expect(() => parseSignal(signal, ada)).toThrow(
+      expect.objectContaining({
+        code: "INVALID_SIGNAL",
+        message: expect.stringContaining(message),
+        options: { errors: [{ path: "", message: reason }] },
+      }),
+    );
+  });
+
+  test("SIGNAL-1 a message in its envelope is the caller's", () => {
+    expect(parseSignal({ id: "k", type: "conversation.user.message", data }, ada)).toEqual({
+      type: "conversation.user.message",
+      id: "k",
+      caller: { type: "user", userId: "ada" },
+      data,
+    });
+  });
+});
+
 describe("hostile names and sizes", () => {
   const answer = (text: string): ModelReply => ({ text, toolCalls: [], finishReason: "stop" });
 
@@ -608,6 +645,30 @@ describe("hostile names and sizes", () => {
       ["completed", { from: 2, count: 2 }],
     ]);
     expect(driver.store.load()).toEqual(driver.state);
+  });
+
+  test("WINDOW-2 a small window is read once, a large one each time", () => {
+    const driver = new Driver();
+    const { chain } = primaryAgent(driver.state.record);
+    const kept = new SessionWindow(driver.store.events);
+    const reads = vi.spyOn(driver.store.events, "loadWindow");
+    const readsOf = (results: string[]) => {
+      wholeTurn(driver, results);
+      const ended = driver.finished.at(-1);
+      if (ended !== undefined) kept.end(ended, chain);
+      driver.send(user("and now?"));
+      const turn = [...driver.state.active.values()][0];
+      if (turn === undefined) throw new Error("No turn is active.");
+      reads.mockClear();
+      kept.messagesFor(turn, chain, () => nextEvent(driver.state.sessions, turn.agentId));
+      const count = reads.mock.calls.length;
+      const address = { turn: turn.n, item: turn.call?.item ?? 0, attempt: 1 };
+      driver.send({ type: "conversation.llm.completed", ...address, reply: answer("so"), facts: FACTS });
+      for (const over of driver.finished.slice(-1)) kept.end(over, chain);
+      return count;
+    };
+    expect([readsOf([]), readsOf([]), readsOf([])]).toEqual([1, 0, 0]);
+    expect([readsOf(["x".repeat(100_000)]), readsOf([])]).toEqual([1, 1]);
   });
 
   test("CONTEXT-1 a turn with huge results keeps its place in the window, its results shortened", () => {
@@ -648,7 +709,7 @@ describe("hostile names and sizes", () => {
     expect(new Set(ids.map(({ id }) => id)).size).toBe(12);
   });
 
-  test("QUERY-1 the tools that turns brought count among what one read may hold", () => {
+  test("READ-1 QUERY-1 the tools that turns brought count among what one read may hold", () => {
     const driver = new Driver();
     const schema = { type: "object", description: "z".repeat(250_000) };
     for (let n = 0; n < 20; n++) driver.send(user("Hi", [{ ...ASK, inputSchema: schema }]));
@@ -729,7 +790,7 @@ describe("limits of a turn", () => {
     expect(first(driver).issues).toEqual({ toolFailures: 1 });
   });
 
-  test("A73 the same result twice changes nothing", () => {
+  test("PLAN-2 A73 the same result twice changes nothing", () => {
     const driver = new Driver();
     driver.send(user("go"));
     driver.send(
@@ -825,7 +886,7 @@ describe("models, their failures and their answers", () => {
     }
     const { error, calls } = viewOf(driver);
     expect(error?.message).toBe(
-      "The model call failed (timeout): no; asked before: offline/offline-1 (transient)",
+      "The model call failed (timeout): no; models tried before: offline/offline-1 (transient)",
     );
     expect(calls.map(({ model, outcome }) => [model, outcome?.errorCategory, outcome?.attempts])).toEqual([
       ["offline-1", "transient", 3],

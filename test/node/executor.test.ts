@@ -48,7 +48,7 @@ describe("one call", () => {
     });
   });
 
-  test("A7 TASK-1 input that does not match is INVALID_INPUT, and the tool is never executed", async () => {
+  test("LIB-1 A7 TASK-1 input that does not match is INVALID_INPUT, and the tool is never executed", async () => {
     const { registry, trace } = testTools();
     const executor = localExecutor(registry, new VirtualClock());
     const good = callOf("add", { a: 1 });

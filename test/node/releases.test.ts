@@ -16,6 +16,7 @@ import { Journal } from "../../src/agents/conversation/store/journal.ts";
 import { CONVERSATION_SCHEMA } from "../../src/agents/conversation/store/schema.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import type { LiveConversation } from "../../src/client/state.ts";
+import { MIGRATIONS } from "../../src/d1/schema.ts";
 import { LongText, type PackedText } from "../../src/memory/session/long-text.ts";
 import { SessionStore } from "../../src/memory/session/session-store.ts";
 import { VERSION } from "../../src/shared/version.ts";
@@ -70,7 +71,7 @@ const sessionsOf = (stage: Stage) =>
 function open(of: Recorded, stores: ActorStores): void {
   if (of === "conversation") new Stage().begin(stores.database, stores.keyValue).runtime.busy;
   else openSessionTables(stores);
-  if (of === "agent") new AgentStore(stores).identity();
+  if (of === "agent") new AgentStore(stores, () => "recorded").identity();
 }
 
 const errors = vi.spyOn(console, "error");
@@ -217,13 +218,13 @@ test.each(recorded("conversation").filter(({ name }) => name === "completed"))(
 
 test.each(recorded("agent"))("G4 agent of $release: its identity and its conversations", (recording) => {
   const stage = staged(recording);
-  const store = new AgentStore(stage);
+  const store = new AgentStore(stage, () => "recorded");
   expect(agentViews(store)).toEqual(recording.views);
   expect(sessionsOf(stage).list()).toEqual([]);
   const identity = store.identity();
   store.update({ ...identity, projectIds: ["changed"] });
   store.addConversation(`conv_${stage.ids.ulid()}`, stage.clock.now());
-  const again = new AgentStore(stage);
+  const again = new AgentStore(stage, () => "recorded");
   expect(again.identity()).toEqual({ ...identity, projectIds: ["changed"] });
   expect(again.conversations().items).toHaveLength(4);
 });
@@ -388,7 +389,7 @@ describe("UPGRADE-3 storage of a newer version", () => {
   test.each(recorded("agent"))("G4 agent of $release: refused, and untouched", (recording) => {
     const stage = newer(recording);
     const before = dump(stage);
-    const store = new AgentStore(stage);
+    const store = new AgentStore(stage, () => "recorded");
     for (const entrance of [
       () => store.identity(),
       () => store.create(recording.views.identity as ReturnType<AgentStore["identity"]>),
@@ -400,6 +401,14 @@ describe("UPGRADE-3 storage of a newer version", () => {
     }
     expect(dump(stage)).toEqual(before);
   });
+});
+
+test("SCHEMA-2 a migration of the directory adds tables, indexes and optional columns, and removes nothing", () => {
+  for (const statement of MIGRATIONS.flatMap(({ statements }) => statements)) {
+    expect(statement).toMatch(
+      /^CREATE (?:TABLE|INDEX) |^ALTER TABLE \w+ ADD COLUMN \w+ \w+(?:(?: NOT NULL)? DEFAULT .+)?$/,
+    );
+  }
 });
 
 describe("the schema of today", () => {
@@ -415,7 +424,7 @@ describe("the schema of today", () => {
     expect(storages).toEqual(today.map(({ storage }) => storage));
   });
 
-  test("G4 a schema that was released does not change, and a change of today's has a version of its own", async () => {
+  test("SCHEMA-1 G4 a schema that was released does not change, and a change of today's has a version of its own", async () => {
     const groups = Map.groupBy(
       [...RECORDINGS, ...today.map((recording) => ({ ...recording, release: "today's code" }))],
       (recording) => `${recording.release} ${recording.of} ${schemaVersion(recording)}`,

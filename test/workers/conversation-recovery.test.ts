@@ -268,7 +268,7 @@ describe("failing model calls", () => {
   });
 });
 
-test("A72 an accepted turn finishes even if nobody ever calls again: the platform's own alarm brings it back", async () => {
+test("RUN-3 A72 an accepted turn finishes even if nobody ever calls again: the platform's own alarm brings it back", async () => {
   const { conversation, play, turnId } = forgotten;
   await play.requests(2);
   expect(await conversation.ended(turnId)).toMatchObject({ moves: [{ reasoning: "By myself." }] });
@@ -342,7 +342,7 @@ describe("A72 a crash at every phase of a turn", () => {
     expect(shown(client, turnId)).toEqual([play.content, "Now. ", [tool, "completed"], "Done."]);
   });
 
-  test("A72 while a pure tool runs for a reply that is not yet committed: no run has another operation id", async () => {
+  test("EFFECT-3 A72 while a pure tool runs for a reply that is not yet committed: no run has another operation id", async () => {
     const set = await scene(
       (key) => ({ replies: [[{ call: "look_up", input: { key, gate: "hold" } }], say("Done.")] }),
       ({ play }) => play.reached("hold"),
@@ -598,7 +598,7 @@ describe("what survives", () => {
     await play.open("hold");
   });
 
-  test("A turn whose row is several megabytes long, and leaves nothing of that behind when it is complete", async () => {
+  test("ROW-1 A turn whose row is several megabytes long, and leaves nothing of that behind when it is complete", async () => {
     const size = 900_000;
     const big: StepScript = { call: "big", input: { size } };
     const set = await scene(

@@ -271,7 +271,7 @@ describe("H5 constant cost", () => {
     expect(cost.created.statements + cost.turn.statements).toBeLessThanOrEqual(20);
   });
 
-  test("H5 a plain turn in an open conversation: at most 8 statements and 8 rows", async () => {
+  test("COMMIT-2 H5 a plain turn in an open conversation: at most 8 statements and 8 rows", async () => {
     const cost = await inFreshConversation(async (conversation) => {
       conversation.create();
       await conversation.turn("warm up");

@@ -1,12 +1,12 @@
 /** Seeds a conversation turn by turn with the actor's own reducer and store. */
 import type { AgentDecision } from "../../../src/agents/conversation/core/decisions.ts";
-import { stemOf } from "../../../src/agents/conversation/core/ids.ts";
 import { reduce } from "../../../src/agents/conversation/core/reducer.ts";
 import { type ConversationIdentity, primaryAgent } from "../../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../../src/agents/conversation/core/transition.ts";
 import { ConversationDatabase } from "../../../src/agents/conversation/store/conversation-database.ts";
 import { systemIds } from "../../../src/ports/system.ts";
 import { DurableKeyValue, DurableSqlDatabase } from "../../../src/ports/workers/durable-storage.ts";
+import { stemOf } from "../../../src/protocol/ids.ts";
 import { seededMessage } from "../workload.ts";
 
 /**

@@ -2,12 +2,8 @@
  * A conversation: takes messages and results of clients' tools, and connects the shell with the conversation's core, store
  * and effects. Runs unchanged in a Durable Object and in Node.
  *
- * The way of a message: `door/` checks it, `core/` plans and reduces it (pure), `store/` commits it, `effects/` calls
- * models and tools, whose outcomes return as signals. The shell in `base/runtime/` keeps this order. Beside it, `reads/`
- * answers queries, and `mirror/` publishes to the agent, the directory and the metrics sink.
- *
- * RUN-5  Limit turns whoever starts them and through whatever door. Count only turns that began: neither repeated nor
- *        refused messages.
+ * RUN-5  Limit all turns, from every caller and entrance. Count only turns that began: neither repeated nor refused
+ *        messages.
  */
 
 import { type MetricsSink, reportMetrics } from "../../adapters/resilience/telemetry.ts";
@@ -18,6 +14,7 @@ import type { StartedTurn, SubmittedResult } from "../../protocol/conversation-a
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
+import { messageId, turnId } from "../../protocol/ids.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
 import { parseContent } from "../../shared/content.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -25,21 +22,20 @@ import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../
 import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import { ActorShell, type Staged } from "../base/runtime/shell.ts";
 import { type ConversationCommit, ConversationCore, type PlanningPorts } from "./conversation-core.ts";
+import type { Effect } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
-import { messageId, turnId } from "./core/ids.ts";
 import { isRepeated } from "./core/planning/results.ts";
 import { checkTurnSchemas } from "./core/planning/schema-check.ts";
 import type { EffectSignal, Signal, UserMessage } from "./core/signals.ts";
 import type { ConversationIdentity, ConversationState, Turn } from "./core/state.ts";
 import type { Transition } from "./core/transition.ts";
-import { checkRepeated, checkReplyTo, operationAt, startedTurn } from "./door/acceptance.ts";
+import { checkRepeated, checkReplyTo, operationAt, startedTurn } from "./door/message-checks.ts";
+import { metricsOfClosedCalls } from "./effects/call-metrics.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
 import { type EffectPorts, EffectRunner } from "./effects/effect-runner.ts";
-import type { Effect } from "./effects/effects.ts";
 import { checkNewMedia, hasMedia } from "./effects/media.ts";
 import type { ModelCallPorts } from "./effects/model-call.ts";
 import { SessionWindows } from "./effects/session-windows.ts";
-import { metricsOfClosedCalls } from "./mirror/call-metrics.ts";
 import { ConversationDatabase } from "./store/conversation-database.ts";
 import { ToolStateStore } from "./store/tool-state.ts";
 
@@ -94,7 +90,8 @@ export class ConversationRuntime {
    */
   get state(): ConversationState {
     const { state } = this.#shell;
-    if (state === null) throw new DramatisError("NOT_FOUND", "There is no such conversation.");
+    if (state === null)
+      throw new DramatisError("NOT_FOUND", "This conversation does not exist. Create it first.");
     return state;
   }
 

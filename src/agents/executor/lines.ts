@@ -72,7 +72,11 @@ export async function* readLines(stream: ReadableStream<Uint8Array>): AsyncGener
   }
   rest += decoder.decode();
   if (rest !== "")
-    throw new DramatisError("UNAVAILABLE", "The executor's answer is incomplete.", { retriable: true });
+    throw new DramatisError(
+      "UNAVAILABLE",
+      "The executor's answer ended in the middle of a line. Look for its error in the Worker's logs.",
+      { retriable: true },
+    );
 }
 
 function readLine(line: string): ExecutorReport {

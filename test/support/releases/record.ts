@@ -315,7 +315,7 @@ function agent(): Recording {
   const stage = new Stage();
   const { database, keyValue, clock, ids } = stage;
   sessionStore(stage);
-  const store = new AgentStore({ database, keyValue });
+  const store = new AgentStore({ database, keyValue }, () => "recorded");
   const time = () => new Date(clock.now()).toISOString();
   const identity = {
     id: "recorded",

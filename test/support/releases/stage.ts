@@ -45,6 +45,8 @@ export class Stage {
   readonly requests: { role: string; content: string }[][] = [];
   /** `true` while the gates are open. */
   isOpen = false;
+  /** Requests to the model. */
+  asked = 0;
   readonly #asked = new Map<string, number>();
 
   constructor(now?: number, seed = 7) {
@@ -103,6 +105,7 @@ export class Stage {
   }
 
   async #answer(body: string): Promise<Response> {
+    this.asked += 1;
     const { messages } = JSON.parse(body);
     this.requests.push(messages);
     const start = messages.findLastIndex(({ role }: { role: string }) => role === "user");

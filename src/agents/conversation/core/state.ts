@@ -12,12 +12,12 @@ import type { FinishReason, RateLimitFeedback } from "../../../model/reply.ts";
 import { NO_USAGE, type TokenUsage, type UsageTotals } from "../../../model/usage.ts";
 import type { ToolEffect, VersionChain } from "../../../protocol/definitions.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
+import { turnId } from "../../../protocol/ids.ts";
 import type { Caller, TurnIssues } from "../../../protocol/views.ts";
 import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { turnId } from "./ids.ts";
 
 /** The record of a conversation. It never changes. All times in this file are milliseconds since the epoch. */
 export interface ConversationIdentity {

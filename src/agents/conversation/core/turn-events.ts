@@ -8,11 +8,11 @@
 
 import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
+import { messageId, operationId, parseItemId } from "../../../protocol/ids.ts";
 import { type Content, plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { originOf } from "./caller.ts";
-import { messageId, operationId, parseItemId } from "./ids.ts";
 import { finalReply, type Operation, operationsOf, type Reply, type Turn } from "./state.ts";
 
 /** The members of a completed turn that its row keeps. */

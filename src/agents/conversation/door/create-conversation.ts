@@ -3,6 +3,7 @@
 import { z } from "zod";
 import type { CreateConversation } from "../../../protocol/conversation-api.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
+import { historySchema } from "../../../protocol/history.ts";
 import { isBlank } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
@@ -10,7 +11,7 @@ import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../../shared/id
 import type { Principal } from "../../../shared/principal.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { ConversationIdentity } from "../core/state.ts";
-import { checkHistory, historySchema } from "./seed-history.ts";
+import { checkHistory } from "./seed-history.ts";
 
 const chosenId = z.string().refine(isChosenId, CHOSEN_ID_RULE);
 

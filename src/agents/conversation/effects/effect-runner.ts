@@ -8,13 +8,13 @@
 import type { ContextMessage } from "../../../model/messages.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { TaskExecutor } from "../../../protocol/executor-api.ts";
+import { operationId } from "../../../protocol/ids.ts";
 import type { Json } from "../../../shared/json.ts";
 import { RunningEffects } from "../../base/runtime/running.ts";
-import { operationId } from "../core/ids.ts";
+import { type Effect, effectOfTurn } from "../core/effects.ts";
 import { PURE_WINDOW_MS } from "../core/limits.ts";
 import type { EffectSignal } from "../core/signals.ts";
 import { type ConversationIdentity, type Operation, pendingOperations, type Turn } from "../core/state.ts";
-import { type Effect, effectOfTurn } from "./effects.ts";
 import { type ModelCallPorts, performModelCall } from "./model-call.ts";
 import { performToolBatch, type ToolReports } from "./tool-batch.ts";
 

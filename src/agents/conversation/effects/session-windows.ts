@@ -4,6 +4,7 @@
  * WINDOW-3  A cycle sees its session as it was at the commit before the cycle: whichever turns complete meanwhile, and
  *           after a crash, too.
  */
+import type { EventStore } from "../../../memory/session/event-store.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import {
   type ConversationIdentity,
@@ -12,8 +13,14 @@ import {
   nextEvent,
   type Turn,
 } from "../core/state.ts";
-import type { ConversationDatabase } from "../store/conversation-database.ts";
 import { SessionWindow } from "./session-window.ts";
+
+/** The parts of the conversation's store that windows are read from. */
+interface SessionsPorts {
+  events: EventStore;
+  /** Returns the head of the commit that wrote entry `seq`; `null` if there is none. */
+  journal: { headAt(seq: number): Pick<ConversationState, "sessions"> | null };
+}
 
 export class SessionWindows {
   readonly #windows = new Map<string, SessionWindow>();
@@ -21,7 +28,7 @@ export class SessionWindows {
   readonly #positions = new Map<number, number>();
 
   constructor(
-    private readonly store: Pick<ConversationDatabase, "events" | "journal">,
+    private readonly store: SessionsPorts,
     private readonly record: () => ConversationIdentity,
   ) {}
 

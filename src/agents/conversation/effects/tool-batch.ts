@@ -6,8 +6,8 @@
 import { parseReference } from "../../../library/reference.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { TaskExecutor, ToolInvocation, ToolResult } from "../../../protocol/executor-api.ts";
+import { operationId } from "../../../protocol/ids.ts";
 import type { Json } from "../../../shared/json.ts";
-import { operationId } from "../core/ids.ts";
 import { failure } from "../core/planning/tool-call.ts";
 import type { ToolCompleted } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf, type Operation, type Turn } from "../core/state.ts";

@@ -3,7 +3,8 @@
 import type { Directory } from "../../../d1/directory.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { CONVERSATION_OPENED } from "../../../protocol/agent-api.ts";
-import { type NewEnvelope, newOperationId } from "../../../protocol/envelope.ts";
+import type { NewEnvelope } from "../../../protocol/envelope.ts";
+import { newOperationId } from "../../base/mailbox/operation-id.ts";
 import { Mirror } from "../../base/mirror/mirror.ts";
 import type { Wakeup } from "../../base/timers/wakeups.ts";
 import type { ConversationIdentity } from "../core/state.ts";

@@ -1,20 +1,16 @@
 /** The model calls of a turn, and their usage, as readers see them. Pure. */
 
 import { profileAt } from "../../../library/version-chain.ts";
-import {
-  closeCallRecord,
-  openCallRecord,
-  type ProviderCallRecord,
-  toIso,
-} from "../../../model/call-record.ts";
+import { closeCallRecord, openCallRecord, type ProviderCallRecord } from "../../../model/call-record.ts";
 import { runIdOf } from "../../../model/correlation.ts";
 import { dollarsOf, toDollars } from "../../../model/cost.ts";
 import { addUsage, type TokenUsage, type UsageTotals } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
+import { callId, turnId } from "../../../protocol/ids.ts";
 import type { TurnUsage, UsageView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
+import { toIso } from "../../../shared/time.ts";
 import { openRecord, outcomeOf, totalsOf } from "../core/calls.ts";
-import { callId, turnId } from "../core/ids.ts";
 import { type CallRecord, type ConversationIdentity, chainOf, type Turn } from "../core/state.ts";
 
 /** Returns the records of a turn's calls, the one in progress included. `previous` is the id of the turn before. */

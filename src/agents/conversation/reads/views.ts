@@ -1,7 +1,7 @@
 /** A conversation's records as its clients see them. Pure. */
 
-import { toIso } from "../../../model/call-record.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
+import { messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import type {
   ConversationSummary,
   ConversationView,
@@ -14,8 +14,8 @@ import type {
 } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
+import { toIso } from "../../../shared/time.ts";
 import { idsOf, wireError } from "../core/frames.ts";
-import { messageId, operationId, type TurnKey, turnId } from "../core/ids.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
 import {
   type ConversationIdentity,

@@ -7,9 +7,10 @@
 
 import type { UsageTotals } from "../../../model/usage.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import type { EntryType } from "../../../protocol/journal.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
-import type { EntryType, JournalEntry, JournalRow } from "../core/journal-entry.ts";
+import type { JournalEntry, JournalRow } from "../core/journal-entry.ts";
 import { type Head, NEW_STANDING } from "../core/state.ts";
 
 export const CREATE_JOURNAL =

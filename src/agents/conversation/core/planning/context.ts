@@ -50,7 +50,7 @@ export function moveMessages(turn: Turn): ContextMessage[] {
   return [...messages, ...repairMessages(turn, replies)];
 }
 
-/** Returns the answers that were withdrawn after so many replies, each with its problem. */
+/** Returns the answers that were withdrawn after `replies` replies, each with its problem. */
 function repairMessages({ repairs = [] }: Turn, replies: number): ContextMessage[] {
   return repairs
     .filter(({ after }) => after === replies)

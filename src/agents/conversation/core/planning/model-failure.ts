@@ -63,6 +63,8 @@ function earlierFailures(
 
 function describe({ category, message, retriable }: ModelError, earlier: readonly string[] = []): ErrorData {
   const what =
-    earlier.length === 0 ? message : `${message.replace(/\.$/, "")}; asked before: ${earlier.join(", ")}`;
+    earlier.length === 0
+      ? message
+      : `${message.replace(/\.$/, "")}; models tried before: ${earlier.join(", ")}`;
   return { code: "MODEL_FAILED", message: `The model call failed (${category}): ${what}`, retriable };
 }

@@ -1,11 +1,11 @@
 /** Starts a turn with a user's message. */
 import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
+import { MAX_TURN_NUMBER } from "../../../../protocol/ids.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
 import { activeLength, lengthOf } from "../content-size.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
-import { MAX_TURN_NUMBER } from "../ids.ts";
 import { MAX_ACTIVE_CONTENT, MAX_ACTIVE_TURNS } from "../limits.ts";
 import type { UserMessage } from "../signals.ts";
 import { type ConversationState, primaryAgent } from "../state.ts";

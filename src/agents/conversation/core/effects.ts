@@ -6,7 +6,7 @@
  * CLIENTTOOL-3  A turn that waits for its client calls for no effect: the actor may hibernate until the client answers,
  *               and wakes by itself when the client's time is up.
  */
-import { HEARTBEAT_MS } from "../core/limits.ts";
+import { HEARTBEAT_MS } from "./limits.ts";
 import {
   type ConversationState,
   deadlineOf,
@@ -14,7 +14,7 @@ import {
   type Operation,
   pendingOperations,
   type Turn,
-} from "../core/state.ts";
+} from "./state.ts";
 
 /** `key` identifies the work: two effects with the same key are the same attempt. */
 export type Effect =

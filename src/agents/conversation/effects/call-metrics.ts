@@ -8,9 +8,9 @@
 import { type RequestMetrics, requestInfo } from "../../../adapters/resilience/telemetry.ts";
 import { profileAt } from "../../../library/version-chain.ts";
 import { costOf } from "../../../model/cost.ts";
+import { callId } from "../../../protocol/ids.ts";
 import { defined } from "../../../shared/defined.ts";
 import { closedRecords, outcomeOf } from "../core/calls.ts";
-import { callId } from "../core/ids.ts";
 import {
   type CallRecord,
   type ConversationIdentity,
