@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readCalls } from "../../src/agents/executor/calls.ts";
-import { localExecutor, serviceExecutor } from "../../src/agents/executor/client.ts";
+import { localExecutor, serviceExecutor } from "../../src/agents/executor/local.ts";
 import { readLines, writeLines } from "../../src/agents/executor/lines.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
 import { memoryToolState } from "../../src/agents/executor/tool-state.ts";

@@ -600,7 +600,7 @@ describe("the core", () => {
         facts,
         reply: { ...reply, toolCalls: [call("save", "a"), call("charge", "b"), call("teleport", "c")] },
       },
-      { type: "conversation.tool.completed", turn: 1, item: 2, result },
+      { type: "conversation.tool.completed", turn: 1, item: 2, attempt: 1, result },
       { type: "conversation.cmd.recover" },
       {
         type: "conversation.llm.completed",
