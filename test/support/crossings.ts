@@ -135,9 +135,13 @@ export function crossExecutor(executor: TaskExecutor, life: Life): TaskExecutor 
 }
 
 /** Same as `cross`, for work that runs by itself: a crashed life receives nothing more, not even an error. */
-async function pass<Result>(life: Life, name: string, operation: () => Result): Promise<Result> {
+async function pass<Result>(
+  life: Life,
+  name: string,
+  operation: () => Result | Promise<Result>,
+): Promise<Result> {
   try {
-    return life.cross(name, operation);
+    return await life.cross(name, operation);
   } catch (error) {
     if (error instanceof Crash) return new Promise<never>(() => undefined);
     throw error;

@@ -70,8 +70,10 @@ export class ToolBatch {
       cancelled: () => this.#nextCancelled(),
     };
     try {
-      await withDeadline(clock, limit, () => executor.run(calls, caller));
-      if (this.#waiting.size > 0) throw lost(this.#waiting.keys());
+      await withDeadline(clock, limit, () => executor.run(calls, caller), {
+        reason: () => lost(this.#waiting.keys(), `gave no answer within ${limit} ms to`),
+      });
+      if (this.#waiting.size > 0) throw lost(this.#waiting.keys(), "ended without the results of");
     } catch (error) {
       console.error(error);
     }
@@ -147,8 +149,8 @@ function lostResult({ toolCallId, name, effect }: Operation): ToolResult {
   return failure(toolCallId, "INTERNAL_ERROR", message, !isUnknown);
 }
 
-function lost(ids: Iterable<string>): DramatisError {
-  const message = `The executor ended without the results of: ${[...ids].join(", ")}.`;
+function lost(ids: Iterable<string>, how: string): DramatisError {
+  const message = `The executor ${how}: ${[...ids].join(", ")}.`;
   return new DramatisError("UNAVAILABLE", message, { retriable: true });
 }
 
