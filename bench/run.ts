@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { runAborts } from "./aborts/case.ts";
 import { decodeVerdict, runDecode } from "./decode/case.ts";
 import { formatTable, type ResultRow, replaceResults } from "./harness/results.ts";
 import { runKills } from "./kills/case.ts";
@@ -19,6 +20,7 @@ const CASES: Record<string, Case> = {
   turns: { run: serveTurns, verdict },
   decode: { run: runDecode, verdict: decodeVerdict },
   kills: { run: runKills },
+  aborts: { run: runAborts },
 };
 
 async function main(name: string | undefined, options: readonly string[]): Promise<void> {

@@ -1,4 +1,5 @@
 /** Tools that a client runs, on the runtime in Node: results, their order, and calls without a result. */
+
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
@@ -39,6 +40,7 @@ import {
   scriptedFetch,
   textPayloads,
 } from "../support/chat-replies.ts";
+import { noMail } from "../support/no-mail.ts";
 
 const errors = vi.spyOn(console, "error");
 beforeEach(() => void errors.mockImplementation(() => undefined));
@@ -119,7 +121,6 @@ class Desk {
         chain: await resolveChain(new Registry(desk.#code), persona, profile),
         createdAt: now,
       },
-      undefined,
       seedEvents(history, { sessionId: "tester", userId: "ada", now, ids: desk.ids }),
     );
     return desk;
@@ -142,6 +143,7 @@ class Desk {
       adapters: adapterFor,
       executor: localExecutor(this.#code, clock),
       gate: this.gate,
+      ...noMail,
       armWakeup: async (milliseconds) => {
         this.wakeups.push(milliseconds);
       },

@@ -200,9 +200,7 @@ function pickFrom<Item>(items: readonly Item[], pick: number): Item | undefined 
 function signalOf(state: ConversationState, next: Step): Signal | null {
   const turns = [...state.active.values()];
   const calling = turns.filter(({ call }) => call !== null);
-  const pending = turns.flatMap((turn) =>
-    openOperations(turn).map((operation) => ({ turn, ...operation })),
-  );
+  const pending = turns.flatMap((turn) => openOperations(turn).map((operation) => ({ turn, ...operation })));
   const waiting = pending.filter(({ target }) => target === "code");
   switch (next.kind) {
     case "message":
@@ -248,7 +246,13 @@ function signalOf(state: ConversationState, next: Step): Signal | null {
           { success: true, result: JSON.parse(JSON.stringify(next.value)) }
         : { success: false, error: { code: "EXECUTION_FAILED" as const, message: "no", retriable: false } };
       const result = { tool_call_id: id, ...outcome };
-      return { type: "conversation.tool.completed", turn: target.turn.n, item: target.item, attempt: 1, result };
+      return {
+        type: "conversation.tool.completed",
+        turn: target.turn.n,
+        item: target.item,
+        attempt: 1,
+        result,
+      };
     }
     case "submit": {
       const target = pickFrom(
@@ -302,7 +306,7 @@ class Driver {
     expect(plan(this.state, signal, input), "PLAN-1").toEqual(decisions);
     const transition = reduce(beginTransition(this.state), decisions, this.now);
     if (transition.entries.length === 0) return;
-    const { state, row } = this.store.commit(transition, this.now, () => undefined);
+    const { state, row } = this.store.commit(transition, this.now);
     expect(row.seq, "JOURNAL-1").toBe(this.state.seq + 1);
     this.state = deepFreeze(state);
     this.live.push(...framesOf(row, 0, (n) => transition.touched.get(n)));
@@ -458,6 +462,28 @@ describe("the core under random signals", () => {
       }),
       { numRuns: 100 },
     );
+  });
+});
+
+describe("decisions beside a turn's", () => {
+  test("a decision to send adds its envelope to the transition, in order", () => {
+    const { state } = new Driver();
+    const to = { kind: "agent", tenant: "t", id: "a" };
+    const envelopes = ["first", "second"].map((type) => ({ operationId: "op", to, type, body: null }));
+    const decisions = envelopes.map((envelope) => ({ type: "SEND" as const, envelope }));
+    expect(reduce(beginTransition(state), decisions, 1)).toEqual({ ...beginTransition(state), envelopes });
+  });
+
+  test("COMMIT-1 the key of a message is part of its transition", () => {
+    const driver = new Driver();
+    driver.send({
+      type: "conversation.user.message",
+      id: "key",
+      caller: { type: "user", userId: "ada" },
+      data: { content: "Hi." },
+    });
+    expect(driver.store.turnOfKey("ada", "key")).toBe(1);
+    expect(driver.store.turnOfKey("grace", "key")).toBeUndefined();
   });
 });
 
@@ -838,7 +864,13 @@ describe("models, their failures and their answers", () => {
     answer(driver, { toolCalls: toolCalls(1) });
     const [operation] = openOperations(active(driver));
     const result = { tool_call_id: operation?.toolCallId ?? "", success: true, result: 1 };
-    driver.send({ type: "conversation.tool.completed", turn: 1, item: operation?.item ?? 0, attempt: 1, result });
+    driver.send({
+      type: "conversation.tool.completed",
+      turn: 1,
+      item: operation?.item ?? 0,
+      attempt: 1,
+      result,
+    });
     expect(active(driver).call).toMatchObject({ attempt: 1 });
     expect(active(driver).call?.profile).toBeUndefined();
   });
@@ -992,7 +1024,13 @@ describe("models, their failures and their answers", () => {
     const [operation] = openOperations(active(driver));
     const before = moveMessages(active(driver)).slice(0, 3);
     const result = { tool_call_id: operation?.toolCallId ?? "", success: true, result: 1 };
-    driver.send({ type: "conversation.tool.completed", turn: 1, item: operation?.item ?? 0, attempt: 1, result });
+    driver.send({
+      type: "conversation.tool.completed",
+      turn: 1,
+      item: operation?.item ?? 0,
+      attempt: 1,
+      result,
+    });
     answer(driver, { text: "two" });
     const messages = moveMessages(active(driver));
     expect(messages.slice(0, 3)).toEqual(before);

@@ -398,6 +398,7 @@ describe("a mailbox", () => {
       keyValue: new NodeKeyValue(database),
       clock,
       checkStorage: () => undefined,
+      whenArmed: () => Promise.resolve(),
       self: () => address("a"),
       deliver,
       arm: () => Promise.resolve(),
@@ -650,6 +651,7 @@ describe("a mailbox", () => {
       if (of === "mailbox") world.ports.keyValue.put("mailbox:version", 2);
       const ports = {
         ...world.ports,
+        whenArmed: () => Promise.resolve(),
         checkStorage: () => {
           if (of === "actor") throw refusal;
         },

@@ -1,4 +1,5 @@
 /** A conversation whose surroundings misbehave: gateways that an application brought along. */
+
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
@@ -21,6 +22,7 @@ import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { callPayloads, repliesSoFar, textPayloads } from "../support/chat-replies.ts";
 import { runWorld } from "../support/crash-world.ts";
 import { Crossings } from "../support/crossings.ts";
+import { noMail } from "../support/no-mail.ts";
 import { errorReply, startOpenAIServer } from "../support/openai-server.ts";
 
 const errors = vi.spyOn(console, "error");
@@ -115,6 +117,7 @@ test("FALLBACK-1 CALLS-1 METRIC-1 over HTTP: where one server refuses the key, t
     adapters: adapterFor,
     executor: localExecutor(new DeployedCode([]), systemClock),
     gate: allowAll,
+    ...noMail,
     armWakeup: async () => undefined,
     metrics: (metrics) => {
       measured.push(metrics);

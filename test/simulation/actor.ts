@@ -52,7 +52,7 @@ export class Actor implements LifeHost {
 
   constructor(readonly surroundings: ActorSurroundings) {
     this.database.run("CREATE TABLE _alarm (id INTEGER PRIMARY KEY, due INTEGER NOT NULL)");
-    new Life(this).runtime.create(surroundings.record, undefined, surroundings.history);
+    new Life(this).runtime.create(surroundings.record, surroundings.history);
   }
 
   /** The current life, if there is one. */

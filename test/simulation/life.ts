@@ -1,4 +1,5 @@
 /** One life of a simulated actor: a runtime on the Node adapters, with faults at every port. */
+
 import type { Connection } from "agents";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
@@ -23,6 +24,7 @@ import type { Ids } from "../../src/ports/ids.ts";
 import type { KeyValue } from "../../src/ports/key-value.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
 import type { TaskExecutor } from "../../src/protocol/executor-api.ts";
+import { noMail } from "../support/no-mail.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "./client-tool.ts";
 import { MortalClock, type WorldClock } from "./clocks.ts";
 import { Crash, type FaultPlane, InjectedError } from "./faults.ts";
@@ -165,6 +167,7 @@ export class Life implements Caller {
       gate: allowAll,
       media: media(this),
       clientToolTimeoutMs: CLIENT_TOOL_TIMEOUT_MS,
+      ...noMail,
       armWakeup: async (milliseconds) => arm(milliseconds),
       publish: variant.publish?.(publish) ?? publish,
     };

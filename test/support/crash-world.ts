@@ -31,6 +31,7 @@ import type { Json } from "../../src/shared/json.ts";
 import { MortalClock } from "../simulation/clocks.ts";
 import { type Provider, scriptedFetch } from "./chat-replies.ts";
 import { type Crossings, crossExecutor, crossGateway, crossKeyValue, crossSql, Fault } from "./crossings.ts";
+import { noMail } from "./no-mail.ts";
 
 export interface WorldOptions {
   library: Library;
@@ -95,6 +96,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
       adapters: adapterFor,
       executor: crossExecutor(executor, life),
       gate: options.gate ?? allowAll,
+      ...noMail,
       armWakeup: () => life.cross("window.open", async () => undefined),
       publish: (frames: Frame[]) => {
         if (!life.alive) return;

@@ -185,6 +185,7 @@ export class SimulatedActor {
       keyValue,
       clock,
       checkStorage: () => undefined,
+      whenArmed: () => Promise.resolve(),
       self: () => this.address,
       deliver: (envelope, attempt) => this.world.carry(life, envelope, attempt),
       arm: (milliseconds) => {

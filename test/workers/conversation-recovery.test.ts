@@ -2,6 +2,7 @@
  * What a turn survives on workerd: a model that fails, and the death of its actor at every phase. After a crash nobody
  * calls: the wake-up job alone brings the turn to its end.
  */
+
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
@@ -20,6 +21,7 @@ import { systemIds } from "../../src/ports/system.ts";
 import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
 import type { TaskResultApi } from "../../src/protocol/executor-api.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import { noMail } from "../support/no-mail.ts";
 import type { Script, StepScript } from "../support/provider-script.ts";
 import { testLibrary } from "./library.ts";
 import { openGate, Play, passGate } from "./provider.ts";
@@ -213,6 +215,7 @@ describe("failing model calls", () => {
         adapters: adapterFor,
         executor: localExecutor(new DeployedCode([testLibrary]), clock),
         gate: allowAll,
+        ...noMail,
         armWakeup: async () => undefined,
         publish(published) {
           frames.push(...published);

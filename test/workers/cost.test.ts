@@ -2,6 +2,7 @@
  * The budget table of the design as counting tests (H5): statements and rows of a conversation's own work, counted at
  * its ports on real Durable Object storage. The SDK's own statements and the wake-up job are not in these numbers.
  */
+
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
@@ -29,6 +30,7 @@ import type { Frame } from "../../src/protocol/frames.ts";
 import { callPayloads, repliesSoFar, scriptedFetch, textPayloads } from "../support/chat-replies.ts";
 import { CostCounter } from "../support/counting.ts";
 import { countingStorage } from "../support/counting-storage.ts";
+import { noMail } from "../support/no-mail.ts";
 
 const tool = (name: string, effect: "pure" | "once") =>
   defineTool({
@@ -56,6 +58,7 @@ type Cost = CostCounter["cost"];
 class CountedConversation {
   readonly counter = new CostCounter();
   runtime: ConversationRuntime;
+  announce = noMail.announce;
   #ended = () => {};
 
   constructor(
@@ -70,8 +73,8 @@ class CountedConversation {
     this.runtime = this.#open();
   }
 
-  /** What creating the conversation costs; with `beside` in the same transaction, and what was said before. */
-  create(beside?: () => void, history?: readonly SessionEvent[]): Cost {
+  /** What creating the conversation costs, with what was said before. */
+  create(history?: readonly SessionEvent[]): Cost {
     return this.#costOf(() => {
       expect(this.runtime.exists).toBe(false);
       this.runtime.create(
@@ -85,7 +88,6 @@ class CountedConversation {
           chain: this.chain,
           createdAt: systemClock.now(),
         },
-        beside,
         history,
       );
     });
@@ -99,6 +101,7 @@ class CountedConversation {
       keyValue: new DurableKeyValue(counted),
       clock: systemClock,
       checkStorage: () => undefined,
+      whenArmed: () => Promise.resolve(),
       self: () => ({ kind: "conversation", tenant: "test", id: "conv_cost" }),
       deliver: () => new Promise(() => undefined),
       arm: () => Promise.resolve(),
@@ -147,6 +150,8 @@ class CountedConversation {
       adapters: adapterFor,
       executor: localExecutor(code, systemClock),
       gate: allowAll,
+      ...noMail,
+      announce: (record) => this.announce(record),
       armWakeup: async () => undefined,
       publish: (frames: Frame[]) => {
         if (frames.some(({ type }) => type === "turn.completed" || type === "turn.failed")) this.#ended();
@@ -221,9 +226,10 @@ describe("H5 constant cost", () => {
   });
 
   test("H5 first use with the envelope that tells the agent: 3 statements and 1 row more", async () => {
-    const cost = await inFreshConversation(async (conversation) =>
-      conversation.create(() => conversation.tellAgent()),
-    );
+    const cost = await inFreshConversation(async (conversation) => {
+      conversation.announce = () => conversation.tellAgent();
+      return conversation.create();
+    });
     expect(cost.statements).toBeLessThanOrEqual(11);
     expect(cost.rowsWritten).toBe(9);
   });
@@ -234,7 +240,7 @@ describe("H5 constant cost", () => {
     const { plain, seeded } = await inFreshConversation(async (first) => {
       const cost = first.create();
       const other = (conversation: CountedConversation) =>
-        Promise.resolve(conversation.create(undefined, seedEvents(messages, origin)));
+        Promise.resolve(conversation.create(seedEvents(messages, origin)));
       return { plain: cost, seeded: await inFreshConversation(other) };
     });
     expect(seeded.rowsWritten).toBe(plain.rowsWritten + messages.length);
@@ -259,7 +265,7 @@ describe("H5 constant cost", () => {
         said.map((role) => ({ role, content: "x".repeat(200) })),
         options,
       );
-      return { created: conversation.create(undefined, history), turn: await conversation.turn("hello") };
+      return { created: conversation.create(history), turn: await conversation.turn("hello") };
     });
     expect([cost.created.rowsWritten, cost.turn.rowsWritten]).toEqual([12, 7]);
     expect(cost.created.statements + cost.turn.statements).toBeLessThanOrEqual(20);

@@ -543,6 +543,7 @@ describe("the cost of an envelope", () => {
           keyValue: new DurableKeyValue(counted),
           clock: systemClock,
           checkStorage: () => undefined,
+          whenArmed: () => Promise.resolve(),
           self: () => address(id),
           deliver,
           arm: () => Promise.resolve(),

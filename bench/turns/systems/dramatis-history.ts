@@ -26,9 +26,7 @@ export function seedConversation(
       const clientId = `seed-${n}`;
       for (const decisions of [accepted(record, n, clientId), completed(n)]) {
         const transition = reduce(beginTransition(state), decisions, record.createdAt);
-        ({ state } = store.commit(transition, record.createdAt, () =>
-          store.rememberKey(userOf(record), clientId, n),
-        ));
+        ({ state } = store.commit(transition, record.createdAt));
       }
     }
   });

@@ -66,9 +66,15 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
       lifecycle: this.lifecycle,
       env,
       checkStorage: () => this.checkStorage(),
+      whenArmed: () => this.whenArmed(),
       self: () => this.mailboxAddress,
       directory: () => this.deadLetterDirectory(),
     });
+  }
+
+  /** Resolves when the wake-ups of the work that envelopes have started are armed. A subclass with such work overrides this. */
+  protected whenArmed(): Promise<void> {
+    return Promise.resolve();
   }
 
   /**

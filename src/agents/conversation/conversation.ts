@@ -122,6 +122,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       gate,
       ...defined({ metrics, turnLimit, clientToolTimeoutMs }),
       armWakeup: (milliseconds) => this.#wakeups.arm("window", milliseconds),
+      send: (envelope) => this.mailbox.send(envelope),
+      announce: (record) => this.#announcement.note(record),
       publish: (frames) => {
         if (frames.some(endsTurn)) this.#usage.changed();
         this.#turnEnds.note(frames);
@@ -163,6 +165,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       if (this.#refusal !== null) throw this.#refusal;
     }
 
+    protected override whenArmed() {
+      return this.#runtime.whenArmed();
+    }
+
     protected override deadLetterDirectory() {
       return ports.deadLetters(this.env);
     }
@@ -197,9 +203,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
           now,
           ids: systemIds,
         });
-        const isListed = record.listed !== false;
-        this.#runtime.create(record, isListed ? () => this.#announcement.note(record) : undefined, events);
-        if (isListed) await this.#announcement.publish();
+        this.#runtime.create(record, events);
+        if (record.listed !== false) await this.#announcement.publish();
         return conversationView(record, 0);
       });
     }

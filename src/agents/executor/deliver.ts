@@ -1,7 +1,7 @@
 /** Delivers a result to its conversation by name, when the caller of the batch is lost. */
 import type { Clock } from "../../ports/clock.ts";
 import type { TaskResult, TaskResultApi } from "../../protocol/executor-api.ts";
-import { unwrap, DramatisError } from "../../shared/errors.ts";
+import { DramatisError, unwrap } from "../../shared/errors.ts";
 
 /** Milliseconds before the second attempt, the third, …: together less than a conversation waits for the result. */
 const BACKOFF_MS = [250, 500, 1_000, 2_000, 4_000, 8_000];

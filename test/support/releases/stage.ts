@@ -20,6 +20,7 @@ import { VirtualClock } from "../../../src/ports/node/virtual-clock.ts";
 import type { SqlDatabase } from "../../../src/ports/sql-database.ts";
 import type { ToolState } from "../../../src/protocol/executor-api.ts";
 import type { Frame } from "../../../src/protocol/frames.ts";
+import { noMail } from "../no-mail.ts";
 import type { RunRecord, Script, StepScript } from "../provider-script.ts";
 import { releaseLibrary } from "./library.ts";
 
@@ -79,6 +80,7 @@ export class Stage {
       adapters: adapterFor,
       executor: localExecutor(this.code, this.clock, state),
       gate: allowAll,
+      ...noMail,
       armWakeup: async () => undefined,
       publish: (published) => void frames.push(...published),
     });

@@ -12,7 +12,8 @@ import type { MailboxPorts } from "./ports.ts";
 const WAKEUP = "mailbox";
 
 /** The ports are functions because the fields of a subclass exist only after the constructor. */
-export interface ActorMailboxPorts extends Pick<MailboxPorts, "self" | "directory" | "checkStorage"> {
+export interface ActorMailboxPorts
+  extends Pick<MailboxPorts, "self" | "directory" | "checkStorage" | "whenArmed"> {
   readonly storage: DurableObjectStorage;
   readonly lifecycle: { use(capability: LifecycleCapability): unknown };
   /** The bindings of other actors. */

@@ -6,8 +6,8 @@ import type { Json } from "../../../shared/json.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { Outcome } from "./outbox-entry.ts";
 
-/** An effect that waits for a commit. */
-export type AfterCommit = () => void;
+/** An effect that waits for a commit. The acknowledgement of the commit waits for a promise that it returns. */
+export type AfterCommit = () => void | Promise<void>;
 
 /** An incoming envelope, as its handler gets it. */
 export interface Delivery {
@@ -19,7 +19,8 @@ export interface Delivery {
   readonly late: boolean;
   /**
    * Runs an effect (frames, memory, I/O) after the handler's changes have committed, and not at all if they do not. A crash
-   * in between loses the effect, so it must also follow from the committed state.
+   * in between loses the effect, so it must also follow from the committed state. The answer to the sender waits for a
+   * promise that the effect returns, such as that of a wake-up; if it rejects, the sender gets no answer and tries again.
    */
   afterCommit(effect: AfterCommit): void;
 }
@@ -98,13 +99,18 @@ function register<Handler>(handlers: Map<string, Handler>, type: string, handler
   handlers.set(type, handler);
 }
 
-/** Runs effects after a commit. An effect that throws does not stop the others. */
-export function runEffects(effects: readonly AfterCommit[]): void {
-  for (const effect of effects) {
+/**
+ * Runs effects after a commit. An effect that throws does not stop the others. Resolves when the promises that they
+ * returned have resolved; rejects as the first of them that rejects.
+ */
+export async function runEffects(effects: readonly AfterCommit[]): Promise<void> {
+  const promises = effects.map((effect) => {
     try {
-      effect();
+      return effect();
     } catch (error) {
       console.error(error);
+      return undefined;
     }
-  }
+  });
+  await Promise.all(promises);
 }

@@ -49,9 +49,9 @@ export class Inbox {
     const effects: AfterCommit[] = [];
     // Rejects if the transaction does: the next attempt finds out whether it committed.
     const answer = this.store.transaction(() => this.#take(incoming.envelope, incoming.attempt, effects));
-    runEffects(effects);
+    const whenRun = runEffects(effects);
     this.letters.publish();
-    await this.outbox.whenArmed();
+    await Promise.all([whenRun, this.outbox.whenArmed(), this.ports.whenArmed()]);
     return answer;
   }
 

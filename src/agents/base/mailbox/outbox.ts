@@ -267,7 +267,7 @@ export class Outbox {
       return;
     }
     this.#held.delete(entry.envelope.operationId);
-    runEffects(effects);
+    runEffects(effects).catch((error: unknown) => console.error(error));
   }
 }
 

@@ -21,6 +21,8 @@ export interface MailboxPorts {
    * the current transaction. Throws if it cannot write; resolves when the platform's alarm is set.
    */
   arm(milliseconds: number): Promise<void>;
+  /** Resolves when the wake-ups of the work that envelopes have started are armed. */
+  whenArmed(): Promise<void>;
   /** Returns the directory that lists the tenant's dead letters; `null` where there is none. */
   directory(): DeadLetterWriter | null;
 }

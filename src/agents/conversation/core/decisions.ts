@@ -2,6 +2,7 @@
 
 import type { ModelReply } from "../../../model/reply.ts";
 import type { Gate } from "../../../policy/gate.ts";
+import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { AttemptOutcome } from "./calls.ts";
@@ -44,4 +45,6 @@ export type AgentDecision =
   | { type: "COMPLETE_TURN"; turn: number }
   | { type: "FAIL_TURN"; turn: number; error: ErrorData }
   /** Continue after a crash. `reset` withdraws text that may have been streamed. */
-  | { type: "RESUME_TURN"; turn: number; reset: boolean };
+  | { type: "RESUME_TURN"; turn: number; reset: boolean }
+  /** Send an envelope to another actor, beside a decision that gives a journal entry. */
+  | { type: "SEND"; envelope: NewEnvelope };

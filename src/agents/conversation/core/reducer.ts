@@ -24,6 +24,9 @@ export function reduce(transition: Transition, decisions: readonly AgentDecision
 
 function applyDecision(transition: Transition, decision: AgentDecision, now: number): Transition {
   if (decision.type === "START_TURN") return startTurn(transition, decision, now);
+  if (decision.type === "SEND") {
+    return { ...transition, envelopes: [...transition.envelopes, decision.envelope] };
+  }
   const { state } = transition;
   const { chain } = state.record;
   const turn = state.active.get(decision.turn);
@@ -167,7 +170,10 @@ function startTurn(
     recoveries: 0,
     issues: {},
   };
-  return withTurn({ ...transition, state: { ...state, turns: n } }, turn, [
+  const { clientId: key, caller } = request;
+  const keys =
+    key === undefined ? transition.keys : [...transition.keys, { userId: caller.userId, key, turn: n }];
+  return withTurn({ ...transition, state: { ...state, turns: n }, keys }, turn, [
     { type: "turn.started", turn: n },
     { type: "message.user", turn: n, item: 0 },
   ]);

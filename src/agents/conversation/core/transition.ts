@@ -1,5 +1,6 @@
 /** A change of a conversation that is about to be committed. */
 
+import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { type ConversationState, nextEvent, type Turn } from "./state.ts";
 import { sessionEventCount } from "./turn-events.ts";
@@ -11,11 +12,22 @@ export interface Transition {
   readonly entries: readonly JournalEntry[];
   /** Turns that changed, in their newest form. A completed one also gives its session events. */
   readonly touched: ReadonlyMap<number, Turn>;
+  /** Idempotency keys to remember. */
+  readonly keys: readonly SeenKey[];
+  /** Envelopes to send. */
+  readonly envelopes: readonly NewEnvelope[];
+}
+
+/** The idempotency key of a message, and the turn that the message started. Two users may choose the same key. */
+export interface SeenKey {
+  readonly userId: string;
+  readonly key: string;
+  readonly turn: number;
 }
 
 /** Returns a transition without changes, to apply decisions to. */
 export function beginTransition(state: ConversationState): Transition {
-  return { state, entries: [], touched: new Map() };
+  return { state, entries: [], touched: new Map(), keys: [], envelopes: [] };
 }
 
 /** Adds a turn's new form and its entries. Reserves the sequence numbers of a completed turn's events. */
@@ -32,6 +44,7 @@ export function withTurn(transition: Transition, turn: Turn, entries: readonly J
     sessions = { ...sessions, [turn.agentId]: from + count };
   }
   return {
+    ...transition,
     state: { ...transition.state, sessions, active },
     entries: [...transition.entries, ...entries],
     touched: new Map(transition.touched).set(turn.n, touched),

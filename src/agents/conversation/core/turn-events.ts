@@ -98,7 +98,13 @@ function replyMetadata({ agentId }: Turn, reply: Reply, operations: readonly Ope
   const { item: _item, text: _text, at, ...facts } = reply;
   const stored = operations.map((operation): EventOperation => {
     const { tool, effect, target, mode, attempt, timeoutMs, invalidArguments } = packOperation(operation, at);
-    return { tool, effect, ...defined({ target, mode, attempt }), timeoutMs, ...defined({ invalidArguments }) };
+    return {
+      tool,
+      effect,
+      ...defined({ target, mode, attempt }),
+      timeoutMs,
+      ...defined({ invalidArguments }),
+    };
   });
   return { origin: `agent:${agentId}`, ...facts, ...(stored.length === 0 ? {} : { operations: stored }) };
 }

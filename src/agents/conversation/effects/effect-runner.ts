@@ -4,7 +4,6 @@
  *
  * EFFECT-3  A reply that calls only `pure` tools may be reported together with their results, at most `PURE_WINDOW_MS`
  *           later; a crash in between repeats the model call.
- * EFFECT-5  An effect that its state no longer calls for is aborted.
  */
 
 import type { ContextMessage } from "../../../model/messages.ts";

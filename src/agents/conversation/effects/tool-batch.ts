@@ -11,7 +11,12 @@ import { parseReference } from "../../../library/reference.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
-import type { BatchCaller, TaskExecutor, ToolInvocation, ToolResult } from "../../../protocol/executor-api.ts";
+import type {
+  BatchCaller,
+  TaskExecutor,
+  ToolInvocation,
+  ToolResult,
+} from "../../../protocol/executor-api.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { validate } from "../../../shared/validation.ts";

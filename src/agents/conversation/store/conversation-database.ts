@@ -1,7 +1,7 @@
 /**
  * The storage of a conversation in its actor's database. Only this class writes it.
  *
- * COMMIT-1  A transition is committed in one transaction: journal, turns, events and keys, or none of them.
+ * COMMIT-1  A transition is committed in one transaction, its caller's: journal, turns, events and keys, or none of them.
  * COMMIT-2  A commit writes one row per fact: one journal row, one row per turn touched, one per event, one per key.
  * COMMIT-3  Waking reads the newest journal row, the record, and the rows of the active turns.
  */
@@ -23,7 +23,7 @@ import { CREATE_TURNS, TurnTable } from "./turns.ts";
 
 const RECORD_KEY = "conversation";
 
-/** The result of a commit. */
+/** The result of a commit: the new state, and the row of the journal. */
 export interface Committed {
   state: ConversationState;
   row: JournalRow;
@@ -66,14 +66,10 @@ export class ConversationDatabase {
   }
 
   /**
-   * Creates the tables and the record, and appends `history` to the session of the conversation's agent; calls `beside`
-   * in the same transaction. Throws `CONFLICT` if the conversation exists.
+   * Creates the tables and the record, and appends `history` to the session of the conversation's agent. Throws `CONFLICT`
+   * if the conversation exists.
    */
-  create(
-    record: ConversationIdentity,
-    beside: () => void = () => undefined,
-    history: readonly SessionEvent[] = [],
-  ): ConversationState {
+  create(record: ConversationIdentity, history: readonly SessionEvent[] = []): ConversationState {
     return this.database.transaction(() => {
       if (this.#record.get() !== undefined) {
         throw new DramatisError("CONFLICT", "This conversation exists already.");
@@ -86,34 +82,27 @@ export class ConversationDatabase {
       const sessions = history.length === 0 ? {} : { [record.agentId]: history.length };
       this.journal.append(row, { turns: 0, sessions, active: [] });
       this.events.append(record.agentId, 0, history);
-      beside();
       return { record, seq: lastSeq(row), turns: 0, sessions, usage: NO_USAGE, active: new Map() };
     });
   }
 
-  /** Commits a transition made at `now`; calls `beside` in the same transaction. */
-  commit(transition: Transition, now: number, beside: () => void): Committed {
-    const { state: next, entries, touched } = transition;
+  /** Writes a transition made at `now` in the current transaction, but for its envelopes, which the mailbox writes. */
+  commit(transition: Transition, now: number): Committed {
+    const { state: next, entries, touched, keys } = transition;
     const row: JournalRow = { seq: next.seq + 1, at: now, entries: [...entries] };
     const active = [...next.active.keys()].sort((a, b) => a - b);
-    this.database.transaction(() => {
-      this.journal.append(row, { ...next, active });
-      for (const turn of touched.values()) {
-        this.turns.put(turn);
-        if (turn.events !== undefined) this.events.append(turn.agentId, turn.events.from, turnEvents(turn));
-      }
-      beside();
-    });
+    this.journal.append(row, { ...next, active });
+    for (const turn of touched.values()) {
+      this.turns.put(turn);
+      if (turn.events !== undefined) this.events.append(turn.agentId, turn.events.from, turnEvents(turn));
+    }
+    for (const { userId, key, turn } of keys) this.keyValue.put(seenKey(userId, key), turn);
     return { state: { ...next, seq: lastSeq(row) }, row };
   }
 
   /** Returns the turn that a user's idempotency key started. Two users may choose the same key. */
   turnOfKey(userId: string, key: string): number | undefined {
     return this.keyValue.get<number>(seenKey(userId, key));
-  }
-
-  rememberKey(userId: string, key: string, turn: number): void {
-    this.keyValue.put(seenKey(userId, key), turn);
   }
 
   /** Returns a turn with all of its content; `null` for an unknown number. */

@@ -1,6 +1,6 @@
-/** The wake-up of active turns over a platform that refuses it for a while. */
+/** An armed wake-up over a platform that refuses it for a while. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { TurnWakeup } from "../../src/agents/conversation/effects/turn-wakeup.ts";
+import { ArmedWakeup } from "../../src/agents/base/runtime/armed-wakeup.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 
 const errors = vi.spyOn(console, "error");
@@ -14,7 +14,7 @@ function refusing(refuse: () => Promise<void>) {
     platform.asked += 1;
     return platform.isDown ? refuse() : Promise.resolve();
   };
-  return { clock, platform, wakeup: new TurnWakeup({ armWakeup, clock }, () => 10_000) };
+  return { clock, platform, wakeup: new ArmedWakeup({ armWakeup, clock }, () => 10_000) };
 }
 
 describe.each([

@@ -1,0 +1,91 @@
+/** What the shell needs of a conversation: its decisions, its store, and the effects that its state calls for. */
+import type { Gate } from "../../policy/gate.ts";
+import type { Ids } from "../../ports/ids.ts";
+import type { NewEnvelope } from "../../protocol/envelope.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError, type ErrorData } from "../../shared/errors.ts";
+import type { ActorCore, Commit } from "../base/runtime/shell.ts";
+import { stemOf } from "./core/ids.ts";
+import type { JournalRow } from "./core/journal-entry.ts";
+import { plan } from "./core/planning/plan.ts";
+import { reduce } from "./core/reducer.ts";
+import type { Signal } from "./core/signals.ts";
+import type { ConversationState } from "./core/state.ts";
+import { beginTransition, type Transition } from "./core/transition.ts";
+import { dueIn, type Effect, effectsOf, effectsOfTurn, endedEffects } from "./effects/effects.ts";
+import type { ConversationDatabase } from "./store/conversation-database.ts";
+
+/** A committed transition of a conversation. */
+export interface ConversationCommit extends Commit<ConversationState> {
+  readonly transition: Transition;
+  readonly row: JournalRow;
+}
+
+export interface PlanningPorts {
+  ids: Ids;
+  gate: Gate;
+  /** Time limit of a tool that a client runs, in milliseconds; ten minutes when absent. */
+  clientToolTimeoutMs?: number;
+}
+
+export class ConversationCore
+  implements ActorCore<ConversationState, Signal, Transition, ConversationCommit, Effect>
+{
+  readonly dueIn = dueIn;
+  readonly effectsOf = effectsOf;
+
+  constructor(
+    private readonly store: ConversationDatabase,
+    private readonly ports: PlanningPorts,
+  ) {}
+
+  load(): ConversationState | null {
+    return this.store.load();
+  }
+
+  /** Throws `INTERNAL_ERROR` for a defect. Planning is pure, so it would repeat: unlike a failure of the store, it is final. */
+  plan(state: ConversationState, signals: readonly Signal[], now: number): Transition {
+    const { ids, gate, clientToolTimeoutMs } = this.ports;
+    const input = { now, gate, ...defined({ clientToolTimeoutMs }) };
+    try {
+      return signals.reduce<Transition>((current, signal) => {
+        const stem = signal.type === "conversation.user.message" ? stemOf(ids.ulid()) : "";
+        return reduce(current, plan(current.state, signal, { ...input, stem }), now);
+      }, beginTransition(state));
+    } catch (cause) {
+      if (cause instanceof DramatisError) throw cause;
+      console.error(cause);
+      throw new DramatisError("INTERNAL_ERROR", "An internal error occurred.", { cause });
+    }
+  }
+
+  write(before: ConversationState, transition: Transition, now: number): ConversationCommit | null {
+    if (transition.entries.length === 0) return null;
+    return { before, transition, ...this.store.commit(transition, now) };
+  }
+
+  envelopes({ transition }: ConversationCommit): readonly NewEnvelope[] {
+    return transition.envelopes;
+  }
+
+  /** Returns the effects of the turns that the commit touched. */
+  effectsAfter({ transition }: ConversationCommit): Effect[] {
+    return [...transition.touched.values()].flatMap(effectsOfTurn);
+  }
+
+  endedBy({ before, transition }: ConversationCommit): string[] {
+    return [...transition.touched.values()].flatMap((turn) => endedEffects(before.active.get(turn.n), turn));
+  }
+
+  /** An outcome holds back all effects of its turn. */
+  concerns(outcome: Signal, effect: Effect): boolean {
+    return "turn" in outcome && outcome.turn === effect.turn.n;
+  }
+
+  /** Fails the turn of outcomes that can never be committed. The outcomes of one effect belong to one turn. */
+  abandon([first]: readonly Signal[], error: ErrorData): Signal[] {
+    if (first === undefined || !("turn" in first)) return [];
+    const facts = "facts" in first && first.facts !== undefined ? { facts: first.facts } : {};
+    return [{ type: "conversation.cmd.abandon", turn: first.turn, error, ...facts }];
+  }
+}

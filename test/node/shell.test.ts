@@ -1,0 +1,166 @@
+/** The actor shell with a core that is no conversation: a ledger in SQLite that works off what it owes. */
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type ActorCore, ActorShell, type Commit } from "../../src/agents/base/runtime/shell.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import { type NewEnvelope, newOperationId } from "../../src/protocol/envelope.ts";
+import { DramatisError, type ErrorData } from "../../src/shared/errors.ts";
+
+type State = readonly string[];
+type Signal = { add: string } | { lost: string; code: string };
+type Change = { added: readonly string[]; envelopes: readonly NewEnvelope[] };
+interface Committed extends Commit<State>, Change {}
+type Effect = { entry: string };
+
+const errors = vi.spyOn(console, "error");
+beforeEach(() => void errors.mockImplementation(() => undefined));
+afterEach(() => void errors.mockReset());
+
+function open() {
+  const database = new NodeSqlDatabase();
+  database.run("CREATE TABLE ledger (entry TEXT NOT NULL)");
+  const rows = () => database.all<{ entry: string }>("SELECT entry FROM ledger").map(({ entry }) => entry);
+  const log: string[] = [];
+  const platform = { armed: 0, sends: [] as string[], isDown: false, breaksOnPublish: false };
+  const core: ActorCore<State, Signal, Change, Committed, Effect> = {
+    load: rows,
+    plan(_state, signals) {
+      const added = signals.map((signal) => ("add" in signal ? signal.add : `lost ${signal.lost}`));
+      if (added.includes("refused")) throw new DramatisError("CONFLICT", "This entry is refused.");
+      if (added.includes("bad")) throw new TypeError("This entry cannot be written.");
+      const to = { kind: "ledger", tenant: "t", id: "other" };
+      const envelope = () => ({ operationId: newOperationId(), to, type: "copy", body: null });
+      return { added, envelopes: added.filter((entry) => entry === "send").map(envelope) };
+    },
+    write(before, change) {
+      if (platform.isDown) throw new DramatisError("UNAVAILABLE", "The disk is full.", { retriable: true });
+      if (change.added.length === 0) return null;
+      for (const entry of change.added) database.run("INSERT INTO ledger (entry) VALUES (?)", entry);
+      return { ...change, before, state: [...before, ...change.added] };
+    },
+    envelopes: ({ envelopes }) => envelopes,
+    dueIn: (state) => (state.length === 0 ? null : 1_000),
+    effectsOf: (state) => state.map((entry) => ({ entry })),
+    effectsAfter: ({ added }) => added.map((entry) => ({ entry })),
+    endedBy: ({ before, added }) => (added.includes("clear") ? before : []),
+    concerns: (outcome, { entry }) => "add" in outcome && outcome.add === entry,
+    abandon: ([first], { code }: ErrorData) =>
+      first !== undefined && "add" in first ? [{ lost: first.add, code }] : [],
+  };
+  const shell = new ActorShell(core, {
+    clock: new VirtualClock(),
+    transaction: (body) => database.transaction(body),
+    armWakeup: async () => {
+      platform.armed += 1;
+    },
+    send: async ({ type }) => {
+      platform.sends.push(type);
+    },
+    publish: ({ added }) => {
+      log.push(`published ${added}; stored ${rows().length}; in memory ${shell.state?.length}`);
+      if (platform.breaksOnPublish) throw new Error("The subscriber is broken.");
+    },
+    start: (effects) => {
+      for (const { entry } of effects) log.push(`started ${entry}`);
+    },
+    abort: (keys) => {
+      for (const key of keys) log.push(`aborted ${key}`);
+    },
+  });
+  return { shell, database, log, platform, rows };
+}
+
+describe("the shell of an actor", () => {
+  test("RUN-1 RUN-2 a commit is stored and in memory before it is published, and published before its effects start", async () => {
+    const { shell, log, platform } = open();
+    await shell.commit([{ add: "a" }, { add: "b" }]);
+    expect(log).toEqual(["published a,b; stored 2; in memory 2", "started a", "started b"]);
+    expect(platform.armed).toBe(1);
+    await shell.commit([{ add: "c" }]);
+    expect(platform.armed, "one wake-up serves both").toBe(1);
+    await shell.commit([]);
+    expect(log).toHaveLength(5);
+  });
+
+  test("RUN-2 a refused and a failed commit change nothing", async () => {
+    const { shell, log, platform, rows } = open();
+    expect(() => shell.commit([{ add: "a" }, { add: "refused" }])).toThrow("refused");
+    platform.isDown = true;
+    expect(() => shell.commit([{ add: "a" }])).toThrow("disk");
+    expect([shell.state, rows(), log, platform.armed]).toEqual([[], [], [], 0]);
+  });
+
+  test("STAGE-1 an envelope and a wake-up roll back with the transaction that stages them", async () => {
+    const { shell, database, platform, rows, log } = open();
+    expect(() =>
+      database.transaction(() => {
+        shell.stage([{ add: "b" }], shell.stage([{ add: "send" }]));
+        throw new Error("The caller fails.");
+      }),
+    ).toThrow("caller");
+    expect([rows(), shell.state, log]).toEqual([[], [], []]);
+    const armed = platform.armed;
+    const staged = database.transaction(() => shell.stage([{ add: "send" }]));
+    expect([shell.state, log]).toEqual([[], []]);
+    await shell.release(staged);
+    expect([rows(), shell.state]).toEqual([["send"], ["send"]]);
+    expect(platform.armed, "the arming that rolled back does not count").toBe(armed + 1);
+  });
+
+  test("STAGE-2 signals that fail in a later stage leave the earlier one as it was", async () => {
+    const { shell, database, rows } = open();
+    const staged = database.transaction(() => {
+      const first = shell.stage([{ add: "a" }]);
+      expect(() => shell.stage([{ add: "refused" }], first)).toThrow("refused");
+      return first;
+    });
+    await shell.release(staged);
+    expect([rows(), shell.state]).toEqual([["a"], ["a"]]);
+  });
+
+  test("RUN-3 a subscriber that fails does not stop the effects, and each heartbeat starts all of them", async () => {
+    const { shell, log, platform } = open();
+    platform.breaksOnPublish = true;
+    await shell.commit([{ add: "a" }]);
+    await shell.commit([{ add: "b" }]);
+    expect(log.filter((line) => line.startsWith("started"))).toEqual(["started a", "started b"]);
+    shell.startAll();
+    expect(log.slice(-2)).toEqual(["started a", "started b"]);
+  });
+
+  test("EFFECT-5 a commit aborts what its state no longer calls for, after it is published", async () => {
+    const { shell, log } = open();
+    await shell.commit([{ add: "a" }, { add: "b" }]);
+    log.length = 0;
+    await shell.commit([{ add: "clear" }]);
+    expect(log).toEqual([
+      "published clear; stored 3; in memory 3",
+      "aborted a",
+      "aborted b",
+      "started clear",
+    ]);
+  });
+
+  test("RUN-4 an outcome that cannot be committed now is committed later, and holds back its own effect only", async () => {
+    const { shell, log, platform, rows } = open();
+    await shell.commit([{ add: "a" }, { add: "b" }]);
+    platform.isDown = true;
+    shell.report([{ add: "a" }]);
+    log.length = 0;
+    shell.startAll();
+    expect(log).toEqual(["started b"]);
+    shell.retryUnsaved();
+    expect(rows()).toEqual(["a", "b"]);
+    platform.isDown = false;
+    shell.retryUnsaved();
+    shell.retryUnsaved();
+    expect(rows()).toEqual(["a", "b", "a"]);
+  });
+
+  test.each(["refused", "bad"])("RUN-4 an outcome that can never be committed (%s) is abandoned", (entry) => {
+    const { shell, rows } = open();
+    shell.report([{ add: entry }]);
+    shell.retryUnsaved();
+    expect(rows()).toEqual([`lost ${entry}`]);
+  });
+});

@@ -1,0 +1,19 @@
+/** Staged changes over the storage of a Durable Object. */
+
+import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, vi } from "vitest";
+import { durableStorage } from "../../src/ports/workers/durable-storage.ts";
+import { stagingContract } from "../support/staging-contract.ts";
+
+const errors = vi.spyOn(console, "error");
+beforeEach(() => void errors.mockImplementation(() => undefined));
+afterEach(() => void errors.mockReset());
+
+describe("staged changes", () => {
+  stagingContract((body) =>
+    runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), (_, { storage }) =>
+      body(durableStorage(storage)),
+    ),
+  );
+});
