@@ -23,7 +23,7 @@ import type { TaskResultApi } from "../../src/protocol/executor-api.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { noMail } from "../support/no-mail.ts";
 import type { Script, StepScript } from "../support/provider-script.ts";
-import { testLibrary } from "./library.ts";
+import { cancelledOperations, testLibrary } from "./library.ts";
 import { openGate, Play, passGate } from "./provider.ts";
 import {
   type Client,
@@ -87,6 +87,12 @@ async function interrupt({ conversation, client }: Pick<Scene, "conversation" | 
   await client.whenClosed();
   expect(await conversation.wake(), "a wake-up is armed").toBe(true);
   return conversation.connect({ before: client });
+}
+
+/** The conversation's door for results by name. */
+function doorOf({ stub }: TestConversation): TaskResultApi {
+  // SAFETY: the class behind the binding implements this.
+  return stub as unknown as TaskResultApi;
 }
 
 /** Lets the time pass in which the actor waits for results of runs that outlived it. */
@@ -394,10 +400,8 @@ describe("A72 a crash at every phase of a turn", () => {
     const { play, turnId, conversation } = set;
     const client = await interrupt(set);
     const [{ operationId = "" } = {}] = await play.runs();
-    // SAFETY: the class behind the binding implements this.
-    const door = conversation.stub as unknown as TaskResultApi;
     const give = (members: object) =>
-      door.handleTaskResult({
+      doorOf(conversation).handleTaskResult({
         operationId,
         attempt: 1,
         result: { tool_call_id: "call", success: true, result: "by name" },
@@ -418,6 +422,22 @@ describe("A72 a crash at every phase of a turn", () => {
     await play.open("hold");
     expect((await conversation.turn(turnId)).moves[0]?.toolResult).toMatchObject({ result: "by name" });
     expect(client.framesOf("tool.completed")).toHaveLength(1);
+  });
+
+  test("EFFECT-5 BATCH-3 an operation that got its result by name is cancelled where it runs, and the turn does not wait for that", async () => {
+    const { play, turnId, conversation, client } = await scene(
+      (key) => ({ replies: [[{ call: "patient", input: { key } }], say("Enough.")] }),
+      ({ play }) => play.runs(1),
+    );
+    const [{ operationId = "" } = {}] = await play.runs();
+    const result = { tool_call_id: "call", success: true, result: "by name" };
+    expect(await doorOf(conversation).handleTaskResult({ operationId, attempt: 1, result })).toMatchObject({
+      ok: true,
+    });
+    await client.frame("turn.finalized");
+    await vi.waitFor(() => expect([...cancelledOperations]).toEqual([operationId]), { timeout: 1_000 });
+    expect((await conversation.turn(turnId)).moves[0]?.toolResult).toMatchObject({ result: "by name" });
+    expect(await play.requests()).toHaveLength(2);
   });
 
   test("A72 RECOVER-2 while a `once` tool runs: without a result it never runs again, and the model is told that its outcome is unknown", async () => {

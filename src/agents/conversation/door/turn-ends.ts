@@ -1,12 +1,18 @@
-/** Callers that wait for the end of a turn. */
+/**
+ * Callers that wait for the end of a turn (`runTurn`).
+ *
+ * RUNTURN-1  The call resolves with the turn once it is over, completed or failed. A refused message is an error.
+ * RUNTURN-2  The same key and body wait for the same turn, while it is active and afterwards.
+ * RUNTURN-3  A call waits for at most 15 minutes, the platform's limit. The turn goes on.
+ */
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { Frame } from "../../../protocol/frames.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { endsTurn } from "../core/frames.ts";
 
-/** Milliseconds that a caller waits for a turn: the platform's limit for one call. */
-export const MAX_TURN_WAIT_MS = 15 * 60_000;
+/** Milliseconds. */
+const MAX_TURN_WAIT_MS = 15 * 60_000;
 
 export class TurnEnds {
   readonly #waiting = new Set<{ turnId: string; end: () => void }>();
