@@ -424,6 +424,24 @@ describe("A72 a crash at every phase of a turn", () => {
     expect(client.framesOf("tool.completed")).toHaveLength(1);
   });
 
+  test("OP-3 a result of a pure operation by name changes nothing: its run may have been for another reply", async () => {
+    const { play, turnId, conversation, client } = await scene(
+      (key) => ({ replies: [[{ call: "look_up", input: { key, gate: "hold" } }], say("Found.")] }),
+      async ({ play, client }) => {
+        await play.reached("hold");
+        await client.frame("tool.requested");
+      },
+    );
+    const [{ operationId = "" } = {}] = await play.runs();
+    const result = { tool_call_id: "call", success: true, result: "of another life" };
+    expect(await doorOf(conversation).handleTaskResult({ operationId, attempt: 1, result })).toMatchObject({
+      ok: true,
+    });
+    await play.open("hold");
+    await client.frame("turn.finalized");
+    expect((await conversation.turn(turnId)).moves[0]?.toolResult?.result).toMatchObject({ tool: "look_up" });
+  });
+
   test("EFFECT-5 BATCH-3 an operation that got its result by name is cancelled where it runs, and the turn does not wait for that", async () => {
     const { play, turnId, conversation, client } = await scene(
       (key) => ({ replies: [[{ call: "patient", input: { key } }], say("Enough.")] }),

@@ -209,7 +209,7 @@ export class ConversationRuntime {
    */
   async takeResult({ operationId, attempt, result }: TaskResult): Promise<void> {
     const { turn, operation } = operationAt(operationId, (n) => this.#turn(n));
-    // A pure call may have run before its reply was committed, and the reply that took its place may call something else.
+    // OP-3
     if (operation.effect === "pure") return;
     const { item } = operation;
     await this.#shell.commit([{ type: "conversation.tool.completed", turn: turn.n, item, attempt, result }]);

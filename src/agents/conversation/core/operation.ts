@@ -4,6 +4,8 @@
  * OP-1  An operation gets one result. Only the attempt that the state calls for can give it; a late result and one of
  *       another attempt change nothing.
  * OP-2  An operation that was stored by an older release reads as one of this release.
+ * OP-3  A result by name never settles a `pure` operation. Pure calls may run before their reply is committed, and after a
+ *       crash another reply may have taken its place, with another call under the same operation id.
  */
 import type { ToolEffect } from "../../../protocol/definitions.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
