@@ -9,7 +9,7 @@ import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from
 import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
-import { LATE_RESULT_MS, MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
+import { MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/local.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
@@ -93,13 +93,6 @@ async function interrupt({ conversation, client }: Pick<Scene, "conversation" | 
 function doorOf({ stub }: TestConversation): TaskResultApi {
   // SAFETY: the class behind the binding implements this.
   return stub as unknown as TaskResultApi;
-}
-
-/** Lets the time pass in which the actor waits for results of runs that outlived it. */
-async function outwait(conversation: TestConversation): Promise<void> {
-  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + LATE_RESULT_MS });
-  onTestFinished(() => void vi.useRealTimers());
-  expect(await conversation.wake(), "a wake-up is armed").toBe(true);
 }
 
 /** Lets the actor fail after its `count`th commit from now on: what was committed stays, and nothing follows from it. */
@@ -465,7 +458,7 @@ describe("A72 a crash at every phase of a turn", () => {
     );
     const { play, turnId, conversation } = set;
     const client = await interrupt(set);
-    await outwait(conversation);
+    await conversation.outwait();
     await client.frame("turn.finalized");
     expect(await play.runs()).toHaveLength(1);
     const error = {
@@ -544,7 +537,7 @@ describe("A72 a crash at every phase of a turn", () => {
     const back = await interrupt({ conversation, client });
     quiet.mockRestore();
     // Nothing in the state tells a call that was not made from one whose answer was lost.
-    if (commit === 2) await outwait(conversation);
+    if (commit === 2) await conversation.outwait();
     const { turnId } = await back.frame("turn.finalized");
     const turn = await conversation.turn(turnId ?? "");
     expect(turn.moves).toMatchObject([{ toolCall: { name: "charge" } }, { reasoning: "Done." }]);
