@@ -16,7 +16,6 @@ import type { MetricsSink } from "./adapters/resilience/telemetry.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
-import { serviceExecutor } from "./agents/executor/client.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { AttachmentStore } from "./attachments/attachment-store.ts";
 import { D1Definitions } from "./d1/d1-definitions.ts";
@@ -38,7 +37,7 @@ import type { ModelProfile } from "./model/profile.ts";
 import { allowAll, type Gate } from "./policy/gate.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
-import type { ExecutorService } from "./protocol/executor-api.ts";
+import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { defined } from "./shared/defined.ts";
 import { DramatisError } from "./shared/errors.ts";
 import { checkExecutor, createAgents, type FirstAgent } from "./startup.ts";
@@ -47,7 +46,7 @@ import { checkExecutor, createAgents, type FirstAgent } from "./startup.ts";
 export interface DramatisEnv extends ModelEnvironment, LocalEnv, JwtEnv {
   Conversation: DurableObjectNamespace;
   Agent: DurableObjectNamespace;
-  Executor: ExecutorService;
+  Executor: TaskExecutor;
   /** The directory and the registry. Without it there are no lists and no libraries by API. */
   DB?: D1Database;
   /** Attachments. Without it messages are text only. */
@@ -163,7 +162,7 @@ export function dramatis(options: DramatisOptions) {
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
       gateway,
-      executor: (env) => serviceExecutor(env.Executor),
+      executor: (env) => env.Executor,
       actors: durableActors,
       directory,
       deadLetters,

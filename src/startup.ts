@@ -2,7 +2,7 @@
 
 import type { ActorLookup } from "./protocol/actor-lookup.ts";
 import type { CreateAgent } from "./protocol/agent-api.ts";
-import type { ExecutorService } from "./protocol/executor-api.ts";
+import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { DramatisError } from "./shared/errors.ts";
 
 /** An agent that a runtime creates by itself. */
@@ -12,25 +12,21 @@ export interface FirstAgent extends CreateAgent {
 }
 
 /** Throws `UNAVAILABLE`, with the configuration to change, unless the executor answers an empty batch. */
-export async function checkExecutor(executor: ExecutorService | undefined): Promise<void> {
+export async function checkExecutor(executor: TaskExecutor | undefined): Promise<void> {
   if (executor === undefined) {
     throw new DramatisError(
       "UNAVAILABLE",
       "Tools cannot run: add the service binding `Executor`, with this Worker's own name as `service` and `Executor` as `entrypoint`.",
     );
   }
-  const probe = new AbortController();
   try {
-    const reports = await executor.run([], probe.signal);
-    await reports.cancel();
+    await executor.run([], { report: async () => undefined, cancelled: async () => [] });
   } catch (cause) {
     throw new DramatisError(
       "UNAVAILABLE",
-      "Tools cannot run: the service binding `Executor` does not answer. Its `service` must be this Worker's own name, its `entrypoint` `Executor`, and the compatibility flag `enable_abortsignal_rpc` must be set.",
+      "Tools cannot run: the service binding `Executor` does not answer. Its `service` must be this Worker's own name, and its `entrypoint` `Executor`.",
       { cause },
     );
-  } finally {
-    probe.abort();
   }
 }
 

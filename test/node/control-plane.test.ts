@@ -182,7 +182,7 @@ describe("agents", () => {
 
       const item = called.operations.find(({ result }) => result === undefined)?.item ?? 0;
       const result = { tool_call_id: "", success: true, result: 1 };
-      const asked = pair.send({ type: "conversation.tool.completed", turn: n, item, result });
+      const asked = pair.send({ type: "conversation.tool.completed", turn: n, item, attempt: 1, result });
       expect(asked.call?.final, "the second agent may make one move").toBe(isLast);
 
       const error = { category: "auth", message: "no", retriable: false, provider: "openai" } as const;

@@ -43,6 +43,7 @@ function open() {
     dueIn: (state) => (state.length === 0 ? null : 1_000),
     effectsOf: (state) => state.map((entry) => ({ entry })),
     effectsAfter: ({ added }) => added.map((entry) => ({ entry })),
+    endedBy: ({ before, added }) => (added.includes("clear") ? before : []),
     concerns: (outcome, { entry }) => "add" in outcome && outcome.add === entry,
     abandon: ([first], { code }: ErrorData) =>
       first !== undefined && "add" in first ? [{ lost: first.add, code }] : [],
@@ -62,6 +63,9 @@ function open() {
     },
     start: (effects) => {
       for (const { entry } of effects) log.push(`started ${entry}`);
+    },
+    abort: (keys) => {
+      for (const key of keys) log.push(`aborted ${key}`);
     },
   });
   return { shell, database, log, platform, rows };
@@ -123,6 +127,19 @@ describe("the shell of an actor", () => {
     expect(log.filter((line) => line.startsWith("started"))).toEqual(["started a", "started b"]);
     shell.startAll();
     expect(log.slice(-2)).toEqual(["started a", "started b"]);
+  });
+
+  test("EFFECT-5 a commit aborts what its state no longer calls for, after it is published", async () => {
+    const { shell, log } = open();
+    await shell.commit([{ add: "a" }, { add: "b" }]);
+    log.length = 0;
+    await shell.commit([{ add: "clear" }]);
+    expect(log).toEqual([
+      "published clear; stored 3; in memory 3",
+      "aborted a",
+      "aborted b",
+      "started clear",
+    ]);
   });
 
   test("RUN-4 an outcome that cannot be committed now is committed later, and holds back its own effect only", async () => {

@@ -11,7 +11,7 @@ import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import type { Signal } from "../../src/agents/conversation/core/signals.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
-import { localExecutor } from "../../src/agents/executor/client.ts";
+import { localExecutor } from "../../src/agents/executor/local.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";

@@ -15,16 +15,26 @@ import {
   NEW_STANDING,
 } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
+import { TurnEnds } from "../../src/agents/conversation/door/turn-ends.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import { allowAll } from "../../src/policy/gate.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
+import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
 import { unwrap } from "../../src/shared/errors.ts";
+import type { Principal } from "../../src/shared/principal.ts";
 import type { RecordedBody, StepScript } from "../support/provider-script.ts";
 import { testLibrary } from "./library.ts";
 import { Play } from "./provider.ts";
-import { checkInvariants, createAgent, createConversation, partialText } from "./world.ts";
+import {
+  checkInvariants,
+  createAgent,
+  createConversation,
+  partialText,
+  type TestConversation,
+} from "./world.ts";
 
 /** An agent with every tool of the test library, and the same with two moves per turn. */
 let handy: string;
@@ -468,6 +478,74 @@ test("FALLBACK-1 FALLBACK-2 the models that a profile names answer where it cann
   expect(client.framesOf("error").map(({ data }) => data.code)).toEqual(["MODEL_FAILED", "MODEL_FAILED"]);
 });
 
+describe("a turn that is run by one call", () => {
+  const ada = { subject: "ada", tenant: "test", roles: ["admin"] } satisfies Principal;
+  // SAFETY: the class behind the binding implements this.
+  const actorOf = ({ stub }: TestConversation) => stub as unknown as ConversationApi;
+
+  test("RUNTURN-1 the call answers the turn when it is over, as `turn` does", async () => {
+    const conversation = await createConversation(handy);
+    const play = new Play((key) => ({
+      replies: [[{ call: "save", input: { key, gate: "hold" } }], say("Done.")],
+    }));
+    const running = actorOf(conversation).runTurn(ada, { content: play.content });
+    await play.reached("hold");
+    await play.open("hold");
+    const turn = unwrap(await running);
+    expect(turn).toMatchObject({ status: "completed", moves: [{}, { reasoning: "Done." }] });
+    expect(turn).toEqual(await conversation.turn(turn.id));
+  });
+
+  test("RUNTURN-1 a turn that fails is an answer too, and a message that is refused is an error", async () => {
+    const conversation = await createConversation(handy);
+    const play = new Play({ replies: [{ status: 401, message: "Wrong key." }] });
+    const failed = await actorOf(conversation).runTurn(ada, { content: play.content });
+    expect(unwrap(failed)).toMatchObject({ status: "failed", error: { code: "MODEL_FAILED" } });
+    const refused = await actorOf(conversation).runTurn(ada, { content: " " });
+    expect(refused).toMatchObject({ ok: false, error: { code: "INVALID_INPUT" } });
+    const stranger = { ...ada, tenant: "other" };
+    expect(await actorOf(conversation).runTurn(stranger, { content: "Hello" })).toMatchObject({
+      ok: false,
+      error: { code: "NOT_FOUND" },
+    });
+  });
+
+  test("RUNTURN-2 the same key runs one turn, waits for it while it is active, and answers it at once when it is over", async () => {
+    const conversation = await createConversation(handy);
+    const play = new Play({ replies: [[{ gate: "hold" }, { text: "Once." }]] });
+    const input = { content: play.content, idempotencyKey: "same" };
+    const both = Promise.all([
+      actorOf(conversation).runTurn(ada, input),
+      actorOf(conversation).runTurn(ada, input),
+    ]);
+    await play.reached("hold");
+    await play.open("hold");
+    const [first, second] = (await both).map(unwrap);
+    expect(second).toEqual(first);
+    expect(unwrap(await actorOf(conversation).runTurn(ada, input))).toEqual(first);
+    expect(await play.requests()).toHaveLength(1);
+    expect(await actorOf(conversation).runTurn(ada, { ...input, content: "Else" })).toMatchObject({
+      ok: false,
+      error: { code: "IDEMPOTENCY_CONFLICT" },
+    });
+  });
+
+  test("RUNTURN-3 after 15 minutes the call is UNAVAILABLE and names the turn, which goes on", async () => {
+    const clock = new VirtualClock();
+    const ends = new TurnEnds(clock);
+    const waiting = ends.next("turn_1").catch((error: unknown) => error);
+    await clock.advance(15 * 60_000 - 1);
+    expect(clock.pending).toBe(1);
+    await clock.advance(1);
+    expect(await waiting).toMatchObject({
+      code: "UNAVAILABLE",
+      retriable: true,
+      message: expect.stringContaining("turn_1"),
+    });
+    expect(clock.pending).toBe(0);
+  });
+});
+
 describe("G11 data as an answer", () => {
   const output = {
     name: "sum",
@@ -585,6 +663,7 @@ describe("the core", () => {
     };
     const result = { tool_call_id: "a", success: true, result: 1 };
     const facts = { startedAt: 2, finishedAt: 3 };
+    const late = { ...result, tool_call_id: "b" };
     const signals: Signal[] = [
       { type: "conversation.user.message", caller: { type: "user", userId: "ada" }, data: { content: "Go" } },
       { type: "conversation.llm.failed", turn: 1, item: 1, attempt: 1, error, facts, streamed: true },
@@ -597,8 +676,9 @@ describe("the core", () => {
         facts,
         reply: { ...reply, toolCalls: [call("save", "a"), call("charge", "b"), call("teleport", "c")] },
       },
-      { type: "conversation.tool.completed", turn: 1, item: 2, result },
+      { type: "conversation.tool.completed", turn: 1, item: 2, attempt: 1, result },
       { type: "conversation.cmd.recover" },
+      { type: "conversation.tool.completed", turn: 1, item: 3, attempt: 1, result: late },
       {
         type: "conversation.llm.completed",
         turn: 1,
@@ -622,7 +702,8 @@ describe("the core", () => {
       ["RESUME_TURN"],
       ["RECORD_ATTEMPT", "RECORD_MOVE", "DISPATCH_TASK", "DISPATCH_TASK", "DISPATCH_TASK"],
       ["RESUME_FROM_TOOL"],
-      ["RESUME_TURN", "RESUME_FROM_TOOL", "CALL_LLM"],
+      ["RESUME_TURN", "INTERRUPT_TASK"],
+      ["RESUME_FROM_TOOL", "CALL_LLM"],
       ["RECORD_ATTEMPT", "APPEND_MESSAGE", "COMPLETE_TURN"],
     ]);
   });

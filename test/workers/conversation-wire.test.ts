@@ -455,7 +455,10 @@ describe("doors", () => {
       const client = await conversation.connect({ entrance });
       await client.frame("snapshot");
       client.sendText(JSON.stringify({ type: "cf_agent_state", state: { owned: true } }));
-      const methods = ["startTurn", "create", "toolStatePut", "setState", "sql", "destroy", "onMessage"];
+      const methods = [
+        ...["startTurn", "runTurn", "create", "toolStatePut", "handleTaskResult"],
+        ...["setState", "sql", "destroy", "onMessage"],
+      ];
       for (const method of methods) {
         client.sendText(JSON.stringify({ type: "rpc", id: method, method, args: [] }));
       }

@@ -49,7 +49,7 @@ describe("GET /health where the Worker is not configured as it should be", () =>
     const silent = { run: () => Promise.reject(new Error("not connected")) };
     const wrong = await health({ Executor: silent });
     expect(wrong.status).toBe(503);
-    expect(wrong.body).toContain("enable_abortsignal_rpc");
+    expect(wrong.body).toContain("does not answer");
     expect(wrong.body).not.toContain("not connected");
   });
 });

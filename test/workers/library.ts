@@ -78,7 +78,24 @@ const counter = defineTool({
   },
 });
 
+/** Operations of `patient` whose signal has aborted. */
+export const cancelledOperations = new Set<string>();
+
+/** A tool that runs until its call is cancelled. */
+const patient = defineTool({
+  name: "patient",
+  description: "Waits.",
+  input: z.object({ key: z.string() }),
+  effect: "idempotent",
+  async execute({ key }, { operationId, signal }) {
+    signal.addEventListener("abort", () => cancelledOperations.add(operationId));
+    await reportRun(key, { tool: "patient", operationId, input: {} });
+    await new Promise(() => undefined);
+  },
+});
+
 const tools = [
+  patient,
   double,
   counted("look_up", "pure"),
   counted("save", "idempotent"),

@@ -125,6 +125,8 @@ describe.each(recorded("conversation"))("G4 conversation $name of $release on wo
     const active = activeTurns(recording);
     for (const { key } of active) await openGate(key, "hold");
     expect(await conversation.wake(), "the release's own wake-up").toBe(true);
+    const isInterrupted = (await conversation.journal()).some(({ type }) => type === "tool.interrupted");
+    if (isInterrupted) await conversation.outwait();
     const ends = await Promise.all(active.map(({ id }) => conversation.ended(id)));
     expect(ends.map(({ status, moves }) => [status, moves.at(-1)?.reasoning])).toEqual(
       RECORDED_ENDS[recording.name],

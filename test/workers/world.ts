@@ -2,7 +2,8 @@
 import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { EventSourceParserStream } from "eventsource-parser/stream";
-import { expect } from "vitest";
+import { expect, onTestFinished, vi } from "vitest";
+import { LATE_RESULT_MS } from "../../src/agents/conversation/core/limits.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState, type LiveConversation } from "../../src/client/state.ts";
 import type { StartTurn } from "../../src/protocol/conversation-api.ts";
@@ -204,6 +205,13 @@ export class TestConversation {
   /** Fires the actor's alarm now; whether there was one. */
   wake(): Promise<boolean> {
     return runDurableObjectAlarm(this.stub);
+  }
+
+  /** Lets the time pass in which the actor waits for results of runs that outlived it. */
+  async outwait(): Promise<void> {
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + LATE_RESULT_MS });
+    onTestFinished(() => void vi.useRealTimers());
+    expect(await this.wake(), "a wake-up is armed").toBe(true);
   }
 
   /** Awaits the turn's end on a connection of its own. */

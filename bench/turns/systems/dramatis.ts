@@ -1,6 +1,6 @@
 /**
  * Dramatis: an application with one agent, whose model is the scripted one behind an in-process gateway. A turn is
- * started by RPC and followed by a subscription to its last frame.
+ * one call of `runTurn`.
  */
 import { getAgentByName } from "agents";
 import { conversationRecord } from "../../../src/agents/conversation/door/create-conversation.ts";
@@ -9,7 +9,7 @@ import { defineLibrary, defineModelProfile, definePersona, defineTool } from "..
 import type { ModelGateway } from "../../../src/model/gateway.ts";
 import type { AgentApi } from "../../../src/protocol/agent-api.ts";
 import type { ConversationApi } from "../../../src/protocol/conversation-api.ts";
-import type { Frame } from "../../../src/protocol/frames.ts";
+import type { TurnView } from "../../../src/protocol/views.ts";
 import { unwrap } from "../../../src/shared/errors.ts";
 import type { Principal } from "../../../src/shared/principal.ts";
 import { countsOf, metered } from "../meter.ts";
@@ -111,10 +111,7 @@ export function dramatisSystem(env: DramatisEnv): System {
       const conversation = await findConversation(env, actor);
       if (first) unwrap(await conversation.create(principal, { id, agentId: AGENT }));
       const idempotencyKey = crypto.randomUUID();
-      const { frames } = unwrap(
-        await conversation.streamTurn(principal, { content, idempotencyKey }, "ndjson"),
-      );
-      return answerOf(await new Response(frames).text());
+      return answerOf(unwrap(await conversation.runTurn(principal, { content, idempotencyKey })));
     },
     seed: async (actor, messages) => (await findConversation(env, actor)).benchSeed(actor, messages),
     counts: async (actor) => (await findConversation(env, actor)).benchCounts(),
@@ -145,17 +142,9 @@ function addressOf(actor: string): { id: string; principal: Principal } {
   };
 }
 
-/** Returns the agent's message from the frames of a completed turn. */
-function answerOf(lines: string): string {
-  let answer: string | undefined;
-  let completed = false;
-  for (const line of lines.split("\n")) {
-    if (line === "") continue;
-    const frame: Frame = JSON.parse(line);
-    if (frame.type === "turn.failed") throw new Error(`The turn failed: ${frame.data.error.message}`);
-    if (frame.type === "message.completed" && frame.data.interim !== true) answer = frame.data.content;
-    if (frame.type === "turn.completed") completed = true;
-  }
-  if (answer === undefined || !completed) throw new Error("The turn did not complete.");
-  return answer;
+/** Returns the agent's message of a completed turn. */
+function answerOf({ status, moves, error }: TurnView): string {
+  const answer = moves.at(-1)?.reasoning;
+  if (status === "completed" && answer !== undefined) return answer;
+  throw new Error(`The turn did not complete: ${error?.message ?? status}`);
 }

@@ -6,7 +6,7 @@ import { stemOf } from "../../protocol/ids.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ActorCore, Commit } from "../base/runtime/shell.ts";
-import { dueIn, type Effect, effectOfTurn, effectsOf } from "./core/effects.ts";
+import { dueIn, type Effect, effectsOf, effectsOfTurn, endedEffects } from "./core/effects.ts";
 import type { JournalRow } from "./core/journal-entry.ts";
 import { plan } from "./core/planning/plan.ts";
 import { reduce } from "./core/reducer.ts";
@@ -70,7 +70,11 @@ export class ConversationCore
 
   /** Returns the effects of the turns that the commit touched. */
   effectsAfter({ transition }: ConversationCommit): Effect[] {
-    return [...transition.touched.values()].flatMap((turn) => effectOfTurn(turn) ?? []);
+    return [...transition.touched.values()].flatMap(effectsOfTurn);
+  }
+
+  endedBy({ before, transition }: ConversationCommit): string[] {
+    return [...transition.touched.values()].flatMap((turn) => endedEffects(before.active.get(turn.n), turn));
   }
 
   /** An outcome holds back all effects of its turn. */

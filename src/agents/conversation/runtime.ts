@@ -12,7 +12,7 @@ import type { KeyValue } from "../../ports/key-value.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { StartedTurn, SubmittedResult } from "../../protocol/conversation-api.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
-import type { TaskExecutor } from "../../protocol/executor-api.ts";
+import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
 import { messageId, turnId } from "../../protocol/ids.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
@@ -78,9 +78,8 @@ export class ConversationRuntime {
       armWakeup: (milliseconds) => ports.armWakeup(milliseconds),
       send: (envelope) => ports.send(envelope),
       publish: (commit) => this.#publish(commit),
-      start: (effects) => {
-        for (const effect of effects) this.#effects.start(effect);
-      },
+      start: (effects) => this.#effects.start(effects),
+      abort: (keys) => this.#effects.abort(keys),
     });
   }
 
@@ -136,8 +135,7 @@ export class ConversationRuntime {
   }
 
   /**
-   * Commits outcomes that could not be committed before, fails calls that clients have not answered in time, then starts
-   * every effect that the state calls for and that does not run.
+   * Commits outcomes that could not be committed before, fails operations whose deadline has passed, then starts every effect that the state calls for and that does not run.
    */
   reconcile(): void {
     if (!this.exists) return;
@@ -200,6 +198,18 @@ export class ConversationRuntime {
       })),
     );
     return found.map(({ turn, outcome }) => ({ operationId: outcome.operationId, turnId: turnId(turn) }));
+  }
+
+  /**
+   * Commits the result of an operation whose executor lost this actor; changes nothing if the operation does not wait for
+   * this attempt any more. Throws `NOT_FOUND` for an unknown operation. Resolves when the result is durable.
+   */
+  async takeResult({ operationId, attempt, result }: TaskResult): Promise<void> {
+    const { turn, operation } = operationAt(operationId, (n) => this.#turn(n));
+    // OP-3
+    if (operation.effect === "pure") return;
+    const { item } = operation;
+    await this.#shell.commit([{ type: "conversation.tool.completed", turn: turn.n, item, attempt, result }]);
   }
 
   async #startTurn(signal: UserMessage): Promise<Turn> {

@@ -6,6 +6,7 @@
  * RUN-2  Memory is replaced only by what was committed; a failed commit changes nothing.
  * RUN-3  A commit starts the effects that its change calls for, and every heartbeat those of the whole state, so an effect
  *        that was lost starts again.
+ * EFFECT-5  A commit aborts the effects that run and that its state no longer calls for.
  * RUN-4  The outcome of an effect whose commit failed is kept and committed later; the effect does not run again. An
  *        outcome that can never be planned or committed is abandoned, as the core decides.
  * STAGE-1  A staged change is on disk with its transaction, and nowhere else: memory, frames, effects and the armed wake-up
@@ -40,6 +41,8 @@ export interface ActorCore<State, Signal, Change, Committed extends Commit<State
   effectsOf(state: State): readonly Effect[];
   /** Returns the effects that a commit calls for. */
   effectsAfter(commit: Committed): readonly Effect[];
+  /** Returns the keys of the effects that the state before a commit called for, and the state after it does not. */
+  endedBy(commit: Committed): readonly string[];
   /** Reports whether an outcome that waits for its commit belongs to the work of an effect. */
   concerns(outcome: Signal, effect: Effect): boolean;
   /** Returns the signals that give up outcomes which can never be committed. */
@@ -54,6 +57,8 @@ export interface ShellPorts<Committed, Effect> extends WakeupPorts {
   publish(commit: Committed): void;
   /** Starts effects that do not run yet. */
   start(effects: readonly Effect[]): void;
+  /** Aborts the effects of these keys that run. */
+  abort(keys: readonly string[]): void;
 }
 
 /** Changes that are written in an open transaction and wait for `release`. */
@@ -141,6 +146,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
         // A subscriber that fails must not stop the effects of a committed change.
         console.error(error);
       }
+      this.ports.abort(this.core.endedBy(commit));
       this.#start(this.core.effectsAfter(commit));
     }
     await Promise.all(sent);
