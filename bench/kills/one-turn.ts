@@ -9,16 +9,26 @@ import { AGENT, type Script } from "./script.ts";
 import type { Site } from "./site.ts";
 import { newUser } from "./users.ts";
 
-/** A long turn, so that each kill hits another place. */
+/**
+ * A long turn, so that each kill hits another place. Only one of its tools is `once`: a kill under it costs the 30 seconds for
+ * which the turn waits for a late result, and in the meantime no other kill counts.
+ */
 export const SURVIVOR: Script = {
   key: "survivor",
-  rounds: [["once"], ["idempotent", "once"], ["pure"], ["once"], ["idempotent"], ["once", "pure"]].flatMap(
-    (round) => [round, round],
-  ) as Script["rounds"],
+  rounds: [
+    ...repeated(["idempotent"], ["idempotent", "pure"], ["pure"]),
+    ["once", "idempotent"],
+    ...repeated(["idempotent"], ["idempotent", "pure"], ["pure"]),
+  ],
   pieces: 30,
   pieceMs: 20,
   toolMs: 250,
 };
+
+/** Returns each round twice. */
+function repeated(...rounds: Script["rounds"]): Script["rounds"] {
+  return rounds.flatMap((round) => [round, round]);
+}
 
 /** A turn whose text is too long to complete in time. */
 export const VICTIM: Script = { key: "victim", rounds: [], pieces: 3_000, pieceMs: 20, toolMs: 0 };

@@ -297,6 +297,28 @@ describe("BATCH-4 a caller that is lost", () => {
     expect(delivered.map(([id]) => id)).toEqual([calls[1]?.operationId]);
   });
 
+  test("is also one that takes no report for 10 seconds", async () => {
+    const clock = new VirtualClock();
+    const delivered: string[] = [];
+    const call = callOf("add", { a: 1 });
+    const over = runCalls(
+      {
+        tools: testTools().registry,
+        clock,
+        state: () => memoryToolState(),
+        deliver: async ({ operationId }) => void delivered.push(operationId),
+      },
+      { calls: [call] },
+      { report: never, cancelled: never },
+    );
+    await clock.advance(9_999);
+    expect(delivered).toEqual([]);
+    await clock.advance(1);
+    await over;
+    expect(delivered).toEqual([call.operationId]);
+    expect(clock.pending).toBe(0);
+  });
+
   test("loses progress only", async () => {
     const call = callOf("steps");
     const { delivered } = await lose([call], 0);

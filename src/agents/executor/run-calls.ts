@@ -4,9 +4,11 @@
  * BATCH-1  Every call gives exactly one result, and no progress after it.
  * BATCH-2  No call waits for another.
  * BATCH-3  A call that its caller cancels ends within a second; the others go on.
- * BATCH-4  A caller that is lost stops no call. From then on each result goes to `deliver`, and progress is dropped.
+ * BATCH-4  A caller that is lost, or takes no report for 10 seconds, stops no call. From then on each result goes to
+ *          `deliver`, and progress is dropped.
  */
 import type { Clock } from "../../ports/clock.ts";
+import { withDeadline } from "../../ports/deadline.ts";
 import type { BatchCaller, ExecutorReport, ToolInvocation, ToolResult } from "../../protocol/executor-api.ts";
 import { ReportQueue } from "./report-queue.ts";
 import { runTool, type ToolPorts } from "./run-tool.ts";
@@ -18,6 +20,9 @@ export interface BatchPorts extends ToolPorts {
 
 /** Milliseconds before a batch asks for cancellations: most are over by then, and save the request. */
 const ASK_AFTER_MS = 250;
+
+/** Milliseconds in which a caller must take a report. */
+const REPORT_MS = 10_000;
 
 /** Runs `calls`; `refused` are reports on other calls of the batch. Resolves when every result was taken or delivered. */
 export async function runCalls(
@@ -31,7 +36,7 @@ export async function runCalls(
   const queue = new ReportQueue(ports.clock, async (reports) => {
     if (!isCallerLost) {
       try {
-        return await caller.report(reports);
+        return await withDeadline(ports.clock, REPORT_MS, () => caller.report(reports));
       } catch {
         isCallerLost = true;
       }
