@@ -12,13 +12,7 @@ export interface FirstAgent extends CreateAgent {
 }
 
 /** Throws `UNAVAILABLE`, with the configuration to change, unless the executor answers an empty batch. */
-export async function checkExecutor(executor: ExecutorService | undefined): Promise<void> {
-  if (executor === undefined) {
-    throw new DramatisError(
-      "UNAVAILABLE",
-      "Tools cannot run: add the service binding `Executor`, with this Worker's own name as `service` and `Executor` as `entrypoint`.",
-    );
-  }
+export async function checkExecutor(executor: ExecutorService): Promise<void> {
   const probe = new AbortController();
   try {
     const reports = await executor.run([], probe.signal);
@@ -26,7 +20,7 @@ export async function checkExecutor(executor: ExecutorService | undefined): Prom
   } catch (cause) {
     throw new DramatisError(
       "UNAVAILABLE",
-      "Tools cannot run: the service binding `Executor` does not answer. Its `service` must be this Worker's own name, its `entrypoint` `Executor`, and the compatibility flag `enable_abortsignal_rpc` must be set.",
+      "Tools cannot run: the `Executor` does not answer. It must be the class of `dramatis()` or extend it, a service binding `Executor` must have this class as its `entrypoint`, and the compatibility flag `enable_abortsignal_rpc` must be set.",
       { cause },
     );
   } finally {

@@ -3,7 +3,7 @@
  * its ports on real Durable Object storage. The SDK's own statements and the wake-up job are not in these numbers.
  */
 import { runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
+import { exports } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
@@ -163,7 +163,7 @@ async function inFreshConversation<Value>(
   const toolIds = ["cost/double", "cost/charge"];
   const persona = { identity: { systemPrompt: "Test." }, tools: { toolIds } };
   const chain = await resolveChain(new Registry(code), persona, profile);
-  return runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), (_instance, { storage }) =>
+  return runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_instance, { storage }) =>
     body(new CountedConversation(storage, chain)),
   );
 }
