@@ -51,6 +51,7 @@ async function expectAnswer(baseUrl: string): Promise<void> {
 async function reason(baseUrl: string): Promise<string> {
   const response = await fetch(`${baseUrl}/health`);
   expect(response.status).toBe(503);
+  expect(readFileSync(log, "utf8")).toContain("The runtime is not ready");
   return ((await response.json()) as { detail: string }).detail;
 }
 
@@ -68,7 +69,7 @@ describe("G20 G28 a Worker whose configuration declares no bindings", () => {
     bundle = await build("plain", join(ROOT, "src/worker.ts"));
   });
 
-  it("EXPORT-1 runs a turn with a tool, and workerd finds nothing to complain about", async () => {
+  it("EXPORT-1 runs a turn with a tool, and workerd logs no error, no warning and no hung code", async () => {
     await expectAnswer(await start(bundle));
     await server.stop();
     expect(readFileSync(log, "utf8")).not.toMatch(/had hung|error:|warning:/i);

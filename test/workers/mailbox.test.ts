@@ -10,6 +10,7 @@ import { getAgentByName } from "agents";
 import { ulid } from "ulid";
 import { afterEach, beforeEach, describe, expect, type MockInstance, test, vi } from "vitest";
 import { z } from "zod";
+import { durableActors } from "../../src/agents/base/lookup/durable-actors.ts";
 import { MAX_ATTEMPTS } from "../../src/agents/base/mailbox/limits.ts";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import type { OutboxEntry } from "../../src/agents/base/mailbox/outbox-entry.ts";
@@ -299,6 +300,26 @@ describe("delivery", () => {
     );
     await expect(foreign).rejects.toMatchObject({ code: "INVALID_INPUT" });
     expect(await sender.outbox()).toEqual([]);
+  });
+});
+
+describe("G28 the address of an envelope", () => {
+  test.each(["executor", "default", "nobody"])(
+    "EXPORT-2 of the kind %s is refused: it is no actor",
+    async (kind) => {
+      const address = { kind, tenant: TENANT, id: "x" };
+      await expect(durableActors(env).mailbox(address)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    },
+  );
+
+  test("EXPORT-1 is a declared binding where there is one", async () => {
+    const bound = await durableActors({ Courier: exports.Orders }).mailbox({
+      kind: "courier",
+      tenant: TENANT,
+      id: "x",
+    });
+    expect(Reflect.get(bound, "id")).toMatchObject({ name: `${TENANT}:x` });
+    expect(String(Reflect.get(bound, "id"))).toBe(String(exports.Orders.idFromName(`${TENANT}:x`)));
   });
 });
 
