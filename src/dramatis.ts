@@ -13,7 +13,6 @@ import { createAgentClass } from "./agents/agent/agent.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
 import { checkExports, entrypointOf } from "./agents/base/lookup/exported-classes.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
-import { serviceExecutor } from "./agents/executor/client.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { AttachmentStore } from "./attachments/attachment-store.ts";
 import { D1Definitions } from "./d1/d1-definitions.ts";
@@ -35,7 +34,7 @@ import type { ModelProfile } from "./model/profile.ts";
 import { allowAll, type Gate } from "./policy/gate.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
-import type { ExecutorService } from "./protocol/executor-api.ts";
+import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { defined } from "./shared/defined.ts";
 import { DramatisError } from "./shared/errors.ts";
 import { checkExecutor, createAgents, type FirstAgent } from "./startup.ts";
@@ -47,7 +46,7 @@ import { checkExecutor, createAgents, type FirstAgent } from "./startup.ts";
 export interface DramatisEnv extends ModelEnvironment, LocalEnv, JwtEnv {
   Conversation?: DurableObjectNamespace;
   Agent?: DurableObjectNamespace;
-  Executor?: ExecutorService;
+  Executor?: TaskExecutor;
   /** The directory and the registry. Without it there are no lists and no libraries by API. */
   DB?: D1Database;
   /** Attachments. Without it messages are text only. */
@@ -164,7 +163,7 @@ export function dramatis(options: DramatisOptions) {
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
       gateway,
-      executor: (env) => serviceExecutor({ run: (...batch) => executorOf(env).run(...batch) }),
+      executor: (env) => ({ run: async (...batch) => executorOf(env).run(...batch) }),
       actors: durableActors,
       directory,
       deadLetters,
@@ -188,9 +187,9 @@ export function dramatis(options: DramatisOptions) {
 }
 
 /** Returns the executor of this Worker. Throws `UNAVAILABLE` unless the Worker exports it. */
-function executorOf(env: DramatisEnv): ExecutorService {
+function executorOf(env: DramatisEnv): TaskExecutor {
   // SAFETY: the application exports the class of `createExecutorClass`, or a class of its own with the same interface.
-  return entrypointOf(env, "Executor") as ExecutorService;
+  return entrypointOf(env, "Executor") as TaskExecutor;
 }
 
 /** Returns a port on D1; `null` without the binding. */

@@ -2,7 +2,7 @@
 
 import type { ActorLookup } from "./protocol/actor-lookup.ts";
 import type { CreateAgent } from "./protocol/agent-api.ts";
-import type { ExecutorService } from "./protocol/executor-api.ts";
+import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { DramatisError } from "./shared/errors.ts";
 
 /** An agent that a runtime creates by itself. */
@@ -12,19 +12,15 @@ export interface FirstAgent extends CreateAgent {
 }
 
 /** Throws `UNAVAILABLE`, with the configuration to change, unless the executor answers an empty batch. */
-export async function checkExecutor(executor: ExecutorService): Promise<void> {
-  const probe = new AbortController();
+export async function checkExecutor(executor: TaskExecutor): Promise<void> {
   try {
-    const reports = await executor.run([], probe.signal);
-    await reports.cancel();
+    await executor.run([], { report: async () => undefined, cancelled: async () => [] });
   } catch (cause) {
     throw new DramatisError(
       "UNAVAILABLE",
-      "Tools cannot run: the `Executor` does not answer. It must be the class of `dramatis()` or extend it, a service binding `Executor` must have this class as its `entrypoint`, and the compatibility flag `enable_abortsignal_rpc` must be set.",
+      "Tools cannot run: the `Executor` does not answer. It must be the class of `dramatis()` or extend it, and a service binding `Executor` must have this class as its `entrypoint`.",
       { cause },
     );
-  } finally {
-    probe.abort();
   }
 }
 

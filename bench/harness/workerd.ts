@@ -35,8 +35,7 @@ export async function serve(bundle: Bundle, directory: string, options: ServeOpt
   const configFile = join(directory, "config.capnp");
   await mkdir(join(directory, DATA), { recursive: true });
   await writeFile(configFile, capnp(bundle, directory, options));
-  const experimental = bundle.config.compatibility_flags.length === 0 ? [] : ["--experimental"];
-  const args = ["serve", ...experimental, configFile, `--control-fd=${CONTROL_FD}`];
+  const args = ["serve", configFile, `--control-fd=${CONTROL_FD}`];
   const child = spawn(workerdBinary(), args, { stdio: ["ignore", output, output, "pipe"] });
   const kill = () => child.kill("SIGKILL");
   // Runs before other listeners, which may remove the directory.

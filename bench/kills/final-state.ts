@@ -6,7 +6,7 @@ import type { JournalEntryView } from "../../src/protocol/views.ts";
 import type { FinalState } from "./history.ts";
 
 /** Journal entries without a frame. */
-const SILENT = ["conversation.started", "turn.resumed"];
+const SILENT = ["conversation.started", "turn.resumed", "tool.interrupted"];
 const PAGE = 200;
 
 /** Waits for the end of all turns and reads the state. Call it after the last message. */

@@ -77,6 +77,12 @@ export interface ConversationApi {
   /** Fails unless this principal may write to the conversation. */
   checkSpeaker(principal: Principal): Promise<Result<null>>;
   startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>>;
+  /**
+   * As `startTurn`, but resolves when the turn is over, with the turn as `turn` returns it; a failed turn too. For Workers
+   * and programs that want the answer only; actors use the mailbox. `UNAVAILABLE`, with the turn's id, if the turn is not
+   * over after 15 minutes: it goes on, and the same key waits for it again.
+   */
+  runTurn(principal: Principal, input: StartTurn): Promise<Result<TurnView>>;
   /** As `startTurn`, with a stream of the turn's frames that ends with the turn. */
   streamTurn(
     principal: Principal,

@@ -12,6 +12,8 @@ import type { Json, JsonObject } from "../shared/json.ts";
 export interface ToolInvocation {
   /** Identifies the call across retries: the tool's idempotency key. */
   operationId: string;
+  /** The attempt of the operation, from 1. */
+  attempt: number;
   toolCallId: string;
   /** Version 0 means the deployed one. */
   tool: { library: string; id: string; version: number };
@@ -40,29 +42,48 @@ export interface ToolResult {
   error?: { code: ToolErrorCode; message: string; retriable: boolean };
 }
 
-/** One line of an executor's answer. */
+/** A report on one call. A call gets one result, after all of its progress. */
 export type ExecutorReport =
   | { operationId: string; result: ToolResult }
   | { operationId: string; progress: Json };
 
-/**
- * Runs a batch of calls and reports each as it proceeds, so a slow tool delays no other. Each call gets one result, after its
- * progress. Iterating throws `UNAVAILABLE` if the executor is lost: the outcome of calls without a result is then unknown.
- * Aborting the signal ends running calls with the result `EXECUTION_FAILED`. Leaving the iteration aborts them without a
- * report.
- */
-export interface TaskExecutor {
-  run(calls: ToolInvocation[], signal: AbortSignal): AsyncIterable<ExecutorReport>;
+/** The caller's side of a batch. */
+export interface BatchCaller {
+  /** Takes reports, in order. Resolves when their results are the caller's: a rejected report was not taken. */
+  report(reports: ExecutorReport[]): Promise<void>;
+  /**
+   * Resolves with operations that were cancelled, when there are some: their signals must abort. Resolves with none when
+   * the batch is over.
+   */
+  cancelled(): Promise<string[]>;
 }
 
-/** The RPC interface of the `Executor` entrypoint. */
-export interface ExecutorService {
+/** Runs tool calls: the RPC interface of the `Executor` entrypoint. */
+export interface TaskExecutor {
   /**
-   * Runs all calls at once and returns their reports as bytes, one JSON text per line. An invalid call gets an error result;
-   * rejects with `INVALID_INPUT` if `calls` is not a batch of calls. Aborting `signal` or cancelling the stream cancels the
-   * calls that still run.
+   * Runs a batch of calls at once and reports on each as it proceeds, so a slow tool delays no other. An invalid call gets an
+   * error result. Resolves when every result was taken. Rejects with `INVALID_INPUT` if `calls` is not a batch of calls; any
+   * other rejection means that the executor is lost, and the outcome of calls without a result unknown.
+   *
+   * If the caller is lost, the calls go on. Their results go to the conversation by `TaskResultApi`.
    */
-  run(calls: ToolInvocation[], signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
+  run(calls: ToolInvocation[], caller: BatchCaller): Promise<void>;
+}
+
+/** The result of an operation whose executor has lost its caller. */
+export interface TaskResult {
+  operationId: string;
+  attempt: number;
+  result: ToolResult;
+}
+
+/** The door of a `Conversation` actor for results that come after a crash. Only Workers with a binding reach it. */
+export interface TaskResultApi {
+  /**
+   * Takes the result if the operation still waits for this attempt, and changes nothing otherwise. `NOT_FOUND` for an unknown
+   * operation. Resolves when the result is durable.
+   */
+  handleTaskResult(result: TaskResult): Promise<Result<null>>;
 }
 
 /**

@@ -13,7 +13,7 @@ import { checkHistory, historySchema, seedEvents } from "../../src/agents/conver
 import { dueIn } from "../../src/agents/conversation/effects/effects.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
-import { localExecutor } from "../../src/agents/executor/client.ts";
+import { localExecutor } from "../../src/agents/executor/local.ts";
 import { pendingCalls } from "../../src/client/outbox.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState } from "../../src/client/state.ts";

@@ -29,9 +29,9 @@ import type { AttemptFacts, Signal } from "../../src/agents/conversation/core/si
 import {
   type ConversationIdentity,
   type ConversationState,
-  pendingOperations,
+  openOperations,
+  runnableOperations,
   type Turn,
-  waitsForClient,
 } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import { turnEvents, turnFromEvents, turnRow } from "../../src/agents/conversation/core/turn-events.ts";
@@ -200,10 +200,8 @@ function pickFrom<Item>(items: readonly Item[], pick: number): Item | undefined 
 function signalOf(state: ConversationState, next: Step): Signal | null {
   const turns = [...state.active.values()];
   const calling = turns.filter(({ call }) => call !== null);
-  const pending = turns.flatMap((turn) =>
-    pendingOperations(turn).map((operation) => ({ turn, ...operation })),
-  );
-  const waiting = pending.filter(({ client }) => !client);
+  const pending = turns.flatMap((turn) => openOperations(turn).map((operation) => ({ turn, ...operation })));
+  const waiting = pending.filter(({ target }) => target === "code");
   switch (next.kind) {
     case "message":
       return turns.length < 4 ? user(next.content, next.tools, next.structured ? OUTPUT : undefined) : null;
@@ -248,11 +246,17 @@ function signalOf(state: ConversationState, next: Step): Signal | null {
           { success: true, result: JSON.parse(JSON.stringify(next.value)) }
         : { success: false, error: { code: "EXECUTION_FAILED" as const, message: "no", retriable: false } };
       const result = { tool_call_id: id, ...outcome };
-      return { type: "conversation.tool.completed", turn: target.turn.n, item: target.item, result };
+      return {
+        type: "conversation.tool.completed",
+        turn: target.turn.n,
+        item: target.item,
+        attempt: 1,
+        result,
+      };
     }
     case "submit": {
       const target = pickFrom(
-        pending.filter(({ client }) => client),
+        pending.filter(({ target }) => target === "client"),
         next.pick,
       );
       if (target === undefined) return null;
@@ -266,7 +270,7 @@ function signalOf(state: ConversationState, next: Step): Signal | null {
     case "stale": {
       const turn = (next.pick % 5) + 1;
       const result = { tool_call_id: "x", success: true, result: "late" };
-      return { type: "conversation.tool.completed", turn, item: 4000, result };
+      return { type: "conversation.tool.completed", turn, item: 4000, attempt: 1, result };
     }
     case "recover":
       return { type: "conversation.cmd.recover" };
@@ -328,7 +332,7 @@ function store(): ConversationDatabase {
 describe("the core under random signals", () => {
   const steps = fc.array(step, { minLength: 1, maxLength: 60 });
 
-  test("A71 PLAN-1 EFFECT-1 CLIENTTOOL-3 TURN-1 every active turn waits for exactly one effect or its client, and what is finished stays so", () => {
+  test("A71 PLAN-1 EFFECT-1 EFFECT-4 CLIENTTOOL-3 TURN-1 every active turn calls for its model, its open operations, or waits until a deadline, and what is finished stays so", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = new Driver();
@@ -337,10 +341,20 @@ describe("the core under random signals", () => {
           if (signal !== null) driver.send(signal);
           const effects = effectsOf(driver.state);
           const active = [...driver.state.active.values()];
-          const working = active.filter((turn) => !waitsForClient(turn));
-          expect(effects.map(({ turn }) => turn.n).sort()).toEqual(working.map(({ n }) => n).sort());
+          const working = active.filter(({ call }) => call !== null).map(({ n }) => `model:${n}`);
+          const running = active.flatMap((turn) =>
+            turn.call === null ? runnableOperations(turn).map(({ item }) => `tool:${turn.n}:${item}:1`) : [],
+          );
+          expect(effects.map(({ key }) => key.replace(/^(model:\d+).*/, "$1")).sort()).toEqual(
+            [...working, ...running].sort(),
+          );
+          for (const turn of active) {
+            const isCalled = effects.some((effect) => effect.turn.n === turn.n);
+            const waits = openOperations(turn).some(({ deadline }) => deadline !== undefined);
+            expect(isCalled || waits, "each turn goes on by itself").toBe(true);
+          }
           const due = dueIn(driver.state, driver.now);
-          if (working.length === 0) expect(due === null).toBe(active.length === 0);
+          if (effects.length === 0) expect(due === null).toBe(active.length === 0);
           else expect(due).toBeLessThanOrEqual(HEARTBEAT_MS);
         }
         const ends = driver.finished.map(({ n }) => n);
@@ -558,7 +572,7 @@ describe("hostile names and sizes", () => {
       driver.send(reply({ ...answer(""), toolCalls }));
       for (const { item, toolCallId } of turn()?.operations ?? []) {
         const result = { tool_call_id: toolCallId, success: true, result: results.shift() ?? "" };
-        driver.send({ type: "conversation.tool.completed", turn: turn()?.n ?? 0, item, result });
+        driver.send({ type: "conversation.tool.completed", turn: turn()?.n ?? 0, item, attempt: 1, result });
       }
     }
     driver.send(reply(answer("the answer")));
@@ -652,9 +666,9 @@ describe("limits of a turn", () => {
     return turn;
   };
   const finishTools = (driver: Driver) => {
-    for (const { item, toolCallId } of pendingOperations(first(driver))) {
+    for (const { item, toolCallId } of openOperations(first(driver))) {
       const result = { tool_call_id: toolCallId, success: true, result: 1 };
-      driver.send({ type: "conversation.tool.completed", turn: 1, item, result });
+      driver.send({ type: "conversation.tool.completed", turn: 1, item, attempt: 1, result });
     }
   };
 
@@ -683,12 +697,12 @@ describe("limits of a turn", () => {
         { name: "unknown", n: 3 },
       ]),
     );
-    const waiting = pendingOperations(first(driver)).reverse();
+    const waiting = openOperations(first(driver)).reverse();
     expect(waiting).toHaveLength(2);
     for (const { item, toolCallId } of waiting) {
       expect(first(driver).call).toBeNull();
       const result = { tool_call_id: toolCallId, success: true, result: item };
-      driver.send({ type: "conversation.tool.completed", turn: 1, item, result });
+      driver.send({ type: "conversation.tool.completed", turn: 1, item, attempt: 1, result });
     }
     expect(first(driver).call).not.toBeNull();
     expect(first(driver).issues).toEqual({ toolFailures: 1 });
@@ -703,12 +717,13 @@ describe("limits of a turn", () => {
         { name: "safe", n: 2 },
       ]),
     );
-    const [operation] = pendingOperations(first(driver));
+    const [operation] = openOperations(first(driver));
     const result = { tool_call_id: operation?.toolCallId ?? "", success: true, result: 1 };
     const signal: Signal = {
       type: "conversation.tool.completed",
       turn: 1,
       item: operation?.item ?? 0,
+      attempt: 1,
       result,
     };
     driver.send(signal);
@@ -825,9 +840,15 @@ describe("models, their failures and their answers", () => {
     driver.send(user("go"));
     fail(driver, "auth");
     answer(driver, { toolCalls: toolCalls(1) });
-    const [operation] = pendingOperations(active(driver));
+    const [operation] = openOperations(active(driver));
     const result = { tool_call_id: operation?.toolCallId ?? "", success: true, result: 1 };
-    driver.send({ type: "conversation.tool.completed", turn: 1, item: operation?.item ?? 0, result });
+    driver.send({
+      type: "conversation.tool.completed",
+      turn: 1,
+      item: operation?.item ?? 0,
+      attempt: 1,
+      result,
+    });
     expect(active(driver).call).toMatchObject({ attempt: 1 });
     expect(active(driver).call?.profile).toBeUndefined();
   });
@@ -978,10 +999,16 @@ describe("models, their failures and their answers", () => {
     driver.send(user("go", [], OUTPUT));
     answer(driver, { text: "one" });
     answer(driver, { toolCalls: toolCalls(1), text: "hm" });
-    const [operation] = pendingOperations(active(driver));
+    const [operation] = openOperations(active(driver));
     const before = moveMessages(active(driver)).slice(0, 3);
     const result = { tool_call_id: operation?.toolCallId ?? "", success: true, result: 1 };
-    driver.send({ type: "conversation.tool.completed", turn: 1, item: operation?.item ?? 0, result });
+    driver.send({
+      type: "conversation.tool.completed",
+      turn: 1,
+      item: operation?.item ?? 0,
+      attempt: 1,
+      result,
+    });
     answer(driver, { text: "two" });
     const messages = moveMessages(active(driver));
     expect(messages.slice(0, 3)).toEqual(before);

@@ -1,25 +1,41 @@
-import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { LATE_RESULT_MS } from "../../src/agents/conversation/core/limits.ts";
 import { readCalls } from "../../src/agents/executor/calls.ts";
-import { localExecutor, serviceExecutor } from "../../src/agents/executor/client.ts";
-import { readLines, writeLines } from "../../src/agents/executor/lines.ts";
+import { deliverResult } from "../../src/agents/executor/deliver.ts";
+import { localExecutor } from "../../src/agents/executor/local.ts";
+import { ReportQueue } from "../../src/agents/executor/report-queue.ts";
+import { reportsSchema } from "../../src/agents/executor/report-schema.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
 import { memoryToolState } from "../../src/agents/executor/tool-state.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
-import type { ExecutorReport, ToolInvocation, ToolResult } from "../../src/protocol/executor-api.ts";
+import type {
+  BatchCaller,
+  ExecutorReport,
+  TaskExecutor,
+  TaskResult,
+  ToolInvocation,
+  ToolResult,
+} from "../../src/protocol/executor-api.ts";
+import type { Result } from "../../src/shared/errors.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { callOf, testTools } from "../support/tools.ts";
 
-const never = new AbortController().signal;
-
-async function all(reports: AsyncIterable<ExecutorReport>): Promise<ExecutorReport[]> {
+/** Runs a batch to its end and returns all reports. */
+async function all(
+  executor: TaskExecutor,
+  calls: ToolInvocation[],
+  cancelled: BatchCaller["cancelled"] = never,
+): Promise<ExecutorReport[]> {
   const found: ExecutorReport[] = [];
-  for await (const report of reports) found.push(report);
+  const report = async (reports: ExecutorReport[]) => void found.push(...reports);
+  await executor.run(calls, { report, cancelled });
   return found;
 }
 
+const never = () => new Promise<never>(() => undefined);
+
 async function resultOf(call: ToolInvocation): Promise<ToolResult> {
-  const reports = await all(localExecutor(testTools().registry, new VirtualClock()).run([call], never));
+  const reports = await all(localExecutor(testTools().registry, new VirtualClock()), [call]);
   const results = reports.flatMap((report) => ("result" in report ? [report.result] : []));
   expect(results).toHaveLength(1);
   expect(results[0]?.tool_call_id).toBe(call.toolCallId);
@@ -41,7 +57,7 @@ describe("one call", () => {
   test("gives the tool its operation, its context and the time", async () => {
     const call = callOf("context", { x: 1 });
     const clock = new VirtualClock(1_000);
-    const [report] = await all(localExecutor(testTools().registry, clock).run([call], never));
+    const [report] = await all(localExecutor(testTools().registry, clock), [call]);
     expect(report).toMatchObject({
       operationId: call.operationId,
       result: { result: { input: { x: 1 }, where: call.context, operationId: call.operationId, now: 1_000 } },
@@ -52,7 +68,7 @@ describe("one call", () => {
     const { registry, trace } = testTools();
     const executor = localExecutor(registry, new VirtualClock());
     const good = callOf("add", { a: 1 });
-    const reports = await all(executor.run([callOf("add", { a: "two" }), good], never));
+    const reports = await all(executor, [callOf("add", { a: "two" }), good]);
     expect(reports).toContainEqual(
       expect.objectContaining({
         result: expect.objectContaining({
@@ -78,7 +94,7 @@ describe("one call", () => {
     const { registry, trace } = testTools();
     const clock = new VirtualClock();
     const call = callOf("stubborn", {}, { timeoutMs: 5_000 });
-    const reports = all(localExecutor(registry, clock).run([call], never));
+    const reports = all(localExecutor(registry, clock), [call]);
     await clock.advance(4_999);
     expect(trace.aborted).toEqual([]);
     await clock.advance(1);
@@ -97,30 +113,39 @@ describe("one call", () => {
 
   test("a finished call leaves no timer", async () => {
     const clock = new VirtualClock();
-    await all(localExecutor(testTools().registry, clock).run([callOf("add", { a: 1 })], never));
+    await all(localExecutor(testTools().registry, clock), [callOf("add", { a: 1 })]);
     expect(clock.pending).toBe(0);
   });
 
-  test.each(["before it starts", "while it runs"])(
-    "a call that is cancelled %s has an error that states this",
-    async (when) => {
-      const { registry, trace } = testTools();
-      const clock = new VirtualClock();
-      const abort = new AbortController();
-      if (when === "before it starts") abort.abort();
-      const call = callOf("stubborn");
-      const reports = all(localExecutor(registry, clock).run([call], abort.signal));
-      await clock.advance(10);
-      abort.abort();
-      const error = {
-        code: "EXECUTION_FAILED",
-        message: expect.stringContaining("cancelled"),
-        retriable: false,
-      };
-      expect(await reports).toMatchObject([{ result: { success: false, error } }]);
-      expect(trace.aborted).toEqual(when === "before it starts" ? [] : [call.operationId]);
-    },
-  );
+  test("BATCH-3 a call that is cancelled has an error that states this, within a second", async () => {
+    const { registry, trace } = testTools();
+    const clock = new VirtualClock();
+    const [call, other] = [callOf("stubborn"), callOf("stubborn", {}, { timeoutMs: 5_000 })];
+    const questions: ((ids: string[]) => void)[] = [];
+    const cancelled = () => new Promise<string[]>((resolve) => questions.push(resolve));
+    const reports = all(localExecutor(registry, clock), [call, other], cancelled);
+    await clock.advance(1_000);
+    expect(questions, "one question is open").toHaveLength(1);
+    questions[0]?.([call.operationId]);
+    await clock.advance(0);
+    expect(trace.aborted).toEqual([call.operationId]);
+    expect(questions, "the batch asks on").toHaveLength(2);
+    await clock.advance(5_000);
+    expect(await reports).toMatchObject([
+      {
+        operationId: call.operationId,
+        result: {
+          success: false,
+          error: {
+            code: "EXECUTION_FAILED",
+            message: expect.stringContaining("cancelled"),
+            retriable: false,
+          },
+        },
+      },
+      { operationId: other.operationId, result: { error: { code: "TIMEOUT" } } },
+    ]);
+  });
 
   test.each([
     ["tool-error", { code: "EXECUTION_FAILED", message: "the shelf is empty", retriable: false }],
@@ -171,15 +196,16 @@ describe("a batch of calls", () => {
     const clock = new VirtualClock();
     const slow = callOf("stubborn");
     const quick = callOf("add", { a: 1 });
-    const reports = localExecutor(registry, clock).run([slow, quick], never)[Symbol.asyncIterator]();
-    expect((await reports.next()).value).toMatchObject({ operationId: quick.operationId });
-    const last = reports.next();
+    const found: ExecutorReport[] = [];
+    const report = async (reports: ExecutorReport[]) => void found.push(...reports);
+    const over = localExecutor(registry, clock).run([slow, quick], { report, cancelled: never });
+    await clock.advance(0);
+    expect(found).toMatchObject([{ operationId: quick.operationId }]);
     await clock.advance(60_000);
-    expect((await last).value).toMatchObject({
-      operationId: slow.operationId,
-      result: { error: { code: "TIMEOUT" } },
-    });
-    expect((await reports.next()).done).toBe(true);
+    await over;
+    expect(found.slice(1)).toMatchObject([
+      { operationId: slow.operationId, result: { error: { code: "TIMEOUT" } } },
+    ]);
   });
 
   test("A15 BATCH-1 every call has one result, after all of its progress", async () => {
@@ -187,7 +213,7 @@ describe("a batch of calls", () => {
     const clock = new VirtualClock();
     const ids = ["steps", "add", "gone", "stubborn", "steps", "add"];
     const batch = ids.map((id) => callOf(id, { a: 1 }));
-    const reading = all(localExecutor(registry, clock).run(batch, never));
+    const reading = all(localExecutor(registry, clock), batch);
     await trace.late;
     await clock.advance(60_000);
     const reports = await reading;
@@ -202,21 +228,201 @@ describe("a batch of calls", () => {
   });
 
   test("an empty batch ends at once", async () => {
-    expect(await all(localExecutor(testTools().registry, new VirtualClock()).run([], never))).toEqual([]);
+    expect(await all(localExecutor(testTools().registry, new VirtualClock()), [])).toEqual([]);
   });
 
-  test("leaving the iteration aborts running calls", async () => {
+  test("a batch that is short asks for no cancellations, and none leaves a timer", async () => {
+    const clock = new VirtualClock();
+    const asked = vi.fn(never);
+    await all(localExecutor(testTools().registry, clock), [callOf("add", { a: 1 })], asked);
+    expect(asked).not.toHaveBeenCalled();
+    expect(clock.pending).toBe(0);
+  });
+
+  test("a caller that answers that nothing more will be cancelled is not asked again", async () => {
+    const clock = new VirtualClock();
+    const asked = vi.fn(async () => []);
+    const over = all(localExecutor(testTools().registry, clock), [callOf("stubborn")], asked);
+    await clock.advance(60_000);
+    await over;
+    expect(asked).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe("BATCH-4 a caller that is lost", () => {
+  /** Runs a batch whose caller takes `taken` reports and is then lost. */
+  async function lose(calls: ToolInvocation[], taken: number) {
     const { registry, trace } = testTools();
-    const slow = callOf("stubborn");
-    for await (const report of localExecutor(registry, new VirtualClock()).run(
-      [slow, callOf("steps")],
-      never,
-    )) {
-      expect(report).toHaveProperty("progress");
-      break;
+    const clock = new VirtualClock();
+    const state = memoryToolState();
+    const delivered: [string, number, ToolResult][] = [];
+    const sent: ExecutorReport[][] = [];
+    const over = runCalls(
+      {
+        tools: registry,
+        clock,
+        state: () => state,
+        deliver: async ({ operationId, attempt }, result) => {
+          delivered.push([operationId, attempt, result]);
+        },
+      },
+      { calls },
+      {
+        async report(reports) {
+          if (sent.length >= taken) throw new Error("The actor was reset.");
+          sent.push(reports);
+        },
+        cancelled: () => Promise.reject(new Error("The actor was reset.")),
+      },
+    );
+    await clock.advance(60_000);
+    await over;
+    return { delivered, sent, trace };
+  }
+
+  test("stops no call: each result goes to its conversation, with the operation and the attempt", async () => {
+    const calls = [callOf("add", { a: 1 }, { attempt: 2 }), callOf("stubborn", {}, { timeoutMs: 1_000 })];
+    const { delivered, trace } = await lose(calls, 0);
+    expect(delivered).toMatchObject([
+      [calls[0]?.operationId, 2, { success: true, result: 2 }],
+      [calls[1]?.operationId, 1, { success: false, error: { code: "TIMEOUT" } }],
+    ]);
+    expect(trace.aborted).toEqual([calls[1]?.operationId]);
+  });
+
+  test("gets no result twice: only what it did not take is delivered", async () => {
+    const calls = [callOf("add", { a: 1 }), callOf("stubborn", {}, { timeoutMs: 1_000 })];
+    const { delivered, sent } = await lose(calls, 1);
+    expect(sent).toMatchObject([[{ operationId: calls[0]?.operationId }]]);
+    expect(delivered.map(([id]) => id)).toEqual([calls[1]?.operationId]);
+  });
+
+  test("loses progress only", async () => {
+    const call = callOf("steps");
+    const { delivered } = await lose([call], 0);
+    expect(delivered).toMatchObject([[call.operationId, 1, { result: "done" }]]);
+  });
+});
+
+describe("delivery of a result by name", () => {
+  const result: TaskResult = {
+    operationId: "op_1",
+    attempt: 1,
+    result: { tool_call_id: "call_1", success: true, result: 1 },
+  };
+
+  async function deliver(answers: (Result<null> | Error)[]) {
+    const clock = new VirtualClock();
+    const start = clock.now();
+    const attempts: number[] = [];
+    const over = deliverResult(
+      clock,
+      async () => ({
+        async handleTaskResult(sent) {
+          expect(sent).toEqual(result);
+          const answer = answers[attempts.push(clock.now() - start) - 1] ?? new Error("away");
+          if (answer instanceof Error) throw answer;
+          return answer;
+        },
+      }),
+      result,
+    );
+    await clock.advance(60_000);
+    await over;
+    return attempts;
+  }
+
+  test("is tried again while the actor is away, for less time than the actor waits", async () => {
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const attempts = await deliver([]);
+    expect(attempts).toEqual([0, 250, 750, 1_750, 3_750, 7_750, 15_750]);
+    expect(attempts.at(-1)).toBeLessThan(LATE_RESULT_MS);
+    expect(quiet).toHaveBeenCalledTimes(1);
+    quiet.mockRestore();
+  });
+
+  test("ends when the actor has taken the result, and when it refuses it for good", async () => {
+    const refusal = (retriable: boolean): Result<null> => ({
+      ok: false,
+      error: { code: "NOT_FOUND", message: "There is no such operation.", retriable },
+    });
+    expect(await deliver([new Error("reset"), { ok: true, value: null }])).toHaveLength(2);
+    expect(await deliver([refusal(true), refusal(false)])).toHaveLength(2);
+  });
+});
+
+describe("reports on their way", () => {
+  /** A queue whose sendings end when the test lets them. */
+  function queue() {
+    const clock = new VirtualClock();
+    const sent: { at: number; reports: ExecutorReport[] }[] = [];
+    const waiting: (() => void)[] = [];
+    const start = clock.now();
+    const reports = new ReportQueue(clock, (batch) => {
+      sent.push({ at: clock.now() - start, reports: batch });
+      return new Promise((resolve) => waiting.push(resolve));
+    });
+    const arrive = async () => {
+      waiting.shift()?.();
+      await clock.advance(0);
+    };
+    return { clock, reports, sent, arrive };
+  }
+  const resultOf = (operationId: string, value: Json = 1): ExecutorReport => ({
+    operationId,
+    result: { tool_call_id: operationId, success: true, result: value },
+  });
+
+  test("REPORT-1 REPORT-2 results of one moment leave together, those of the time on the way together behind them", async () => {
+    const { clock, reports, sent, arrive } = queue();
+    for (const id of ["a", "b"]) reports.add(resultOf(id));
+    await clock.advance(0);
+    for (const id of ["c", "d", "e"]) reports.add(resultOf(id));
+    await clock.advance(1_000);
+    const ids = () => sent.map((one) => one.reports.map(({ operationId }) => operationId));
+    expect(ids()).toEqual([["a", "b"]]);
+    await arrive();
+    expect(ids()).toEqual([
+      ["a", "b"],
+      ["c", "d", "e"],
+    ]);
+  });
+
+  test("REPORT-2 a tool that reports a thousand times a second for 15 minutes makes a few hundred requests, and loses nothing", async () => {
+    const { clock, reports, sent, arrive } = queue();
+    let count = 0;
+    for (let time = 0; time < 15 * 60_000; time += 50) {
+      for (let step = 0; step < 50; step += 10) reports.add({ operationId: "a", progress: count++ });
+      await clock.advance(50);
+      await arrive();
     }
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(trace.aborted).toEqual([slow.operationId]);
+    expect(sent.length).toBeGreaterThan(50);
+    expect(sent.length).toBeLessThan(500);
+    const over = reports.end();
+    await arrive();
+    await over;
+    const seen = sent.flatMap((one) => one.reports.map((report) => "progress" in report && report.progress));
+    expect(seen).toEqual(Array.from({ length: count }, (_, index) => index));
+  });
+
+  test("REPORT-3 many large results travel in several requests, none of them near the platform's limit", async () => {
+    const { reports, sent, arrive, clock } = queue();
+    for (let index = 0; index < 64; index++) reports.add(resultOf(`op_${index}`, "x".repeat(1_000_000)));
+    const over = reports.end();
+    for (let step = 0; step < 64; step++) await arrive();
+    await over;
+    expect(sent.flatMap((one) => one.reports)).toHaveLength(64);
+    for (const one of sent) expect(JSON.stringify(one.reports).length).toBeLessThan(9 * 1024 * 1024);
+    expect(clock.pending).toBe(0);
+  });
+
+  test("a report that is not valid is refused where it arrives", () => {
+    const more = { operationId: "op", progress: 1, more: 2 };
+    for (const report of ["nonsense", {}, more, { operationId: "op", result: { success: true } }]) {
+      expect(reportsSchema.safeParse([report]).success).toBe(false);
+    }
+    const own: Json = JSON.parse('{"__proto__": {"a": 1}}');
+    expect(reportsSchema.parse([resultOf("op", own)])).toEqual([resultOf("op", own)]);
   });
 });
 
@@ -242,130 +448,12 @@ describe("readCalls", () => {
   });
 });
 
-describe("reports as lines", () => {
-  const json = fc.jsonValue().map((value): Json => JSON.parse(JSON.stringify(value)));
-  const operationId = fc.string({ minLength: 1, unit: "binary" });
-  const report: fc.Arbitrary<ExecutorReport> = fc.oneof(
-    fc.record({ operationId, progress: json }),
-    fc.record({
-      operationId,
-      result: fc.record({ tool_call_id: fc.string(), success: fc.constant(true), result: json }),
-    }),
-  );
-
-  test("LINES-1 reports are read unchanged, wherever their bytes are cut", async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(report),
-        fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1 }),
-        async (sent, cuts) => {
-          expect(
-            await all(
-              readLines(
-                recut(
-                  writeLines(() => iterate(sent)),
-                  cuts,
-                ),
-              ),
-            ),
-          ).toEqual(sent);
-        },
-      ),
-      { numRuns: 200 },
-    );
-  });
-
-  test.each(["nonsense\n", "{}\n", '{"operationId":"op","progress":1,"more":2}\n'])(
-    "%j is not a report",
-    async (text) => {
-      await expect(all(readLines(bytes(text)))).rejects.toMatchObject({ code: "INTERNAL_ERROR" });
-    },
-  );
-
-  test("an answer that ends within a line is UNAVAILABLE", async () => {
-    await expect(all(readLines(bytes('{"operationId":"op","prog')))).rejects.toMatchObject({
-      code: "UNAVAILABLE",
-    });
-  });
-});
-
-describe("an executor behind a service", () => {
-  const host = () => {
-    const { registry, trace } = testTools();
-    const state = memoryToolState();
-    const served = { tools: registry, clock: new VirtualClock(), state: () => state };
-    return {
-      trace,
-      run: async (calls: ToolInvocation[], signal: AbortSignal) =>
-        writeLines((cancelled) => runCalls(served, calls, AbortSignal.any([signal, cancelled]))),
-    };
-  };
-
-  test("has the same reports as a local one", async () => {
-    const batch = [callOf("add", { a: 1 }), callOf("steps"), callOf("failing", { how: "coded" })];
-    const local = await all(localExecutor(testTools().registry, new VirtualClock()).run(batch, never));
-    expect(await all(serviceExecutor(host()).run(batch, never))).toEqual(local);
-  });
-
-  test("leaving the iteration cancels the calls in the service", async () => {
-    const service = host();
-    const slow = callOf("stubborn");
-    for await (const _ of serviceExecutor(service).run([slow, callOf("steps")], never)) break;
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(service.trace.aborted).toEqual([slow.operationId]);
-  });
-
-  test("the service's signal aborts at the end and when the iteration is left, so that RPC releases it", async () => {
-    const service = host();
-    const signals: AbortSignal[] = [];
-    const executor = serviceExecutor({
-      run(calls, signal) {
-        signals.push(signal);
-        return service.run(calls, signal);
-      },
-    });
-    for await (const _ of executor.run([callOf("steps")], never)) break;
-    await all(executor.run([callOf("steps")], never));
-    expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
-  });
-
-  test("cancelling the stream while it waits aborts the calls", async () => {
-    const service = host();
-    const slow = callOf("stubborn");
-    const reader = (await service.run([slow], never)).getReader();
-    const reading = reader.read();
-    await new Promise((resolve) => setImmediate(resolve));
-    await reader.cancel();
-    expect((await reading).done).toBe(true);
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(service.trace.aborted).toEqual([slow.operationId]);
-  });
-
-  test.each([
-    ["ends early", async () => bytes("")],
-    ["breaks", async () => broken()],
-    ["cannot be reached", () => Promise.reject(new Error("gone"))],
-  ])("one that %s is UNAVAILABLE and names the calls without a result", async (_, run) => {
-    const call = callOf("add", { a: 1 });
-    await expect(all(serviceExecutor({ run }).run([call], never))).rejects.toMatchObject({
-      code: "UNAVAILABLE",
-      retriable: true,
-      message: expect.stringContaining(call.operationId),
-    });
-  });
-});
-
 describe("tool state", () => {
   test("belongs to one conversation of one tenant", async () => {
     const executor = localExecutor(testTools().registry, new VirtualClock());
     const { context } = callOf("keeping");
     const keep = (change: object) =>
-      all(
-        executor.run(
-          [callOf("keeping", { key: "k", value: 1 }, { context: { ...context, ...change } })],
-          never,
-        ),
-      );
+      all(executor, [callOf("keeping", { key: "k", value: 1 }, { context: { ...context, ...change } })]);
     const foundNothing = [{ result: { result: { before: null } } }];
     expect(await keep({})).toMatchObject(foundNothing);
     expect(await keep({ conversationId: "conv_2" })).toMatchObject(foundNothing);
@@ -393,35 +481,3 @@ describe("tool state", () => {
     await expect(memoryToolState().put(key, value)).rejects.toMatchObject({ code: "INVALID_INPUT" });
   });
 });
-
-async function* iterate(reports: ExecutorReport[]): AsyncGenerator<ExecutorReport, void> {
-  yield* reports;
-}
-
-function bytes(text: string): ReadableStream<Uint8Array> {
-  return new Blob([text]).stream();
-}
-
-function broken(): ReadableStream<Uint8Array> {
-  return new ReadableStream({
-    start(controller) {
-      controller.error(new Error("connection lost"));
-    },
-  });
-}
-
-/** The same bytes in chunks of other sizes. */
-function recut(stream: ReadableStream<Uint8Array>, sizes: number[]): ReadableStream<Uint8Array> {
-  let turn = 0;
-  return stream.pipeThrough(
-    new TransformStream<Uint8Array, Uint8Array>({
-      transform(chunk, controller) {
-        for (let at = 0; at < chunk.length; ) {
-          const size = sizes[turn++ % sizes.length] ?? 1;
-          controller.enqueue(chunk.slice(at, at + size));
-          at += size;
-        }
-      },
-    }),
-  );
-}

@@ -7,7 +7,7 @@ import type { RequestMetrics } from "../../src/adapters/resilience/telemetry.ts"
 import { MAX_CALLS_PER_REPLY } from "../../src/agents/conversation/core/limits.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
-import { localExecutor } from "../../src/agents/executor/client.ts";
+import { localExecutor } from "../../src/agents/executor/local.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";

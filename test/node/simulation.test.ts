@@ -15,7 +15,7 @@ import { reductions, shrink } from "../simulation/shrink.ts";
 import { fingerprint, reportOf, shrinkTrial, type Trial, tryPlan, trySeeds } from "../simulation/simulate.ts";
 
 const SEEDS = 200;
-const KINDS: FaultKind[] = ["crash", "error", "loss", "delay", "duplicate", "swap", "jump", "evict"];
+const KINDS: FaultKind[] = ["crash", "error", "loss", "delay", "duplicate", "jump", "evict"];
 
 async function expectClean(plan: Plan): Promise<Trial> {
   const trial = await tryPlan(plan);

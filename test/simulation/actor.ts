@@ -12,11 +12,11 @@ import {
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../../src/agents/executor/tool-state.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
-import type { ToolStateApi } from "../../src/protocol/executor-api.ts";
 import { asResult, DramatisError } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { Crash, InjectedError } from "./faults.ts";
 import { type ActorSurroundings, Life, type LifeHost } from "./life.ts";
+import type { ActorTools } from "./tools.ts";
 
 export const TENANT = "sim";
 /** Delay before the platform repeats a failed wake-up, in milliseconds. */
@@ -72,9 +72,17 @@ export class Actor implements LifeHost {
     }
   }
 
-  /** The RPC surface for tools. */
-  toolState(): ToolStateApi {
+  /** The RPC surface for tools and their executor. */
+  tools(): ActorTools {
     return {
+      die: () => this.crash(),
+      handleTaskResult: (result) =>
+        this.call((life) =>
+          asResult(async () => {
+            await life.runtime.takeResult(result);
+            return null;
+          }),
+        ),
       toolStateGet: (key) => this.call((life) => asResult(() => life.runtime.toolState.get(key))),
       toolStatePut: (key, value) =>
         this.call((life) =>

@@ -211,7 +211,7 @@ function checkFrames(connection: ConnectionRecord, history: History, fail: Scope
 }
 
 /** Journal entries without a frame. */
-const SILENT = new Set(["conversation.started", "turn.resumed"]);
+const SILENT = new Set(["conversation.started", "turn.resumed", "tool.interrupted"]);
 
 /** A connection must receive every durable frame after its start once, in order. */
 function checkNumbers(

@@ -130,7 +130,8 @@ const REACH: Readonly<Partial<Record<Port, number>>> = {
   "model.request": 6,
   "model.piece": 40,
   "tool.request": 2,
-  "tool.line": 4,
+  "tool.report": 4,
+  "tool.result": 1,
   "object.head": 2,
   "object.get": 4,
   "directory.put": 2,
@@ -171,7 +172,6 @@ function details(random: Random, kind: FaultKind) {
       return { kind, ms: random.chance(0.5) ? -random.int(1, 30_000) : random.int(MINUTE, 3 * DAY) };
     case "loss":
     case "duplicate":
-    case "swap":
     case "evict":
       return { kind };
     default:

@@ -20,7 +20,6 @@ export class Link<Item> {
   /** Arrival time of the last data. */
   #clear = 0;
   #open = true;
-  #held: { item: Item; fault: Fault } | null = null;
 
   constructor(private readonly options: LinkOptions<Item>) {}
 
@@ -49,9 +48,6 @@ export class Link<Item> {
           plane.fire(fault);
           copies = 2;
           break;
-        case "swap":
-          this.#held ??= { item, fault };
-          return;
         default:
       }
     }
@@ -61,7 +57,6 @@ export class Link<Item> {
       return;
     }
     for (let copy = 0; copy < copies; copy++) this.#carry(item, extra);
-    this.#release(true);
     if (dies !== undefined) {
       plane.fire(dies);
       crash();
@@ -71,21 +66,11 @@ export class Link<Item> {
   /** Sends the final data, whatever is planned. */
   end(item: Item): void {
     if (!this.#open) return;
-    this.#release(false);
     this.#carry(item, 0);
   }
 
   close(): void {
     this.#open = false;
-  }
-
-  /** Releases held data after its successor has been sent. */
-  #release(swapped: boolean): void {
-    const held = this.#held;
-    if (held === null) return;
-    this.#held = null;
-    if (swapped) this.options.plane.fire(held.fault);
-    this.#carry(held.item, 0);
   }
 
   #carry(item: Item, extra: number): void {

@@ -99,7 +99,7 @@ export interface CallPlan {
 export const TOOL_NAMES = ["look_up", "save", "charge", "note"] as const;
 export type ToolName = (typeof TOOL_NAMES)[number];
 
-/** Ports with faults. A port is crossed once per call, statement, chunk, line, request or frame. */
+/** Ports with faults. A port is crossed once per call, statement, chunk, report, request or frame. */
 export const PORTS = [
   "sql.run",
   "sql.all",
@@ -113,7 +113,8 @@ export const PORTS = [
   "model.request",
   "model.piece",
   "tool.request",
-  "tool.line",
+  "tool.report",
+  "tool.result",
   "object.head",
   "object.get",
   "directory.put",
@@ -131,8 +132,8 @@ export type Port = (typeof PORTS)[number];
 /**
  * `crash`: the actor dies, before the operation or after it took effect. `error`: the port fails, and the actor
  * survives. `loss`: the data never arrives; on a connection nothing after it arrives either; at `object.get` the object
- * is deleted. `delay`: it takes longer. `duplicate`: it arrives twice. `swap`: it changes places with the next. `jump`:
- * the wall clock is set. `evict`: the idle actor leaves memory, and its sockets stay.
+ * is deleted. `delay`: it takes longer. `duplicate`: it arrives twice. `jump`: the wall clock
+ * is set. `evict`: the idle actor leaves memory, and its sockets stay.
  */
 export type Fault = { conversation: number; port: Port; nth: number } & (
   | { kind: "crash"; when: "before" | "after" }
@@ -140,7 +141,6 @@ export type Fault = { conversation: number; port: Port; nth: number } & (
   | { kind: "loss" }
   | { kind: "delay"; ms: number }
   | { kind: "duplicate" }
-  | { kind: "swap" }
   | { kind: "jump"; ms: number }
   | { kind: "evict" }
 );
@@ -160,7 +160,8 @@ export const FAULTS_OF: Readonly<Record<Port, readonly FaultKind[]>> = {
   "model.request": ["crash", "error", "loss", "delay", "jump"],
   "model.piece": ["crash", "error", "loss", "delay", "jump"],
   "tool.request": ["crash", "error", "loss", "delay", "jump"],
-  "tool.line": ["crash", "error", "loss", "delay", "duplicate", "swap"],
+  "tool.report": ["crash", "error", "loss", "delay", "duplicate"],
+  "tool.result": ["crash", "error", "loss", "delay", "duplicate"],
   "object.head": ["crash", "error", "loss", "delay"],
   "object.get": ["crash", "error", "loss", "delay"],
   "directory.put": ["crash", "error", "loss", "delay"],

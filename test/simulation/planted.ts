@@ -1,4 +1,5 @@
 /** Planted defects at the ports of a simulated conversation, and plans under which they violate a property. */
+import type { ExecutorReport } from "../../src/protocol/executor-api.ts";
 import type { Variant } from "./life.ts";
 import type { CallPlan, ConversationPlan, Fault, MessagePlan, Plan, ReplyPlan } from "./plan.ts";
 
@@ -73,9 +74,9 @@ export const PLANTED: Planted[] = [
     plan: SMALL,
     variant: {
       executor: (executor) => ({
-        async *run(calls, signal) {
-          for await (const _ of executor.run(calls, signal));
-          yield* executor.run(calls, signal);
+        async run(calls, caller) {
+          await executor.run(calls, { ...caller, report: async () => undefined });
+          await executor.run(calls, caller);
         },
       }),
     },
@@ -86,12 +87,12 @@ export const PLANTED: Planted[] = [
     plan: SMALL,
     variant: {
       executor: (executor) => ({
-        async *run(calls, signal) {
+        run(calls, { report, cancelled }) {
           const ids = calls.map(({ operationId }) => operationId);
-          for await (const report of executor.run(calls, signal)) {
-            const other = ids[(ids.indexOf(report.operationId) + 1) % ids.length];
-            yield { ...report, operationId: other ?? report.operationId };
-          }
+          const next = (id: string) => ids[(ids.indexOf(id) + 1) % ids.length] ?? id;
+          const mixedUp = (reports: ExecutorReport[]) =>
+            report(reports.map((one) => ({ ...one, operationId: next(one.operationId) })));
+          return executor.run(calls, { report: mixedUp, cancelled });
         },
       }),
     },

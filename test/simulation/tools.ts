@@ -1,8 +1,7 @@
 /** The tools of a simulation and their executor, a separate process behind a network. */
 import { z } from "zod";
 import { readCalls } from "../../src/agents/executor/calls.ts";
-import { serviceExecutor } from "../../src/agents/executor/client.ts";
-import { writeLines } from "../../src/agents/executor/lines.ts";
+import { deliverResult } from "../../src/agents/executor/deliver.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
 import { conversationToolState } from "../../src/agents/executor/tool-state.ts";
 import {
@@ -15,7 +14,15 @@ import {
 import type { DeployedCode } from "../../src/library/deployed-code.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
-import type { ExecutorReport, TaskExecutor, ToolStateApi } from "../../src/protocol/executor-api.ts";
+import type {
+  BatchCaller,
+  ExecutorReport,
+  TaskExecutor,
+  TaskResultApi,
+  ToolInvocation,
+  ToolResult,
+  ToolStateApi,
+} from "../../src/protocol/executor-api.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type FaultPlane, InjectedError } from "./faults.ts";
 import type { History, ToolRun } from "./history.ts";
@@ -93,22 +100,36 @@ async function perform(
   }
 }
 
+/** An actor as an executor reaches it by name. */
+export interface ActorTools extends ToolStateApi, TaskResultApi {
+  /** Kills the actor. */
+  die(): void;
+}
+
 export interface ExecutorSurroundings {
   code: DeployedCode;
   clock: WorldClock;
   plane: FaultPlane;
   history: History;
   /** Calls the conversation's actor and wakes it if needed. */
-  connect: (conversation: number) => Promise<ToolStateApi>;
+  connect: (conversation: number) => Promise<ActorTools>;
 }
 
 /** Returns the executor as one life of an actor sees it. It completes accepted calls even if the caller dies. */
 export function executorFor(caller: Caller, surroundings: ExecutorSurroundings): TaskExecutor {
   const { code, clock, plane, connect } = surroundings;
   const { conversation } = caller;
-  const state = () => conversationToolState(() => connect(conversation));
-  return serviceExecutor({
-    async run(calls, signal) {
+  const ports = {
+    tools: code,
+    clock,
+    state: () => conversationToolState(() => connect(conversation)),
+    deliver: ({ operationId, attempt }: ToolInvocation, result: ToolResult) => {
+      keepResult(surroundings.history, { operationId, result });
+      return deliverResult(clock, () => lateResults(caller, surroundings), { operationId, attempt, result });
+    },
+  };
+  return {
+    async run(calls, actor) {
       const faults = plane.cross(conversation, "tool.request");
       const crash = faults.find((fault) => fault.kind === "crash");
       const loss = faults.find((fault) => fault.kind === "loss");
@@ -123,80 +144,122 @@ export function executorFor(caller: Caller, surroundings: ExecutorSurroundings):
         caller.die();
         return new Promise<never>(() => undefined);
       }
+      const connection = new Connection(caller, actor, surroundings);
       // RPC copies its arguments.
-      const batch = readCalls(JSON.parse(JSON.stringify(calls)));
-      const source = writeLines(async function* (cancelled): AsyncGenerator<ExecutorReport, void> {
-        yield* batch.refused;
-        yield* runCalls({ tools: code, clock, state }, batch.calls, AbortSignal.any([signal, cancelled]));
-      });
-      const lines = carried(caller, source, surroundings);
+      const work = runCalls(ports, readCalls(copied(calls)), connection);
       if (crash !== undefined) {
         plane.fire(crash);
         caller.die();
-        return new Promise<never>(() => undefined);
       }
-      if (loss === undefined) return lines;
-      await clock.sleep(SILENCE_MS);
-      throw new InjectedError("the executor's answer was lost");
+      if (loss !== undefined) connection.breakOff(false);
+      await Promise.race([work, connection.broken]);
     },
-  });
-}
-
-/** Forwards the executor's lines to the caller. */
-function carried(
-  caller: Caller,
-  source: ReadableStream<Uint8Array>,
-  { clock, plane, history }: ExecutorSurroundings,
-): ReadableStream<Uint8Array> {
-  const { conversation } = caller;
-  const reader = source.getReader();
-  let target: ReadableStreamDefaultController<Uint8Array> | undefined;
-  const link = new Link<Uint8Array | null>({
-    clock,
-    latency: LATENCY_MS,
-    plane,
-    conversation,
-    port: "tool.line",
-    deliver(line) {
-      if (!caller.alive) return;
-      if (line === null) target?.close();
-      else target?.enqueue(line);
-      if (line === null) target = undefined;
-    },
-    crash: () => caller.die(),
-    broken(heard) {
-      const breakOff = () => {
-        target?.error(new InjectedError("connection reset"));
-        target = undefined;
-      };
-      if (heard) breakOff();
-      else clock.timer(SILENCE_MS, breakOff);
-    },
-  });
-  const decoder = new TextDecoder();
-  const read = async () => {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return link.end(null);
-      keepResult(history, decoder.decode(value));
-      link.send(value);
-    }
   };
-  return new ReadableStream<Uint8Array>({
-    start(controller) {
-      target = controller;
-      void read();
-    },
-    cancel() {
-      target = undefined;
-      link.close();
-      void reader.cancel();
-    },
-  });
 }
 
-function keepResult(history: History, line: string): void {
-  const report: ExecutorReport = JSON.parse(line);
+/** The connection between an executor and the life that called it. */
+class Connection implements BatchCaller {
+  /** Rejects when the caller notices that the connection is broken. */
+  readonly broken: Promise<never>;
+  readonly #link: Link<{ reports: ExecutorReport[]; answer: (error?: unknown) => void }>;
+  readonly #unanswered = new Set<(error?: unknown) => void>();
+  #isBroken = false;
+  #reject: (error: unknown) => void = () => undefined;
+
+  constructor(
+    private readonly life: Caller,
+    private readonly actor: BatchCaller,
+    private readonly surroundings: ExecutorSurroundings,
+  ) {
+    const { clock, plane } = surroundings;
+    this.broken = new Promise<never>((_, reject) => (this.#reject = reject));
+    this.broken.catch(() => undefined);
+    this.#link = new Link({
+      clock,
+      latency: LATENCY_MS,
+      plane,
+      conversation: life.conversation,
+      port: "tool.report",
+      deliver: ({ reports, answer }) => void this.#deliver(reports, answer),
+      crash: () => life.die(),
+      broken: (heard) => this.breakOff(heard),
+    });
+  }
+
+  report(reports: ExecutorReport[]): Promise<void> {
+    for (const report of reports) keepResult(this.surroundings.history, report);
+    return new Promise((resolve, reject) => {
+      const answer = (error?: unknown) => {
+        this.#unanswered.delete(answer);
+        if (error === undefined) resolve();
+        else reject(error);
+      };
+      this.#unanswered.add(answer);
+      // A dead life resets its connections.
+      if (!this.life.alive) this.surroundings.clock.timer(LATENCY_MS, () => answer(RESET));
+      else if (this.#isBroken) this.surroundings.clock.timer(SILENCE_MS, () => answer(RESET));
+      else this.#link.send({ reports: copied(reports), answer });
+    });
+  }
+
+  async cancelled(): Promise<string[]> {
+    const ids = await this.actor.cancelled();
+    await this.surroundings.clock.sleep(LATENCY_MS);
+    return ids;
+  }
+
+  /** Breaks the connection. `heard`: both ends notice at once. */
+  breakOff(heard: boolean): void {
+    this.#isBroken = true;
+    const notice = () => {
+      this.#link.close();
+      for (const answer of this.#unanswered) answer(RESET);
+      this.#reject(RESET);
+    };
+    if (heard) notice();
+    else this.surroundings.clock.timer(SILENCE_MS, notice);
+  }
+
+  async #deliver(reports: ExecutorReport[], answer: (error?: unknown) => void): Promise<void> {
+    const taken = this.life.alive ? await this.actor.report(reports).then(() => this.life.alive) : false;
+    this.surroundings.clock.timer(LATENCY_MS, () => answer(taken ? undefined : RESET));
+  }
+}
+
+const RESET = new InjectedError("connection reset");
+
+/** The conversation's door for results that come after a crash, across the network. */
+async function lateResults(
+  { conversation }: Caller,
+  { clock, plane, connect }: ExecutorSurroundings,
+): Promise<TaskResultApi> {
+  const actor = await connect(conversation);
+  return {
+    async handleTaskResult(result) {
+      const faults = plane.cross(conversation, "tool.result");
+      for (const fault of faults) {
+        plane.fire(fault);
+        if (fault.kind === "delay") await clock.sleep(fault.ms);
+        if (fault.kind === "error") throw RESET;
+        if (fault.kind === "crash" && fault.when === "before") actor.die();
+        if (fault.kind === "duplicate") await actor.handleTaskResult(copied(result));
+      }
+      await clock.sleep(LATENCY_MS);
+      const answer = await actor.handleTaskResult(copied(result));
+      for (const { kind } of faults) {
+        if (kind === "crash") actor.die();
+        if (kind === "loss") throw RESET;
+      }
+      return answer;
+    },
+  };
+}
+
+function copied<Value>(value: Value): Value {
+  return JSON.parse(JSON.stringify(value));
+}
+
+function keepResult(history: History, report: ExecutorReport): void {
   if (!("result" in report)) return;
   const { operationId, result } = report;
   history.reported.set(operationId, [...(history.reported.get(operationId) ?? []), result]);

@@ -131,7 +131,7 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
           connect: async (index) => {
             const target = actors[index];
             if (target === undefined) throw new DramatisError("NOT_FOUND", "There is no such conversation.");
-            return target.toolState();
+            return target.tools();
           },
         }),
       note,

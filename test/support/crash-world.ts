@@ -9,7 +9,7 @@ import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
-import { localExecutor } from "../../src/agents/executor/client.ts";
+import { localExecutor } from "../../src/agents/executor/local.ts";
 import { pendingCalls } from "../../src/client/outbox.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState, type LiveConversation } from "../../src/client/state.ts";
@@ -28,6 +28,7 @@ import type { Persona, VersionChain } from "../../src/protocol/definitions.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
 import type { Json } from "../../src/shared/json.ts";
+import { MortalClock } from "../simulation/clocks.ts";
 import { type Provider, scriptedFetch } from "./chat-replies.ts";
 import { type Crossings, crossExecutor, crossGateway, crossKeyValue, crossSql, Fault } from "./crossings.ts";
 
@@ -78,14 +79,17 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
   let client = initialState;
   let connected = true;
   let lives = 0;
+  let lifeClock = new MortalClock(clock);
 
   function begin(): { runtime: ConversationRuntime; queries: ConversationQueries } {
     lives += 1;
+    lifeClock.die();
+    lifeClock = new MortalClock(clock);
     const life = crossings.beginLife();
     const runtime = new ConversationRuntime({
       database: crossSql(database, life),
       keyValue: crossKeyValue(keyValue, life),
-      clock,
+      clock: lifeClock,
       ids,
       gateway: crossGateway(gateway, life),
       adapters: adapterFor,
@@ -191,7 +195,14 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
       await answer();
       if (crossings.crashed) continue;
       if (!life.runtime.busy) break;
-      if (step % 20 === 19 && !(await clock.runNext())) life.runtime.reconcile();
+      if (step % 20 !== 19) continue;
+      const due = clock.now() + (life.runtime.dueIn ?? 0);
+      if (clock.nextDue !== undefined && clock.nextDue <= due) {
+        await clock.runNext();
+        continue;
+      }
+      await clock.advance(due - clock.now());
+      if (!crossings.crashed) life.runtime.reconcile();
     }
   }
 

@@ -123,35 +123,27 @@ export function crossGateway(gateway: ModelGateway, life: Life): ModelGateway {
 
 export function crossExecutor(executor: TaskExecutor, life: Life): TaskExecutor {
   return {
-    async *run(calls, signal) {
+    run: (calls, { report, cancelled }) =>
       // The executor is another process: it completes accepted calls even if the caller dies.
-      const reports = await pass(life, "tool.call", () => collect(executor.run(calls, signal)));
-      for await (const report of reports) yield await pass(life, "tool.report", () => report);
-    },
+      pass(life, "tool.call", () =>
+        executor.run(calls, {
+          report: (reports) => pass(life, "tool.report", () => report(reports)),
+          cancelled,
+        }),
+      ),
   };
 }
 
 /** Same as `cross`, for work that runs by itself: a crashed life receives nothing more, not even an error. */
-async function pass<Result>(life: Life, name: string, operation: () => Result): Promise<Result> {
+async function pass<Result>(
+  life: Life,
+  name: string,
+  operation: () => Result | Promise<Result>,
+): Promise<Result> {
   try {
-    return life.cross(name, operation);
+    return await life.cross(name, operation);
   } catch (error) {
     if (error instanceof Crash) return new Promise<never>(() => undefined);
     throw error;
   }
-}
-
-/** Starts at once, without waiting for its reader. */
-function collect<Item>(source: AsyncIterable<Item>): AsyncIterable<Item> {
-  const items: Promise<IteratorResult<Item>>[] = [];
-  const iterator = source[Symbol.asyncIterator]();
-  items.push(iterator.next());
-  return {
-    [Symbol.asyncIterator]: () => ({
-      next: () => {
-        const item = items.shift() ?? iterator.next();
-        return item;
-      },
-    }),
-  };
 }

@@ -135,6 +135,7 @@ export function callOf(
   calls += 1;
   return {
     operationId: `op_${calls}`,
+    attempt: 1,
     toolCallId: `call_${calls}`,
     tool: { library: "test", id, version: 1 },
     input,

@@ -591,6 +591,7 @@ describe("the core", () => {
     };
     const result = { tool_call_id: "a", success: true, result: 1 };
     const facts = { startedAt: 2, finishedAt: 3 };
+    const late = { ...result, tool_call_id: "b" };
     const signals: Signal[] = [
       { type: "conversation.user.message", caller: { type: "user", userId: "ada" }, data: { content: "Go" } },
       { type: "conversation.llm.failed", turn: 1, item: 1, attempt: 1, error, facts, streamed: true },
@@ -603,8 +604,9 @@ describe("the core", () => {
         facts,
         reply: { ...reply, toolCalls: [call("save", "a"), call("charge", "b"), call("teleport", "c")] },
       },
-      { type: "conversation.tool.completed", turn: 1, item: 2, result },
+      { type: "conversation.tool.completed", turn: 1, item: 2, attempt: 1, result },
       { type: "conversation.cmd.recover" },
+      { type: "conversation.tool.completed", turn: 1, item: 3, attempt: 1, result: late },
       {
         type: "conversation.llm.completed",
         turn: 1,
@@ -628,7 +630,8 @@ describe("the core", () => {
       ["RESUME_TURN"],
       ["RECORD_ATTEMPT", "RECORD_MOVE", "DISPATCH_TASK", "DISPATCH_TASK", "DISPATCH_TASK"],
       ["RESUME_FROM_TOOL"],
-      ["RESUME_TURN", "RESUME_FROM_TOOL", "CALL_LLM"],
+      ["RESUME_TURN", "INTERRUPT_TASK"],
+      ["RESUME_FROM_TOOL", "CALL_LLM"],
       ["RECORD_ATTEMPT", "APPEND_MESSAGE", "COMPLETE_TURN"],
     ]);
   });

@@ -12,7 +12,7 @@ import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import { turnEvents } from "../../src/agents/conversation/core/turn-events.ts";
 import { seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
-import { localExecutor } from "../../src/agents/executor/client.ts";
+import { localExecutor } from "../../src/agents/executor/local.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";

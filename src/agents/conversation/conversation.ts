@@ -15,9 +15,10 @@ import type {
   SubmittedResult,
   SubscribeOptions,
 } from "../../protocol/conversation-api.ts";
-import type { ToolStateApi, ToolStateEntry } from "../../protocol/executor-api.ts";
+import type { TaskResult, TaskResultApi, ToolStateApi, ToolStateEntry } from "../../protocol/executor-api.ts";
 import { type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
+import type { TurnView } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { asResult, type DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
@@ -27,6 +28,7 @@ import { validate } from "../../shared/validation.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import { isRefusal } from "../base/storage/schema-upgrade.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
+import { taskResultSchema } from "../executor/report-schema.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
 import { endsTurn } from "./core/frames.ts";
 import type { ConversationState } from "./core/state.ts";
@@ -53,6 +55,7 @@ import {
 import { seedEvents } from "./door/seed-history.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
 import { frameStream, type Listener, type StreamOptions, Subscribers } from "./door/subscribers.ts";
+import { TurnEnds } from "./door/turn-ends.ts";
 import { conversationMedia } from "./effects/media.ts";
 import { Announcement } from "./mirror/announcement.ts";
 import { UsageMirror } from "./mirror/usage-mirror.ts";
@@ -69,9 +72,12 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 ): new (
   ctx: DurableObjectState,
   env: Env,
-) => SessionAgent<Env> & ConversationApi & ToolStateApi {
+) => SessionAgent<Env> & ConversationApi & ToolStateApi & TaskResultApi {
   const { adapters, gate, metrics, turnLimit, clientToolTimeoutMs } = ports;
-  return class Conversation extends GuardedSessionAgent<Env> implements ConversationApi, ToolStateApi {
+  return class Conversation
+    extends GuardedSessionAgent<Env>
+    implements ConversationApi, ToolStateApi, TaskResultApi
+  {
     static override readonly options = { sendIdentityOnConnect: false };
 
     /** The names are stored with the jobs: never change them. */
@@ -104,6 +110,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       disarm: () => this.#wakeups.disarm("window"),
     });
     readonly #subscribers = new Subscribers((at) => this.ctx.waitUntil(this.#expireAt(at)));
+    readonly #turnEnds = new TurnEnds(systemClock);
     readonly #runtime = new ConversationRuntime({
       ...durableStorage(this.ctx.storage),
       clock: systemClock,
@@ -117,6 +124,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       armWakeup: (milliseconds) => this.#wakeups.arm("window", milliseconds),
       publish: (frames) => {
         if (frames.some(endsTurn)) this.#usage.changed();
+        this.#turnEnds.note(frames);
         this.#subscribers.publish(frames);
       },
     });
@@ -214,6 +222,15 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return asResult(() => this.#accept(principal, input));
     }
 
+    async runTurn(principal: Principal, input: StartTurn): Promise<Result<TurnView>> {
+      return asResult(async () => {
+        const { turnId } = await this.#accept(principal, input);
+        const { state } = this.#runtime;
+        if (this.#queries.requireTurn(state, turnId).status === "active") await this.#turnEnds.next(turnId);
+        return this.#queries.turn(this.#runtime.state, turnId);
+      });
+    }
+
     async streamTurn(principal: Principal, input: StartTurn, encoding: SubscribeOptions["encoding"]) {
       return asResult(async () => {
         this.#subscribers.checkRoom();
@@ -293,6 +310,13 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async toolStateList(prefix: string): Promise<Result<ToolStateEntry[]>> {
       return asResult(() => this.#runtime.toolState.list(prefix, MAX_STATE_ENTRIES));
+    }
+
+    async handleTaskResult(result: TaskResult): Promise<Result<null>> {
+      return asResult(async () => {
+        await this.#runtime.takeResult(validate(taskResultSchema, result));
+        return null;
+      });
     }
 
     override shouldSendProtocolMessages(_connection: Connection, { request }: ConnectionContext): boolean {

@@ -23,7 +23,7 @@ import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { StartedTurn, SubmittedResult } from "../../protocol/conversation-api.ts";
-import type { TaskExecutor } from "../../protocol/executor-api.ts";
+import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
 import { parseContent } from "../../shared/content.ts";
@@ -42,7 +42,7 @@ import { beginTransition, type Transition } from "./core/transition.ts";
 import { checkRepeated, checkReplyTo, operationAt, startedTurn } from "./door/acceptance.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
 import { type EffectPorts, EffectRunner, type Outcomes } from "./effects/effect-runner.ts";
-import { dueIn, type Effect, effectOfTurn, effectsOf } from "./effects/effects.ts";
+import { dueIn, type Effect, effectsOf, effectsOfTurn, endedEffects } from "./effects/effects.ts";
 import { checkNewMedia, hasMedia } from "./effects/media.ts";
 import type { ModelCallPorts } from "./effects/model-call.ts";
 import { SessionWindow } from "./effects/session-window.ts";
@@ -133,8 +133,7 @@ export class ConversationRuntime {
   }
 
   /**
-   * Commits outcomes that could not be committed before, fails calls that clients have not answered in time, then starts
-   * every effect that the state calls for and that does not run.
+   * Commits outcomes that could not be committed before, fails operations whose deadline has passed, then starts every effect that the state calls for and that does not run.
    */
   reconcile(): void {
     if (!this.exists) return;
@@ -144,7 +143,7 @@ export class ConversationRuntime {
       if (outcomes !== undefined) this.#report(outcomes);
     }
     this.#expire();
-    for (const effect of effectsOf(this.state)) this.#start(effect);
+    this.#start(effectsOf(this.state));
   }
 
   /**
@@ -188,6 +187,19 @@ export class ConversationRuntime {
     return found.map(({ turn, outcome }) => ({ operationId: outcome.operationId, turnId: turnId(turn) }));
   }
 
+  /**
+   * Commits the result of an operation whose executor lost this actor; changes nothing if the operation does not wait for
+   * this attempt any more. Throws `NOT_FOUND` for an unknown operation. Resolves when the result is durable.
+   */
+  async takeResult({ operationId, attempt, result }: TaskResult): Promise<void> {
+    const { turn, operation } = operationAt(operationId, (n) => this.#turn(n));
+    // A pure call may have run before its reply was committed, and the reply that took its place may call something else.
+    if (operation.effect === "pure") return;
+    const { item } = operation;
+    this.#apply([{ type: "conversation.tool.completed", turn: turn.n, item, attempt, result }]);
+    await this.#wakeup.whenArmed();
+  }
+
   #startTurn(signal: UserMessage): Turn {
     const { id: key, caller, data } = signal;
     checkReplyTo(data.replyToMessageId, (n) => this.#turn(n));
@@ -201,7 +213,7 @@ export class ConversationRuntime {
     return turn;
   }
 
-  /** Fails late calls of clients' tools. If the commit fails, the next heartbeat tries again. */
+  /** Fails operations whose deadline has passed. If the commit fails, the next heartbeat tries again. */
   #expire(): void {
     try {
       this.#apply([{ type: "conversation.cmd.expire" }]);
@@ -247,8 +259,8 @@ export class ConversationRuntime {
       for (const metrics of metricsOfClosedCalls(state.record, before.active.get(turn.n), turn))
         reportMetrics(this.ports.metrics, metrics);
       if (turn.status !== "active") this.#window.end(turn, state.record.chain);
-      const effect = effectOfTurn(turn);
-      if (effect !== undefined) this.#start(effect);
+      this.#effects.abort(endedEffects(before.active.get(turn.n), turn));
+      this.#start(effectsOfTurn(turn));
     }
   }
 
@@ -299,9 +311,9 @@ export class ConversationRuntime {
     }
   }
 
-  #start(effect: Effect): void {
-    const isUnsaved = this.#unsaved.flat().some(({ turn }) => turn === effect.turn.n);
-    if (!isUnsaved) this.#effects.start(effect);
+  #start(effects: readonly Effect[]): void {
+    const unsaved = new Set(this.#unsaved.flat().map(({ turn }) => turn));
+    this.#effects.start(effects.filter(({ turn }) => !unsaved.has(turn.n)));
   }
 
   #effectPorts(): EffectPorts {

@@ -15,6 +15,7 @@ const batchSchema = z.array(z.looseObject({ operationId: identifier, toolCallId:
 
 const invocationSchema: z.ZodType<ToolInvocation> = z.object({
   operationId: identifier,
+  attempt: z.int().min(1),
   toolCallId: z.string(),
   tool: z.object({ library: idSchema, id: idSchema, version: z.int().min(0) }),
   input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),

@@ -1,15 +1,15 @@
 /**
- * The `Executor` entrypoint: stateless, behind a service binding. It runs batches of tool calls and streams a report on each
- * as it proceeds, one JSON text per line.
+ * The `Executor` entrypoint: stateless, reached by RPC. It runs batches of tool calls and reports on each to its caller,
+ * whose death it outlives: the results then go to the conversation by name.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { ToolCodes } from "../../library/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ExecutorReport, ExecutorService, ToolStateApi } from "../../protocol/executor-api.ts";
+import type { BatchCaller, TaskExecutor, TaskResultApi, ToolStateApi } from "../../protocol/executor-api.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
 import { readCalls } from "./calls.ts";
-import { writeLines } from "./lines.ts";
+import { deliverResult } from "./deliver.ts";
 import { runCalls } from "./run-calls.ts";
 import { conversationToolState } from "./tool-state.ts";
 
@@ -19,18 +19,25 @@ export function createExecutorClass<Env>(
   clock: Clock,
 ): new (
   ...arguments_: ConstructorParameters<typeof WorkerEntrypoint<Env>>
-) => WorkerEntrypoint<Env> & ExecutorService {
-  return class Executor extends WorkerEntrypoint<Env> implements ExecutorService {
-    async run(calls: unknown, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
-      const batch = readCalls(calls);
-      const state = ({ tenant, conversationId: id }: CallContext) =>
-        conversationToolState(() =>
-          durableActor<ToolStateApi>(this.env as object, { kind: "conversation", tenant, id }),
-        );
-      return writeLines(async function* (cancelled): AsyncGenerator<ExecutorReport, void> {
-        yield* batch.refused;
-        yield* runCalls({ tools, clock, state }, batch.calls, AbortSignal.any([signal, cancelled]));
-      });
+) => WorkerEntrypoint<Env> & TaskExecutor {
+  return class Executor extends WorkerEntrypoint<Env> implements TaskExecutor {
+    async run(calls: unknown, caller: BatchCaller): Promise<void> {
+      const connect = ({ tenant, conversationId: id }: CallContext) =>
+        durableActor<ToolStateApi & TaskResultApi>(this.env as object, { kind: "conversation", tenant, id });
+      const work = runCalls(
+        {
+          tools,
+          clock,
+          state: (context) => conversationToolState(() => connect(context)),
+          deliver: ({ operationId, attempt, context }, result) =>
+            deliverResult(clock, () => connect(context), { operationId, attempt, result }),
+        },
+        readCalls(calls),
+        caller,
+      );
+      // The platform cancels a call whose caller is gone, but not this work.
+      this.ctx.waitUntil(work);
+      await work;
     }
   };
 }

@@ -1,42 +1,80 @@
 /**
- * Runs a batch of calls at once and yields their reports as they arrive.
+ * Runs a batch of calls at once and reports on each to the batch's caller.
  *
- * BATCH-1  Every call yields exactly one result, and no progress after it.
+ * BATCH-1  Every call gives exactly one result, and no progress after it.
  * BATCH-2  No call waits for another.
+ * BATCH-3  A call that its caller cancels ends within a second; the others go on.
+ * BATCH-4  A caller that is lost stops no call. From then on each result goes to `deliver`, and progress is dropped.
  */
-
-import type { ExecutorReport, ToolInvocation } from "../../protocol/executor-api.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { BatchCaller, ExecutorReport, ToolInvocation, ToolResult } from "../../protocol/executor-api.ts";
+import { ReportQueue } from "./report-queue.ts";
 import { runTool, type ToolPorts } from "./run-tool.ts";
 
-/** Starts every call at the first `next`. Leaving the iteration aborts the calls that still run. */
-export async function* runCalls(
-  ports: ToolPorts,
-  calls: readonly ToolInvocation[],
-  signal: AbortSignal,
-): AsyncGenerator<ExecutorReport, void> {
-  const left = new AbortController();
-  const either = AbortSignal.any([signal, left.signal]);
-  const reports: ExecutorReport[] = [];
-  let wake = () => {};
-  const report = (one: ExecutorReport) => {
-    reports.push(one);
-    wake();
-  };
-  for (const call of calls) {
-    const { operationId } = call;
-    void runTool(ports, call, either, (progress) => report({ operationId, progress })).then((result) =>
-      report({ operationId, result }),
-    );
-  }
-  try {
-    for (let running = calls.length; running > 0; ) {
-      if (reports.length === 0) await new Promise<void>((resolve) => (wake = resolve));
-      for (const one of reports.splice(0)) {
-        if ("result" in one) running -= 1;
-        yield one;
+export interface BatchPorts extends ToolPorts {
+  /** Sends a result to the conversation of its call when the caller is lost. Never rejects. */
+  deliver(call: ToolInvocation, result: ToolResult): Promise<void>;
+}
+
+/** Milliseconds before a batch asks for cancellations: most are over by then, and save the request. */
+const ASK_AFTER_MS = 250;
+
+/** Runs `calls`; `refused` are reports on other calls of the batch. Resolves when every result was taken or delivered. */
+export async function runCalls(
+  ports: BatchPorts,
+  { calls, refused = [] }: { calls: readonly ToolInvocation[]; refused?: readonly ExecutorReport[] },
+  caller: BatchCaller,
+): Promise<void> {
+  const running = new Map(calls.map(({ operationId }) => [operationId, new AbortController()]));
+  const deliveries: Promise<void>[] = [];
+  let isCallerLost = false;
+  const queue = new ReportQueue(ports.clock, async (reports) => {
+    if (!isCallerLost) {
+      try {
+        return await caller.report(reports);
+      } catch {
+        isCallerLost = true;
       }
     }
-  } finally {
-    left.abort();
+    for (const report of reports) {
+      const call = calls.find(({ operationId }) => operationId === report.operationId);
+      if (call !== undefined && "result" in report) deliveries.push(ports.deliver(call, report.result));
+    }
+  });
+  for (const report of refused) queue.add(report);
+  const over = new AbortController();
+  const asking = askForCancellations(ports.clock, caller, over.signal, (id) => running.get(id)?.abort());
+  await Promise.all(
+    calls.map(async (call) => {
+      const { operationId } = call;
+      const { signal } = running.get(operationId) ?? new AbortController();
+      const result = await runTool(ports, call, signal, (progress) => queue.add({ operationId, progress }));
+      queue.add({ operationId, result });
+    }),
+  );
+  over.abort();
+  await queue.end();
+  await Promise.all([asking, ...deliveries]);
+}
+
+/** Calls `cancel` with each operation that the caller cancels, until the batch is over. Never rejects. */
+async function askForCancellations(
+  clock: Pick<Clock, "sleep">,
+  caller: BatchCaller,
+  over: AbortSignal,
+  cancel: (operationId: string) => void,
+): Promise<void> {
+  const isOver = new Promise<string[]>((resolve) => {
+    over.addEventListener("abort", () => resolve([]), { once: true });
+  });
+  try {
+    await clock.sleep(ASK_AFTER_MS, over);
+    for (;;) {
+      const cancelled = await Promise.race([caller.cancelled(), isOver]);
+      if (cancelled.length === 0) return;
+      for (const operationId of cancelled) cancel(operationId);
+    }
+  } catch {
+    // The batch is over, or its caller is lost: reports notice that.
   }
 }

@@ -6,9 +6,10 @@
 
 import { adapterFor } from "../../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../../src/adapters/gateway/gateway.ts";
+import { effectsOf } from "../../../src/agents/conversation/effects/effects.ts";
 import { ConversationQueries } from "../../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
-import { localExecutor } from "../../../src/agents/executor/client.ts";
+import { localExecutor } from "../../../src/agents/executor/local.ts";
 import { DeployedCode } from "../../../src/library/deployed-code.ts";
 import { allowAll } from "../../../src/policy/gate.ts";
 import type { KeyValue } from "../../../src/ports/key-value.ts";
@@ -43,6 +44,8 @@ export class Stage {
   /** `true` while the gates are open. */
   isOpen = false;
   readonly #asked = new Map<string, number>();
+  /** The newest life. */
+  #runtime: ConversationRuntime | null = null;
 
   constructor(now?: number, seed = 7) {
     this.clock = new VirtualClock(now);
@@ -79,6 +82,7 @@ export class Stage {
       armWakeup: async () => undefined,
       publish: (published) => void frames.push(...published),
     });
+    this.#runtime = runtime;
     return { runtime, queries: new ConversationQueries(runtime.store), frames };
   }
 
@@ -90,8 +94,16 @@ export class Stage {
       const { nextDue } = this.clock;
       if (step % 20 === 19 && nextDue !== undefined && nextDue <= this.clock.now() + LONGEST_SLEEP_MS) {
         await this.clock.runNext();
-      }
+      } else if (step % 20 === 19) await this.#wakeUp();
     }
+  }
+
+  /** Wakes an actor without effects when it is due: it waits for a deadline. */
+  async #wakeUp(): Promise<void> {
+    const runtime = this.#runtime;
+    if (!runtime?.busy || effectsOf(runtime.state).length > 0) return;
+    await this.clock.advance(runtime.dueIn ?? 0);
+    runtime.reconcile();
   }
 
   #gate(): Promise<void> {

@@ -5,7 +5,8 @@ import type { Gate } from "../../../policy/gate.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { AttemptOutcome } from "./calls.ts";
-import type { Operation, TurnRequest } from "./state.ts";
+import type { Operation } from "./operation.ts";
+import type { TurnRequest } from "./state.ts";
 
 /** The input of planning beside the state and the signal. */
 export interface PlanInput {
@@ -33,6 +34,8 @@ export type AgentDecision =
   /** Record a reply that calls tools. */
   | { type: "RECORD_MOVE"; turn: number; reply: ModelReply }
   | { type: "DISPATCH_TASK"; turn: number; operation: Omit<Operation, "item" | "reply"> }
+  /** Wait until `deadline` for the result of a run that the actor no longer follows. */
+  | { type: "INTERRUPT_TASK"; turn: number; item: number; deadline: number }
   | { type: "RESUME_FROM_TOOL"; turn: number; item: number; result: ToolResult }
   /** Wait: only results from a client are missing. */
   | { type: "WAIT_FOR_CLIENT"; turn: number }

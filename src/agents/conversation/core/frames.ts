@@ -10,6 +10,7 @@ import type { ErrorData } from "../../../shared/errors.ts";
 import { isJsonObject } from "../../../shared/json.ts";
 import { messageId, operationId, type TurnKey, turnId } from "./ids.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
+import type { OperationTarget } from "./operation.ts";
 import { issuesOf, type Turn } from "./state.ts";
 import { outputOf } from "./turn-events.ts";
 
@@ -69,8 +70,8 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
       return { ...common, type: "error", data: { code, message, retriable: true } };
     }
     case "tool.requested": {
-      const { name = "", input = {}, client } = operation() ?? {};
-      return { ...common, type, data: { name, input, async: false, ...defined({ client }) } };
+      const { name = "", input = {}, target, mode } = operation() ?? {};
+      return { ...common, type, data: { name, input, async: mode === "async", ...clientMark(target) } };
     }
     case "tool.completed":
       return { ...common, type, data: { result: operation()?.result?.result ?? null } };
@@ -78,10 +79,16 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
       return { ...common, type, data: { error: wireError(operation()?.result?.error) } };
     case "conversation.started":
     case "turn.resumed":
+    case "tool.interrupted":
       return null;
     default:
       return type satisfies never;
   }
+}
+
+/** Marks an operation that the client must run, as a member; nothing for other operations. */
+export function clientMark(target: OperationTarget | undefined): { client?: true } {
+  return target === "client" ? { client: true } : {};
 }
 
 /** Returns an error as clients see it. */

@@ -18,6 +18,7 @@ export const ENTRY_TYPES = [
   "message.completed",
   "llm.call.failed",
   "tool.requested",
+  "tool.interrupted",
   "tool.completed",
   "tool.failed",
 ] as const;

@@ -20,6 +20,8 @@ export const MAX_OUTPUT_SCHEMA = 64 * 1024;
 export const MAX_NATIVE_LENGTH = 256 * 1024;
 /** Crashes under one turn before it fails with `RECOVERY_EXHAUSTED`. */
 export const MAX_RECOVERIES = 10;
+/** Milliseconds after a crash in which the Executor may deliver the result of a `once` tool that ran. */
+export const LATE_RESULT_MS = 30_000;
 /** Tool calls of one reply. Calls beyond this are dropped and do not run. */
 export const MAX_CALLS_PER_REPLY = 64;
 

@@ -14,6 +14,7 @@ import { defined } from "../../../shared/defined.ts";
 import { movedTotals, totalsOf, withAttempt, withoutOpenCall } from "./calls.ts";
 import type { AgentDecision } from "./decisions.ts";
 import type { JournalEntry } from "./journal-entry.ts";
+import { type Operation, settled } from "./operation.ts";
 import { type ModelCall, nextEvent, type Turn } from "./state.ts";
 import { type Transition, withTurn } from "./transition.ts";
 
@@ -100,11 +101,18 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         ...(isRefused ? [entry("tool.failed", items)] : []),
       );
     }
+    case "INTERRUPT_TASK": {
+      const { item, deadline } = decision;
+      const interrupted = (operation: Operation): Operation => ({
+        ...operation,
+        status: "interrupted",
+        deadline,
+      });
+      return change({ operations: withOperation(turn, item, interrupted) }, entry("tool.interrupted", item));
+    }
     case "RESUME_FROM_TOOL": {
       const { item, result } = decision;
-      const operations = turn.operations.map((operation) =>
-        operation.item === item ? { ...operation, result, completedAt: now } : operation,
-      );
+      const operations = withOperation(turn, item, (operation) => settled(operation, result, now));
       return result.success
         ? change({ operations }, entry("tool.completed", item))
         : change({ operations, issues: oneMoreFailure(turn) }, entry("tool.failed", item));
@@ -163,6 +171,15 @@ function startTurn(
     { type: "turn.started", turn: n },
     { type: "message.user", turn: n, item: 0 },
   ]);
+}
+
+/** Returns the turn's operations with one of them changed. */
+function withOperation(
+  { operations }: Turn,
+  item: number,
+  changed: (operation: Operation) => Operation,
+): Operation[] {
+  return operations.map((operation) => (operation.item === item ? changed(operation) : operation));
 }
 
 function nextAttempt(call: ModelCall, members: Partial<ModelCall>): ModelCall {

@@ -53,11 +53,12 @@ export type ModelFailed = {
   streamed: boolean;
 } & Attempt;
 
-/** The result of a tool that the executor ran. */
+/** The result of an attempt that the executor ran. */
 export interface ToolCompleted {
   type: "conversation.tool.completed";
   turn: number;
   item: number;
+  attempt: number;
   result: ToolResult;
 }
 
@@ -72,7 +73,7 @@ export interface ClientResult {
   outcome: ToolOutcome;
 }
 
-/** Fails the calls of clients' tools whose time is up. */
+/** Fails the operations whose deadline has passed. */
 export interface Expiry {
   type: "conversation.cmd.expire";
 }

@@ -10,14 +10,13 @@ import type { ErrorCategory } from "../../../model/error.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { FinishReason, RateLimitFeedback } from "../../../model/reply.ts";
 import type { TokenUsage, UsageTotals } from "../../../model/usage.ts";
-import type { ToolEffect, VersionChain } from "../../../protocol/definitions.ts";
-import type { ToolResult } from "../../../protocol/executor-api.ts";
+import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { Caller, TurnIssues } from "../../../protocol/views.ts";
 import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
-import type { JsonObject } from "../../../shared/json.ts";
 import { turnId } from "./ids.ts";
+import { isOpen, type Operation } from "./operation.ts";
 
 /** The record of a conversation. It never changes. All times in this file are milliseconds since the epoch. */
 export interface ConversationIdentity {
@@ -166,29 +165,6 @@ export interface CallRecord {
   readonly rateLimit?: RateLimitFeedback;
 }
 
-/** One tool call that the model requested. */
-export interface Operation {
-  readonly item: number;
-  /** Index of the reply that requested the call. */
-  readonly reply: number;
-  /** The provider's id of the call. */
-  readonly toolCallId: string;
-  readonly name: string;
-  /** The pinned tool; `null` where the agent has no tool of this name. */
-  readonly tool: { library: string; id: string; version: number } | null;
-  readonly effect: ToolEffect;
-  /** The client runs the call, and the conversation waits for its result. */
-  readonly client?: true;
-  /** For a client's tool, counted from the reply that requested the call. */
-  readonly timeoutMs: number;
-  readonly input: JsonObject;
-  /** The arguments as the model wrote them, where they were not a JSON object. */
-  readonly invalidArguments?: string;
-  /** Absent while the call is pending. */
-  readonly result?: ToolResult;
-  readonly completedAt?: number;
-}
-
 /** Returns the context of a turn's model and tool calls. */
 export function callContext(
   { tenant, projectId, id: conversationId }: ConversationIdentity,
@@ -208,20 +184,20 @@ export function operationsOf({ operations }: Pick<Turn, "operations">, reply: nu
 }
 
 /** Returns the operations without a result. */
-export function pendingOperations({ operations }: Turn): Operation[] {
-  return operations.filter(({ result }) => result === undefined);
+export function openOperations({ operations }: Pick<Turn, "operations">): Operation[] {
+  return operations.filter(isOpen);
+}
+
+/** Returns the operations that the actor itself must have run: open ones of code whose attempt was not interrupted. */
+export function runnableOperations(turn: Pick<Turn, "operations">): Operation[] {
+  return openOperations(turn).filter(({ target, status }) => target === "code" && status === "pending");
 }
 
 /** Reports whether an active turn waits for its client and for nothing else. */
 export function waitsForClient(turn: Turn): boolean {
   if (turn.status !== "active" || turn.call !== null) return false;
-  const pending = pendingOperations(turn);
-  return pending.length > 0 && pending.every(({ client }) => client);
-}
-
-/** Returns the time at which a client's operation times out. */
-export function deadlineOf(turn: Turn, { reply, timeoutMs }: Operation): number {
-  return (turn.replies[reply]?.at ?? turn.createdAt) + timeoutMs;
+  const open = openOperations(turn);
+  return open.length > 0 && open.every(({ target }) => target === "client");
 }
 
 /** Returns the reply without tool calls, which ends a turn; `undefined` before there is one. */

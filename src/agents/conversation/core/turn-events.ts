@@ -12,7 +12,8 @@ import { type Content, plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { messageId, operationId, parseItemId } from "./ids.ts";
-import { finalReply, type Operation, operationsOf, type Reply, type Turn } from "./state.ts";
+import { type Operation, packOperation, type StoredOperation, unpackOperation } from "./operation.ts";
+import { finalReply, operationsOf, type Reply, type Turn } from "./state.ts";
 
 /** The members of a completed turn that its row keeps. */
 export type TurnRow = Omit<Turn, "input" | "replies" | "operations" | "call" | "repairs" | "status">;
@@ -36,12 +37,15 @@ export function sessionEventCount({ replies, operations }: Turn): number {
 }
 
 /** The members of an operation that the metadata of its reply's event keeps. */
-type StoredOperation = Pick<Operation, "tool" | "effect" | "client" | "timeoutMs" | "invalidArguments">;
+type EventOperation = Pick<
+  StoredOperation,
+  "tool" | "effect" | "target" | "mode" | "attempt" | "client" | "timeoutMs" | "invalidArguments"
+>;
 
 /** The metadata of a reply's event: the reply without its text, and its operations in order. */
 interface ReplyMetadata extends Omit<Reply, "item" | "text" | "at"> {
   origin: string;
-  operations?: StoredOperation[];
+  operations?: EventOperation[];
 }
 
 /** Returns the session events of a completed turn, in order, numbered from `turn.events.from`. */
@@ -91,14 +95,17 @@ export function turnEvents(turn: Turn): SessionEvent[] {
 }
 
 function replyMetadata({ agentId }: Turn, reply: Reply, operations: readonly Operation[]): ReplyMetadata {
-  const { item: _item, text: _text, at: _at, ...facts } = reply;
-  const stored = operations.map(({ tool, effect, client, timeoutMs, invalidArguments }) => ({
-    tool,
-    effect,
-    ...defined({ client }),
-    timeoutMs,
-    ...defined({ invalidArguments }),
-  }));
+  const { item: _item, text: _text, at, ...facts } = reply;
+  const stored = operations.map((operation): EventOperation => {
+    const { tool, effect, target, mode, attempt, timeoutMs, invalidArguments } = packOperation(operation, at);
+    return {
+      tool,
+      effect,
+      ...defined({ target, mode, attempt }),
+      timeoutMs,
+      ...defined({ invalidArguments }),
+    };
+  });
   return { origin: `agent:${agentId}`, ...facts, ...(stored.length === 0 ? {} : { operations: stored }) };
 }
 
@@ -107,7 +114,7 @@ export function turnFromEvents(row: TurnRow, events: readonly SessionEvent[]): T
   let input: Content = "";
   const replies: Reply[] = [];
   const operations: Operation[] = [];
-  let stored: StoredOperation[] = [];
+  let stored: EventOperation[] = [];
   let calls: { id: string; name: string; arguments: Record<string, unknown> }[] = [];
   for (const event of events) {
     const item = parseItemId(event.id)?.item ?? 0;
@@ -130,7 +137,7 @@ export function turnFromEvents(row: TurnRow, events: readonly SessionEvent[]): T
         const index = calls.findIndex((call) => call.id === event.toolCallId);
         const [operation, call] = [stored[index], calls[index]];
         if (operation === undefined || call === undefined) break;
-        operations.push({
+        const restored = {
           item,
           reply: replies.length - 1,
           toolCallId: call.id,
@@ -140,7 +147,8 @@ export function turnFromEvents(row: TurnRow, events: readonly SessionEvent[]): T
           input: call.arguments as JsonObject,
           result: storedResult(call.id, event.isSuccess, event.content),
           completedAt: event.createdAt,
-        });
+        };
+        operations.push(unpackOperation(restored, undefined));
         break;
       }
       default:

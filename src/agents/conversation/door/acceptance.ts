@@ -3,8 +3,9 @@ import type { StartedTurn } from "../../../protocol/conversation-api.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";
 import { messageId, resolveId, turnId } from "../core/ids.ts";
+import type { Operation } from "../core/operation.ts";
 import type { UserMessage } from "../core/signals.ts";
-import { finalReply, type Operation, type Turn } from "../core/state.ts";
+import { finalReply, type Turn } from "../core/state.ts";
 
 /** Returns a turn by its number; `null` for an unknown number. */
 type TurnOf = (n: number) => Turn | null;

@@ -1,22 +1,24 @@
 /**
- * Performs effects, each at most once at a time, and reports their outcomes.
+ * Performs effects, each at most once at a time, and reports their outcomes. Operations of one turn that start together
+ * go to the Executor in one call.
  *
- * EFFECT-2  An effect that runs is not started again; one that was lost may be.
  * EFFECT-3  A reply that calls only `pure` tools may be reported together with their results, at most `PURE_WINDOW_MS`
  *           later; a crash in between repeats the model call.
+ * EFFECT-5  An effect that its state no longer calls for is aborted.
  */
 
 import type { ContextMessage } from "../../../model/messages.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { TaskExecutor } from "../../../protocol/executor-api.ts";
 import type { Json } from "../../../shared/json.ts";
+import { RunningEffects } from "../../base/runtime/running.ts";
 import { operationId } from "../core/ids.ts";
 import { PURE_WINDOW_MS } from "../core/limits.ts";
 import type { EffectSignal } from "../core/signals.ts";
-import { type ConversationIdentity, type Operation, pendingOperations, type Turn } from "../core/state.ts";
-import { type Effect, effectOfTurn } from "./effects.ts";
+import { type ConversationIdentity, openOperations, type Turn } from "../core/state.ts";
+import { type Effect, effectsOfTurn, type ModelCallEffect, type OperationEffect } from "./effects.ts";
 import { type ModelCallPorts, performModelCall } from "./model-call.ts";
-import { performToolBatch, type ToolReports } from "./tool-batch.ts";
+import { ToolBatch, type ToolReports } from "./tool-batch.ts";
 
 /** Outcomes of one turn that are committed together. */
 export type Outcomes = [EffectSignal, ...EffectSignal[]];
@@ -43,33 +45,30 @@ interface EarlyReports {
 }
 
 export class EffectRunner {
-  readonly #running = new Map<string, AbortController>();
+  readonly #running = new RunningEffects();
 
   constructor(private readonly ports: EffectPorts) {}
 
-  start(effect: Effect): void {
-    const { turn } = effect;
-    if (effect.kind === "model") {
-      void this.#run(effect.key, (signal) => this.#callModel(effect, signal));
-      return;
+  /** Starts the effects that do not run. */
+  start(effects: readonly Effect[]): void {
+    for (const effect of effects) {
+      if (effect.kind === "model")
+        void this.#running.run(effect.key, (signal) => this.#callModel(effect, signal));
     }
-    void this.#runTools(turn, effect, {
-      onResult: (result) => this.ports.report(result),
-      onProgress: (id, progress) => this.ports.onProgress(turn, id, progress),
-    });
+    for (const [turn, ofTurn] of Map.groupBy(operationEffects(effects), (effect) => effect.turn)) {
+      void this.#runTools(turn, ofTurn, {
+        onResults: (results) => this.ports.report(...results),
+        onProgress: (id, progress) => this.ports.onProgress(turn, id, progress),
+      });
+    }
   }
 
-  /** Runs `work` under `key`, unless the key runs already. Resolves when the work has ended, failed or not. */
-  #run(key: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    if (this.#running.has(key)) return Promise.resolve();
-    const controller = new AbortController();
-    this.#running.set(key, controller);
-    return work(controller.signal)
-      .catch((error: unknown) => console.error(error))
-      .finally(() => this.#running.delete(key));
+  /** Aborts the effects of these keys that run. */
+  abort(keys: Iterable<string>): void {
+    for (const key of keys) this.#running.abort(key);
   }
 
-  async #callModel({ turn, call }: Extract<Effect, { kind: "model" }>, signal: AbortSignal): Promise<void> {
+  async #callModel({ turn, call }: ModelCallEffect, signal: AbortSignal): Promise<void> {
     const { ports } = this;
     const input = {
       record: ports.record(),
@@ -79,44 +78,56 @@ export class EffectRunner {
       onText: (text: string) => ports.onText(turn, call.item, text),
     };
     const outcome = await performModelCall(ports, input, signal);
-    const { results, progress } = await this.#runEarly(outcome);
+    const { results, progress } = await this.#runEarly(outcome, signal);
     ports.report(outcome, ...results);
     for (const [id, value] of progress) ports.onProgress(turn, id, value);
   }
 
   /** Runs the tools of a reply that calls only pure ones, before the reply is committed (EFFECT-3). */
-  async #runEarly(outcome: EffectSignal): Promise<EarlyReports> {
+  async #runEarly(outcome: EffectSignal, signal: AbortSignal): Promise<EarlyReports> {
     const early: EarlyReports = { results: [], progress: new Map() };
     if (outcome.type !== "conversation.llm.completed" || outcome.reply.toolCalls.length === 0) return early;
     const turn = this.ports.preview(outcome);
-    const effect = turn === undefined ? undefined : effectOfTurn(turn);
-    if (turn === undefined || effect?.kind !== "tools") return early;
-    if (pendingOperations(turn).some((operation) => operation.effect !== "pure")) return early;
+    if (turn === undefined || openOperations(turn).some(({ effect }) => effect !== "pure")) return early;
+    const effects = operationEffects(effectsOfTurn(turn));
+    if (effects.length === 0) return early;
     let isOver = false;
-    const batch = this.#runTools(turn, effect, {
-      onResult: (result) => {
-        if (isOver) return this.ports.report(result);
-        early.results.push(result);
-        early.progress.delete(operationId(turn, result.item));
+    const batch = this.#runTools(turn, effects, {
+      onResults: (results) => {
+        if (isOver) return this.ports.report(...results);
+        early.results.push(...results);
+        for (const { item } of results) early.progress.delete(operationId(turn, item));
       },
       onProgress: (id, progress) => {
         if (isOver) this.ports.onProgress(turn, id, progress);
         else early.progress.set(id, progress);
       },
     });
+    const onAbort = () => this.abort(effects.map(({ key }) => key));
+    signal.addEventListener("abort", onAbort, { once: true });
     await withDeadline(this.ports.clock, PURE_WINDOW_MS, () => batch).catch(() => undefined);
+    signal.removeEventListener("abort", onAbort);
     isOver = true;
     return early;
   }
 
-  #runTools(
-    turn: Turn,
-    { key, operations }: { key: string; operations: Operation[] },
-    reports: ToolReports,
-  ): Promise<void> {
-    return this.#run(key, (signal) => {
-      const input = { record: this.ports.record(), turn, operations, ...reports };
-      return performToolBatch(this.ports.executor, input, signal);
+  /** Runs operations that do not run yet: those that may start at the same time in one call. */
+  async #runTools(turn: Turn, effects: readonly OperationEffect[], reports: ToolReports): Promise<void> {
+    const { clock, executor } = this.ports;
+    const now = clock.now();
+    const idle = effects.filter(({ key }) => !this.#running.has(key));
+    const byStart = Map.groupBy(idle, ({ operation: { notBefore = now } }) => Math.max(now, notBefore));
+    const runs = [...byStart].map(([startAt, together]) => {
+      const batch = new ToolBatch({ record: this.ports.record(), turn, ...reports });
+      for (const { key, operation } of together) {
+        void this.#running.run(key, (signal) => batch.follow(operation, signal));
+      }
+      return batch.run(executor, clock, startAt);
     });
+    await Promise.all(runs);
   }
+}
+
+function operationEffects(effects: readonly Effect[]): OperationEffect[] {
+  return effects.filter((effect) => effect.kind === "tool");
 }

@@ -2,44 +2,56 @@
  * The effects that a state calls for. They are derived, never stored: after a crash the same state calls for the same
  * effects.
  *
- * EFFECT-1  A state calls for at most one model call per turn, and for none while one of its tools is pending.
+ * EFFECT-1  A state calls for at most one model call per turn, and for none while one of its operations is open.
+ * EFFECT-4  Each operation and attempt is an effect of its own: whatever else a turn calls for, it keeps its key.
  * CLIENTTOOL-3  A turn that waits for its client calls for no effect: the actor may hibernate until the client answers,
  *               and wakes by itself when the client's time is up.
  */
 import { HEARTBEAT_MS } from "../core/limits.ts";
+import type { Operation } from "../core/operation.ts";
 import {
   type ConversationState,
-  deadlineOf,
   type ModelCall,
-  type Operation,
-  pendingOperations,
+  openOperations,
+  runnableOperations,
   type Turn,
 } from "../core/state.ts";
 
+export type ModelCallEffect = { kind: "model"; key: string; turn: Turn; call: ModelCall };
+export type OperationEffect = { kind: "tool"; key: string; turn: Turn; operation: Operation };
+
 /** `key` identifies the work: two effects with the same key are the same attempt. */
-export type Effect =
-  | { kind: "model"; key: string; turn: Turn; call: ModelCall }
-  | { kind: "tools"; key: string; turn: Turn; operations: Operation[] };
+export type Effect = ModelCallEffect | OperationEffect;
 
 export function effectsOf({ active }: ConversationState): Effect[] {
-  return [...active.values()].flatMap((turn) => effectOfTurn(turn) ?? []);
+  return [...active.values()].flatMap(effectsOfTurn);
 }
 
-/** Returns the effect that a turn waits for; `undefined` where there is none. */
-export function effectOfTurn(turn: Turn): Effect | undefined {
-  const { n, status, call, replies } = turn;
-  if (status !== "active") return undefined;
-  if (call !== null) return { kind: "model", key: `model:${n}:${call.item}:${call.attempt}`, turn, call };
-  const operations = pendingOperations(turn).filter(({ client }) => !client);
-  if (operations.length === 0) return undefined;
-  return { kind: "tools", key: `tools:${n}:${replies.length}`, turn, operations };
+/** Returns the effects that a turn calls for. */
+export function effectsOfTurn(turn: Turn): Effect[] {
+  const { n, status, call } = turn;
+  if (status !== "active") return [];
+  if (call !== null) return [{ kind: "model", key: `model:${n}:${call.item}:${call.attempt}`, turn, call }];
+  return runnableOperations(turn).map((operation) => ({
+    kind: "tool",
+    key: `tool:${n}:${operation.item}:${operation.attempt}`,
+    turn,
+    operation,
+  }));
+}
+
+/** Returns the keys of the effects that a turn no longer calls for. `before` is absent for a new turn. */
+export function endedEffects(before: Turn | undefined, after: Turn): string[] {
+  if (before === undefined) return [];
+  const left = new Set(effectsOfTurn(after).map(({ key }) => key));
+  return effectsOfTurn(before).flatMap(({ key }) => (left.has(key) ? [] : [key]));
 }
 
 /** Returns in how many milliseconds the actor must wake; `null` while no turn is active. */
 export function dueIn(state: ConversationState, now: number): number | null {
   if (state.active.size === 0) return null;
   const deadlines = [...state.active.values()].flatMap((turn) =>
-    pendingOperations(turn).flatMap((operation) => (operation.client ? [deadlineOf(turn, operation)] : [])),
+    openOperations(turn).map(({ deadline = Number.POSITIVE_INFINITY }) => deadline),
   );
   const heartbeat = effectsOf(state).length > 0 ? HEARTBEAT_MS : Number.POSITIVE_INFINITY;
   return Math.max(0, Math.min(heartbeat, ...deadlines.map((deadline) => deadline - now)));

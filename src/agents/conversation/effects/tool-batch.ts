@@ -1,66 +1,162 @@
 /**
- * Runs the pending tool calls of one reply in the Executor and reports each result. Never throws. A call without a result
- * fails with `INTERNAL_ERROR`; the outcome of a `once` tool is then unknown.
+ * Operations of one turn that run in one call of the Executor.
+ *
+ * BATCH-5  Every operation of a batch is followed by itself: it ends with its result, or when it is aborted. An aborted
+ *          one is cancelled in the Executor and gives no result.
+ * BATCH-6  An operation that the Executor gives no result for, because it is lost or exceeds the time of all its calls,
+ *          fails with `INTERNAL_ERROR`. The outcome of a `once` tool is then unknown.
  */
 
 import { parseReference } from "../../../library/reference.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import { withDeadline } from "../../../ports/deadline.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
-import type { TaskExecutor, ToolInvocation, ToolResult } from "../../../protocol/executor-api.ts";
+import type {
+  BatchCaller,
+  TaskExecutor,
+  ToolInvocation,
+  ToolResult,
+} from "../../../protocol/executor-api.ts";
+import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
+import { validate } from "../../../shared/validation.ts";
+import { reportsSchema } from "../../executor/report-schema.ts";
 import { operationId } from "../core/ids.ts";
+import type { Operation } from "../core/operation.ts";
 import { failure } from "../core/planning/tool-call.ts";
 import type { ToolCompleted } from "../core/signals.ts";
-import { type ConversationIdentity, callContext, type Operation, type Turn } from "../core/state.ts";
+import { type ConversationIdentity, callContext, type Turn } from "../core/state.ts";
 
 export interface ToolReports {
-  onResult: (signal: ToolCompleted) => void;
+  /** Takes the results that arrived together. */
+  onResults: (signals: [ToolCompleted, ...ToolCompleted[]]) => void;
   onProgress: (operationId: string, progress: Json) => void;
 }
 
 export interface ToolBatchInput extends ToolReports {
   record: ConversationIdentity;
   turn: Turn;
-  operations: Operation[];
 }
 
-export async function performToolBatch(
-  executor: TaskExecutor,
-  { record, turn, operations, onResult, onProgress }: ToolBatchInput,
-  signal: AbortSignal,
-): Promise<void> {
-  const context = callContext(record, turn);
-  const waiting = new Map(operations.map((operation) => [operationId(turn, operation.item), operation]));
-  const report = (id: string, { item }: Operation, result: ToolResult) => {
-    waiting.delete(id);
-    onResult({ type: "conversation.tool.completed", turn: turn.n, item, result });
-  };
-  try {
-    const calls = [...waiting].map(([id, { toolCallId, tool, input, timeoutMs }]) => ({
+/** Milliseconds beyond the longest time limit of its calls after which an executor counts as lost. */
+const MARGIN_MS = 30_000;
+
+interface Followed {
+  operation: Operation;
+  end(): void;
+}
+
+export class ToolBatch {
+  readonly #waiting = new Map<string, Followed>();
+  readonly #cancelled: string[] = [];
+  /** Answers the Executor's question for cancelled operations. */
+  #answer: (() => void) | null = null;
+
+  constructor(private readonly input: ToolBatchInput) {}
+
+  /** Adds an operation, before `run`. Resolves when it has a result or is aborted. */
+  follow(operation: Operation, signal: AbortSignal): Promise<void> {
+    const id = operationId(this.input.turn, operation.item);
+    return new Promise((end) => {
+      this.#waiting.set(id, { operation, end });
+      signal.addEventListener("abort", () => this.#cancel(id), { once: true });
+    });
+  }
+
+  /** Runs the operations, at `startAt` (milliseconds since the epoch) or now. Resolves when all have ended. Never throws. */
+  async run(executor: TaskExecutor, clock: Clock, startAt: number): Promise<void> {
+    const delay = startAt - clock.now();
+    if (delay > 0) await clock.sleep(delay);
+    if (this.#waiting.size === 0) return;
+    const calls = [...this.#waiting].map(([id, { operation }]) => this.#callOf(id, operation));
+    const limit = Math.max(...calls.map(({ timeoutMs }) => timeoutMs)) + MARGIN_MS;
+    const caller: BatchCaller = {
+      report: async (reports) => this.#take(reports),
+      cancelled: () => this.#nextCancelled(),
+    };
+    try {
+      await withDeadline(clock, limit, () => executor.run(calls, caller), {
+        reason: () => lost(this.#waiting.keys(), `gave no answer within ${limit} ms to`),
+      });
+      if (this.#waiting.size > 0) throw lost(this.#waiting.keys(), "ended without the results of");
+    } catch (error) {
+      console.error(error);
+    }
+    const results = [...this.#waiting].map(([id, { operation }]) =>
+      this.#settle(id, operation, lostResult(operation)),
+    );
+    this.#answer?.();
+    this.#report(results);
+  }
+
+  #callOf(id: string, { attempt, toolCallId, tool, input, timeoutMs }: Operation): ToolInvocation {
+    const { record, turn } = this.input;
+    return {
       operationId: id,
+      attempt,
       toolCallId,
       tool: invokedTool(record.chain, tool),
       input,
       timeoutMs,
-      context,
-    }));
-    for await (const line of executor.run(calls, signal)) {
-      const operation = waiting.get(line.operationId);
+      context: callContext(record, turn),
+    };
+  }
+
+  /** Throws `INVALID_INPUT` for reports that are not valid. */
+  #take(reports: unknown): void {
+    const results: ToolCompleted[] = [];
+    for (const report of validate(reportsSchema, reports, "", "The report")) {
+      const { operationId: id } = report;
+      const operation = this.#waiting.get(id)?.operation;
       if (operation === undefined) continue;
-      if ("result" in line) report(line.operationId, operation, line.result);
-      else onProgress(line.operationId, line.progress);
+      if ("result" in report) results.push(this.#settle(id, operation, report.result));
+      else this.input.onProgress(id, report.progress);
     }
-  } catch (error) {
-    if (!signal.aborted) console.error(error);
+    if (this.#waiting.size === 0) this.#answer?.();
+    this.#report(results);
   }
-  if (signal.aborted) return;
-  for (const [id, operation] of [...waiting]) {
-    const { toolCallId, name, effect } = operation;
-    const isUnknown = effect === "once";
-    const message = isUnknown
-      ? `Outcome unknown: the connection to "${name}" was lost and it may have taken effect.`
-      : `The run of "${name}" was lost.`;
-    report(id, operation, failure(toolCallId, "INTERNAL_ERROR", message, !isUnknown));
+
+  #report([first, ...others]: ToolCompleted[]): void {
+    if (first !== undefined) this.input.onResults([first, ...others]);
   }
+
+  #settle(id: string, { item, attempt }: Operation, result: ToolResult): ToolCompleted {
+    this.#end(id);
+    return { type: "conversation.tool.completed", turn: this.input.turn.n, item, attempt, result };
+  }
+
+  #end(id: string): void {
+    this.#waiting.get(id)?.end();
+    this.#waiting.delete(id);
+  }
+
+  #cancel(id: string): void {
+    if (!this.#waiting.has(id)) return;
+    this.#end(id);
+    this.#cancelled.push(id);
+    this.#answer?.();
+  }
+
+  /** Resolves with the operations that were cancelled since the last question; with none when the batch is over. */
+  async #nextCancelled(): Promise<string[]> {
+    if (this.#cancelled.length === 0 && this.#waiting.size > 0) {
+      await new Promise<void>((resolve) => (this.#answer = resolve));
+    }
+    return this.#cancelled.splice(0);
+  }
+}
+
+function lostResult({ toolCallId, name, effect }: Operation): ToolResult {
+  const isUnknown = effect === "once";
+  const message = isUnknown
+    ? `Outcome unknown: the connection to "${name}" was lost and it may have taken effect.`
+    : `The run of "${name}" was lost.`;
+  return failure(toolCallId, "INTERNAL_ERROR", message, !isUnknown);
+}
+
+function lost(ids: Iterable<string>, how: string): DramatisError {
+  const message = `The executor ${how}: ${[...ids].join(", ")}.`;
+  return new DramatisError("UNAVAILABLE", message, { retriable: true });
 }
 
 const NOWHERE: ToolInvocation["tool"] = { library: "", id: "", version: 0 };

@@ -13,14 +13,14 @@ import type {
 } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
-import { idsOf, wireError } from "../core/frames.ts";
+import { clientMark, idsOf, wireError } from "../core/frames.ts";
 import { messageId, operationId, type TurnKey, turnId } from "../core/ids.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
+import type { Operation } from "../core/operation.ts";
 import {
   type ConversationIdentity,
   finalReply,
   issuesOf,
-  type Operation,
   operationsOf,
   type Reply,
   type Turn,
@@ -122,13 +122,13 @@ export function movesOf(turn: Turn): MoveView[] {
 }
 
 function toolParts(turn: Turn, operation: Operation): Pick<MoveView, "toolCall" | "toolResult"> {
-  const { item, name, tool, input, client, result } = operation;
+  const { item, name, tool, input, target, result } = operation;
   const toolCall = {
     operationId: operationId(turn, item),
     name,
     toolId: tool === null ? null : tool.library === "" ? tool.id : `${tool.library}/${tool.id}`,
     input,
-    ...defined({ client }),
+    ...clientMark(target),
   };
   if (result === undefined) return { toolCall };
   return { toolCall, toolResult: { success: result.success, ...outcomeView(result) } };
@@ -150,8 +150,8 @@ function rawReply(reply: Reply, operations: readonly Operation[]): Json {
   };
 }
 
-export function operationView(turn: Turn, { item, name, input, client, result }: Operation): OperationView {
-  const base = { id: operationId(turn, item), turnId: turnId(turn), name, input, ...defined({ client }) };
+export function operationView(turn: Turn, { item, name, input, target, result }: Operation): OperationView {
+  const base = { id: operationId(turn, item), turnId: turnId(turn), name, input, ...clientMark(target) };
   if (result === undefined) return { ...base, state: "running" };
   return { ...base, state: result.success ? "completed" : "failed", ...outcomeView(result) };
 }

@@ -6,7 +6,8 @@
  */
 import { type LongText, type PackedText, packedBytes } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
-import { issuesOf, type Turn } from "../core/state.ts";
+import { type Operation, packOperation, type StoredOperation, unpackOperation } from "../core/operation.ts";
+import { issuesOf, type Reply, type Turn } from "../core/state.ts";
 import { type TurnRow, turnRow } from "../core/turn-events.ts";
 import { type PackedCall, packCall, unpackCall } from "./call-rows.ts";
 
@@ -48,6 +49,7 @@ export class TurnTable {
       ...issuesOf(turn),
       // `JSON.stringify` leaves out `undefined`.
       calls: calls?.map((call) => packCall(call, turn.createdAt)),
+      ...(turn.status === "completed" ? {} : { operations: packedOperations(turn) }),
     });
     const packed = this.texts.pack(textKey(n), body);
     if (typeof packed !== "string") this.#long.add(n);
@@ -83,9 +85,24 @@ export class TurnTable {
     if (value.calls !== undefined) {
       value.calls = value.calls.map((call: PackedCall) => unpackCall(call, value.createdAt));
     }
+    if (value.operations !== undefined) value.operations = unpackedOperations(value);
     // SAFETY: only `put` writes these columns.
     return value as StoredTurn;
   }
+}
+
+function packedOperations({ operations, replies }: Pick<Turn, "operations" | "replies">): StoredOperation[] {
+  return operations.map((operation) => packOperation(operation, replies[operation.reply]?.at));
+}
+
+function unpackedOperations({
+  operations,
+  replies,
+}: {
+  operations: readonly StoredOperation[];
+  replies: readonly Reply[];
+}): Operation[] {
+  return operations.map((operation) => unpackOperation(operation, replies[operation.reply]?.at));
 }
 
 function textKey(n: number): string {

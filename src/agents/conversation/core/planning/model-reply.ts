@@ -19,8 +19,9 @@ import {
   MAX_WITHDRAWN_LENGTH,
   NOTICES,
 } from "../limits.ts";
+import type { Operation } from "../operation.ts";
 import type { ModelCompleted } from "../signals.ts";
-import type { CallingTurn, ConversationState, Operation, Turn } from "../state.ts";
+import type { CallingTurn, ConversationState, Turn } from "../state.ts";
 import { planNext } from "./results.ts";
 import { violations } from "./schema-check.ts";
 import { checkToolCall } from "./tool-call.ts";
@@ -43,7 +44,7 @@ export function planModelReply(
     { type: "RECORD_MOVE", turn: n, reply: kept(reply, { text: reply.text, toolCalls }) },
   ];
   const used = new Set(turn.operations.map(({ toolCallId }) => toolCallId));
-  const pending: Pick<Operation, "client">[] = [];
+  const pending: Pick<Operation, "target">[] = [];
   for (const toolCall of toolCalls) {
     const id = unusedId(toolCall.id, used);
     const operation = checkToolCall(state.record, turn, { ...toolCall, id }, input);

@@ -14,14 +14,9 @@ import { canonicalJson, type Json } from "../../../../shared/json.ts";
 import { activeLength, lengthOf, resultsLength } from "../content-size.ts";
 import type { AgentDecision } from "../decisions.ts";
 import { MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../limits.ts";
+import type { Operation } from "../operation.ts";
 import type { ClientResult, ToolCompleted } from "../signals.ts";
-import {
-  type ConversationState,
-  type Operation,
-  pendingOperations,
-  type Turn,
-  waitsForClient,
-} from "../state.ts";
+import { type ConversationState, openOperations, type Turn, waitsForClient } from "../state.ts";
 import { failure } from "./tool-call.ts";
 
 /** The result of one operation of a turn. */
@@ -30,14 +25,16 @@ export interface ItemResult {
   result: ToolResult;
 }
 
-/** A result that would exceed the limits is replaced by a failure. */
+/** A result of another attempt changes nothing (OP-1). One that would exceed the limits is replaced by a failure. */
 export function planToolResult(
   state: ConversationState,
-  { turn: n, item, result }: ToolCompleted,
+  { turn: n, item, attempt, result }: ToolCompleted,
 ): AgentDecision[] {
   const turn = state.active.get(n);
   if (turn === undefined) return [];
-  if (!pendingOperations(turn).some((operation) => operation.item === item && !operation.client)) return [];
+  const isExpected = (operation: Operation) =>
+    operation.item === item && operation.target === "code" && operation.attempt === attempt;
+  if (!openOperations(turn).some(isExpected)) return [];
   if (hasRoom(state, turn, result)) return resume(state, turn, [{ item, result }]);
   const message = `The call was made, but its result is not kept: the results of one turn may have ${MAX_TURN_RESULTS} characters together. Ask for less.`;
   return resume(state, turn, [{ item, result: failure(result.tool_call_id, "EXECUTION_FAILED", message) }]);
@@ -65,7 +62,7 @@ export function planClientResult(
  * operation.
  */
 export function isRepeated(operation: Operation, outcome: ToolOutcome): boolean {
-  if (!operation.client) throw refused("The client does not run this tool.");
+  if (operation.target !== "client") throw refused("The client does not run this tool.");
   const { result } = operation;
   if (result === undefined) return false;
   // SAFETY: a tool's result is JSON.
@@ -83,7 +80,7 @@ export function resume(
   results: readonly ItemResult[],
 ): AgentDecision[] {
   const { n, replies } = turn;
-  const left = pendingOperations(turn).filter(({ item }) => !results.some((given) => given.item === item));
+  const left = openOperations(turn).filter(({ item }) => !results.some((given) => given.item === item));
   const waitsOn = left.length > 0 && waitsForClient(turn);
   return [
     ...results.map((given) => ({ type: "RESUME_FROM_TOOL" as const, turn: n, ...given })),
@@ -95,14 +92,14 @@ export function resume(
 export function planNext(
   { record }: ConversationState,
   turn: number,
-  pending: readonly Pick<Operation, "client">[],
+  pending: readonly Pick<Operation, "target">[],
   replies: number,
 ): AgentDecision[] {
   if (pending.length === 0) {
     const final = replies >= maxMovesPerTurn(record.chain.persona.definition);
     return [{ type: "CALL_LLM", turn, final }];
   }
-  return pending.every(({ client }) => client) ? [{ type: "WAIT_FOR_CLIENT", turn }] : [];
+  return pending.every(({ target }) => target === "client") ? [{ type: "WAIT_FOR_CLIENT", turn }] : [];
 }
 
 /** Reports whether a turn, and all active turns together, can hold one more result. */

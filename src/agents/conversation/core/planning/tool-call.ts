@@ -11,14 +11,15 @@ import { defined } from "../../../../shared/defined.ts";
 import { isJsonObject } from "../../../../shared/json.ts";
 import type { PlanInput } from "../decisions.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
-import type { ConversationIdentity, Operation, Turn } from "../state.ts";
+import type { Operation } from "../operation.ts";
+import type { ConversationIdentity, Turn } from "../state.ts";
 import { violations } from "./schema-check.ts";
 
 export function checkToolCall(
   { chain, tenant, projectId, agentId, id: conversationId }: ConversationIdentity,
   { tools = [] }: Pick<Turn, "tools">,
   call: RequestedToolCall,
-  { gate, clientToolTimeoutMs: timeoutMs = CLIENT_TOOL_TIMEOUT_MS }: PlanInput,
+  { now, gate, clientToolTimeoutMs: timeoutMs = CLIENT_TOOL_TIMEOUT_MS }: PlanInput,
 ): Omit<Operation, "item" | "reply"> {
   const { id: toolCallId, name, invalidArguments } = call;
   const pinned = chain.tools.find(({ definition }) => definition.name === name);
@@ -33,12 +34,17 @@ export function checkToolCall(
     tool:
       pinned === undefined ? null : { library: pinned.library ?? "", id: pinned.id, version: pinned.version },
     effect: definition?.effect ?? "pure",
+    target: "code",
+    mode: "sync",
+    status: "pending",
+    attempt: 1,
     timeoutMs: definition?.timeoutMs ?? 0,
     input,
     ...defined({ invalidArguments }),
   } as const;
   const refuse = (code: ToolErrorCode, message: string) => ({
     ...operation,
+    status: "failed" as const,
     result: failure(toolCallId, code, message),
   });
   if (definition === undefined) return refuse("NOT_FOUND", `There is no tool named "${name}".`);
@@ -49,8 +55,10 @@ export function checkToolCall(
   if (!isAllowed(() => gate(definition, input, { tenant, projectId, agentId, conversationId }))) {
     return refuse("PERMISSION_DENIED", `The tool "${name}" is not allowed here.`);
   }
-  // Only a call that passed every check is marked as the client's.
-  return brought === undefined ? operation : { ...operation, client: true };
+  // Only a call that passed every check is the client's.
+  return brought === undefined
+    ? operation
+    : { ...operation, target: "client", deadline: now + operation.timeoutMs };
 }
 
 /** A gate that throws denies the call. */

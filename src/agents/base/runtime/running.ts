@@ -1,0 +1,31 @@
+/**
+ * The effects of an actor that run, by key.
+ *
+ * EFFECT-2  An effect that runs is not started again; one that was lost may be.
+ */
+
+export class RunningEffects {
+  readonly #running = new Map<string, AbortController>();
+
+  has(key: string): boolean {
+    return this.#running.has(key);
+  }
+
+  /**
+   * Runs `work` under `key`, unless the key runs already. Resolves when the work has ended, failed or not; what it throws
+   * is logged.
+   */
+  run(key: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    if (this.#running.has(key)) return Promise.resolve();
+    const controller = new AbortController();
+    this.#running.set(key, controller);
+    return work(controller.signal)
+      .catch((error: unknown) => console.error(error))
+      .finally(() => this.#running.delete(key));
+  }
+
+  /** Aborts the effect of a key, if it runs. */
+  abort(key: string, reason?: unknown): void {
+    this.#running.get(key)?.abort(reason);
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * Operations: the tool calls of a turn. Each operation and attempt is an effect of its own. Pure.
+ *
+ * OP-1  An operation gets one result. Only the attempt that the state calls for can give it; a late result and one of
+ *       another attempt change nothing.
+ * OP-2  An operation that was stored by an older release reads as one of this release.
+ */
+import type { ToolEffect } from "../../../protocol/definitions.ts";
+import type { ToolResult } from "../../../protocol/executor-api.ts";
+import { defined } from "../../../shared/defined.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+
+/** Runs the call: the deployed code of a tool, in the Executor, or the client. */
+export type OperationTarget = "code" | "client";
+
+/** `sync`: the turn waits for the result. */
+export type OperationMode = "sync" | "async";
+
+/**
+ * `pending`: the attempt runs, or is about to. `interrupted`: the actor died under an attempt that must not run again,
+ * and its executor may still deliver the result. `completed` and `failed`: there is a result.
+ */
+export type OperationStatus = "pending" | "interrupted" | "completed" | "failed";
+
+/** One tool call that the model requested. Times are milliseconds since the epoch. */
+export interface Operation {
+  readonly item: number;
+  /** Index of the reply that requested the call. */
+  readonly reply: number;
+  /** The provider's id of the call. */
+  readonly toolCallId: string;
+  readonly name: string;
+  /** The pinned tool; `null` where the agent has no tool of this name. */
+  readonly tool: { library: string; id: string; version: number } | null;
+  readonly effect: ToolEffect;
+  readonly target: OperationTarget;
+  readonly mode: OperationMode;
+  readonly status: OperationStatus;
+  /** From 1. A run that a crash repeats is the same attempt. */
+  readonly attempt: number;
+  /** Earliest start of the attempt; absent = at once. */
+  readonly notBefore?: number;
+  /** When the operation fails unless it has a result; absent = never, and once there is a result. */
+  readonly deadline?: number;
+  /** Milliseconds. For a client's tool, counted from the reply that requested the call. */
+  readonly timeoutMs: number;
+  readonly input: JsonObject;
+  /** The arguments as the model wrote them, where they were not a JSON object. */
+  readonly invalidArguments?: string;
+  /** Absent before the operation is completed or failed. */
+  readonly result?: ToolResult;
+  readonly completedAt?: number;
+}
+
+/** The members of an operation that most operations have alike. */
+type Lifecycle = "target" | "mode" | "status" | "attempt";
+
+/** An operation without the members that have their usual value. */
+export type StoredOperation = Omit<Operation, Lifecycle> &
+  Partial<Pick<Operation, Lifecycle>> & {
+    /** In storage of releases up to 0.3: the target is the client. */
+    readonly client?: true;
+  };
+
+/** Reports whether the operation still needs a result. */
+export function isOpen({ result }: Pick<Operation, "result">): boolean {
+  return result === undefined;
+}
+
+/** Returns the operation with its result, and without what it no longer waits for. */
+export function settled(operation: Operation, result: ToolResult, now: number): Operation {
+  const { notBefore: _notBefore, deadline: _deadline, ...rest } = operation;
+  return { ...rest, status: statusOf(result), result, completedAt: now };
+}
+
+/** Returns the status of an operation with this result. */
+export function statusOf(result: ToolResult | undefined): OperationStatus {
+  if (result === undefined) return "pending";
+  return result.success ? "completed" : "failed";
+}
+
+/** Leaves out the members that `unpackOperation` restores. */
+export function packOperation(operation: Operation, replyAt: number | undefined): StoredOperation {
+  const { target, mode, status, attempt, deadline, ...rest } = operation;
+  return {
+    ...rest,
+    ...defined({
+      target: target === "code" ? undefined : target,
+      mode: mode === "sync" ? undefined : mode,
+      status: status === statusOf(operation.result) ? undefined : status,
+      attempt: attempt === 1 ? undefined : attempt,
+      deadline: deadline === usualDeadline(operation, replyAt) ? undefined : deadline,
+    }),
+  };
+}
+
+/** Restores a stored operation, also one of an older release (OP-2). `replyAt` is the time of its reply. */
+export function unpackOperation(
+  { client, ...stored }: StoredOperation,
+  replyAt: number | undefined,
+): Operation {
+  const operation: Operation = {
+    target: client === true ? "client" : "code",
+    mode: "sync",
+    status: statusOf(stored.result),
+    attempt: 1,
+    ...stored,
+  };
+  return { ...operation, ...defined({ deadline: operation.deadline ?? usualDeadline(operation, replyAt) }) };
+}
+
+/** Returns the deadline of an open operation of a client: its time limit behind the reply. */
+function usualDeadline(operation: Operation, replyAt: number | undefined): number | undefined {
+  if (operation.target !== "client" || !isOpen(operation) || replyAt === undefined) return undefined;
+  return replyAt + operation.timeoutMs;
+}

@@ -1,0 +1,79 @@
+/**
+ * The reports of a batch on their way to its caller. Every call of `send` is a subrequest, so reports travel together.
+ *
+ * REPORT-1  Reports arrive in order, and no `send` begins before the one before it has ended.
+ * REPORT-2  A result leaves at once, with the results that arrive in the same moment. Progress leaves at most every 100 ms,
+ *           and less often the longer the batch runs: a few hundred times in 15 minutes.
+ * REPORT-3  One `send` carries at most about 4 MiB, or 8 reports: far below the platform's limit for one message.
+ */
+import type { Clock } from "../../ports/clock.ts";
+import type { ExecutorReport } from "../../protocol/executor-api.ts";
+
+/** Milliseconds between two sendings of progress, at least. */
+const MIN_PAUSE_MS = 100;
+/** The part of the batch's age that passes between two sendings of progress. */
+const PAUSE_SHARE = 1 / 50;
+/** Reports that are sent together without being measured: each has at most about 1 MiB. */
+const MAX_UNMEASURED = 8;
+/** Length of the reports of one sending, as JSON, where there are more. */
+const MAX_LENGTH = 4 * 1024 * 1024;
+
+export class ReportQueue {
+  readonly #queue: ExecutorReport[] = [];
+  readonly #startedAt: number;
+  #lastSentAt = Number.NEGATIVE_INFINITY;
+  #sending: Promise<void> | null = null;
+  /** The next sending, if it is planned. */
+  #planned: { due: number; cancel: () => void } | null = null;
+
+  /** `send` must not reject. */
+  constructor(
+    private readonly clock: Pick<Clock, "now" | "timer">,
+    private readonly send: (reports: ExecutorReport[]) => Promise<void>,
+  ) {
+    this.#startedAt = clock.now();
+  }
+
+  add(report: ExecutorReport): void {
+    this.#queue.push(report);
+    this.#plan();
+  }
+
+  /** Sends what is left now. Resolves when it was sent. */
+  async end(): Promise<void> {
+    while (this.#queue.length > 0 || this.#sending !== null) await (this.#sending ?? this.#sendNext());
+  }
+
+  #plan(): void {
+    if (this.#sending !== null || this.#queue.length === 0) return;
+    const now = this.clock.now();
+    const hasResult = this.#queue.some((report) => "result" in report);
+    const pause = Math.max(MIN_PAUSE_MS, (now - this.#startedAt) * PAUSE_SHARE);
+    const due = hasResult ? now : Math.max(now, this.#lastSentAt + pause);
+    if (this.#planned !== null && this.#planned.due <= due) return;
+    this.#planned?.cancel();
+    this.#planned = { due, cancel: this.clock.timer(due - now, () => void this.#sendNext()) };
+  }
+
+  #sendNext(): Promise<void> {
+    this.#planned?.cancel();
+    this.#planned = null;
+    this.#lastSentAt = this.clock.now();
+    this.#sending = this.send(this.#take()).finally(() => {
+      this.#sending = null;
+      this.#plan();
+    });
+    return this.#sending;
+  }
+
+  #take(): ExecutorReport[] {
+    const queue = this.#queue;
+    if (queue.length <= MAX_UNMEASURED) return queue.splice(0);
+    let length = 0;
+    const end = queue.findIndex((report, index) => {
+      length += JSON.stringify(report).length;
+      return index > 0 && length > MAX_LENGTH;
+    });
+    return queue.splice(0, end === -1 ? queue.length : end);
+  }
+}

@@ -1,0 +1,399 @@
+/** Operations as effects of their own: keys, one call for what starts together, abort, and what a crash leaves of them. */
+import fc from "fast-check";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { adapterFor } from "../../src/adapters/formats/lookup.ts";
+import type { AgentDecision } from "../../src/agents/conversation/core/decisions.ts";
+import { operationId } from "../../src/agents/conversation/core/ids.ts";
+import { LATE_RESULT_MS, MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
+import {
+  type Operation,
+  packOperation,
+  statusOf,
+  unpackOperation,
+} from "../../src/agents/conversation/core/operation.ts";
+import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
+import { reduce } from "../../src/agents/conversation/core/reducer.ts";
+import type { EffectSignal, Signal } from "../../src/agents/conversation/core/signals.ts";
+import type {
+  ConversationIdentity,
+  ConversationState,
+  Turn,
+} from "../../src/agents/conversation/core/state.ts";
+import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
+import { EffectRunner } from "../../src/agents/conversation/effects/effect-runner.ts";
+import { dueIn, effectsOfTurn, endedEffects } from "../../src/agents/conversation/effects/effects.ts";
+import { NO_USAGE } from "../../src/model/usage.ts";
+import { allowAll } from "../../src/policy/gate.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import type { ToolEffect } from "../../src/protocol/definitions.ts";
+import type { BatchCaller, ToolInvocation } from "../../src/protocol/executor-api.ts";
+
+const TIMEOUT_MS = 1_000;
+const NOW = 1_000_000;
+
+function operation(item: number, members: Partial<Operation> = {}): Operation {
+  return {
+    item,
+    reply: 0,
+    toolCallId: `call_${item}`,
+    name: "tool",
+    tool: { library: "test", id: "tool", version: 1 },
+    effect: "once",
+    target: "code",
+    mode: "sync",
+    status: "pending",
+    attempt: 1,
+    timeoutMs: TIMEOUT_MS,
+    input: {},
+    ...members,
+  };
+}
+
+/** A turn whose replies called these operations. */
+function turnWith(operations: Operation[], members: Partial<Turn> = {}): Turn {
+  const replies = Math.max(...operations.map(({ reply }) => reply)) + 1;
+  return {
+    n: 1,
+    stem: "01ARZ3NDEKTSV4RRFFQ",
+    agentId: "tester",
+    caller: { type: "user", userId: "ada" },
+    input: "go",
+    status: "active",
+    createdAt: NOW,
+    firstSeq: 2,
+    snapshot: 0,
+    items: 100,
+    call: null,
+    replies: Array.from({ length: replies }, (_, item) => ({
+      item,
+      text: "",
+      finishReason: "tool_calls" as const,
+      at: NOW,
+    })),
+    operations,
+    recoveries: 0,
+    issues: {},
+    ...members,
+  };
+}
+
+const RECORD: ConversationIdentity = {
+  id: "conv_test",
+  tenant: "test",
+  title: null,
+  agentId: "tester",
+  projectId: "default",
+  participants: [{ type: "user", id: "ada" }],
+  createdAt: 1,
+  chain: {
+    persona: { version: 1, hash: "h", id: "inline", definition: { identity: { systemPrompt: "Test." } } },
+    tools: [],
+    modelProfile: {
+      version: 1,
+      hash: "h",
+      id: "default",
+      definition: { provider: "offline", modelId: "offline-1" },
+    },
+  },
+};
+
+/** Effects on an executor that answers when the test does. */
+function stage() {
+  const clock = new VirtualClock(NOW);
+  const batches: { calls: ToolInvocation[]; caller: BatchCaller; end: () => void }[] = [];
+  const reported: EffectSignal[][] = [];
+  const unused = () => expect.fail("no model is called");
+  const effects = new EffectRunner({
+    clock,
+    gateway: { stream: unused },
+    adapters: adapterFor,
+    executor: {
+      run: (calls, caller) => new Promise<void>((end) => batches.push({ calls, caller, end })),
+    },
+    record: () => RECORD,
+    history: () => [],
+    preview: () => undefined,
+    report: (...outcomes) => void reported.push(outcomes),
+    onText: unused,
+    onProgress: () => undefined,
+  });
+  const started = () => batches.map(({ calls }) => calls.map((call) => call.operationId));
+  const answer = (batch: number, ...items: number[]) =>
+    batches[batch]?.caller.report(
+      items.map((item) => ({
+        operationId: idOf(item),
+        result: { tool_call_id: `call_${item}`, success: true, result: item },
+      })),
+    );
+  return { clock, effects, batches, reported, started, answer };
+}
+
+const idOf = (item: number) => operationId(turnWith([operation(1)]), item);
+
+describe("effects of operations", () => {
+  test("EFFECT-4 a second reply does not start an open operation of the first again", async () => {
+    const { effects, started, clock } = stage();
+    const first = turnWith([operation(1)]);
+    effects.start(effectsOfTurn(first));
+    const second = turnWith([operation(1), operation(3, { reply: 1 })]);
+    effects.start(effectsOfTurn(second));
+    await clock.advance(0);
+    expect(started()).toEqual([[idOf(1)], [idOf(3)]]);
+  });
+
+  test("EFFECT-4 another attempt of an operation is another effect", async () => {
+    const { effects, started, batches, clock } = stage();
+    effects.start(effectsOfTurn(turnWith([operation(1)])));
+    effects.start(effectsOfTurn(turnWith([operation(1, { attempt: 2 })])));
+    await clock.advance(0);
+    expect(started()).toEqual([[idOf(1)], [idOf(1)]]);
+    expect(batches.map(({ calls }) => calls[0]?.attempt)).toEqual([1, 2]);
+  });
+
+  test("operations that start together go to the executor in one call, and their results together into one commit", async () => {
+    const { effects, started, reported, answer, clock } = stage();
+    effects.start(effectsOfTurn(turnWith([operation(1), operation(2), operation(3)])));
+    await clock.advance(0);
+    expect(started()).toEqual([[idOf(1), idOf(2), idOf(3)]]);
+    await answer(0, 1, 2);
+    await answer(0, 3);
+    expect(reported.map((outcomes) => outcomes.map((signal) => "item" in signal && signal.item))).toEqual([
+      [1, 2],
+      [3],
+    ]);
+  });
+
+  test("a client's, an interrupted and a finished operation are no effects", () => {
+    const result = { tool_call_id: "call_4", success: true, result: 1 };
+    const turn = turnWith([
+      operation(1, { target: "client", deadline: NOW }),
+      operation(2, { status: "interrupted", deadline: NOW }),
+      operation(3),
+      operation(4, { status: "completed", result }),
+    ]);
+    expect(effectsOfTurn(turn).map(({ key }) => key)).toEqual(["tool:1:3:1"]);
+  });
+
+  test("an attempt does not start before its time; what waits for the same time goes in one call", async () => {
+    const { effects, started, clock } = stage();
+    const later = { notBefore: NOW + 500 };
+    effects.start(effectsOfTurn(turnWith([operation(1), operation(2, later), operation(3, later)])));
+    await clock.advance(499);
+    expect(started()).toEqual([[idOf(1)]]);
+    await clock.advance(1);
+    expect(started()).toEqual([[idOf(1)], [idOf(2), idOf(3)]]);
+  });
+
+  test("EFFECT-5 BATCH-5 an aborted operation is cancelled in the executor and gives no result; the others of its batch go on", async () => {
+    const { effects, batches, reported, answer, clock } = stage();
+    const before = turnWith([operation(1), operation(2)]);
+    effects.start(effectsOfTurn(before));
+    await clock.advance(0);
+    const cancelled = batches[0]?.caller.cancelled();
+    const result = { tool_call_id: "call_1", success: false };
+    const after = turnWith([operation(1, { result, status: "failed" }), operation(2)]);
+    effects.abort(endedEffects(before, after));
+    expect(await cancelled).toEqual([idOf(1)]);
+    const next = batches[0]?.caller.cancelled();
+    await answer(0, 1, 2);
+    expect(reported).toMatchObject([[{ item: 2 }]]);
+    expect(await next, "the batch is over").toEqual([]);
+    batches[0]?.end();
+    await clock.advance(0);
+    expect(clock.pending).toBe(0);
+  });
+
+  test("EFFECT-5 everything that a turn called for has ended with the turn", () => {
+    const turn = turnWith([operation(1), operation(2)]);
+    expect(endedEffects(turn, { ...turn, status: "failed" })).toEqual(["tool:1:1:1", "tool:1:2:1"]);
+    expect(endedEffects(turn, turn)).toEqual([]);
+    const calling = { ...turn, call: { item: 5, attempt: 1, notBefore: 0, final: false } };
+    expect(endedEffects(calling, { ...calling, status: "failed" })).toEqual(["model:1:5:1"]);
+  });
+
+  test("BATCH-6 an executor that never answers is given up: a `once` tool's outcome is unknown, others may be tried again", async () => {
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    onTestFinished(() => quiet.mockRestore());
+    const { effects, reported, clock } = stage();
+    effects.start(effectsOfTurn(turnWith([operation(1), operation(2, { effect: "idempotent" })])));
+    await clock.advance(TIMEOUT_MS + 29_999);
+    expect(reported).toEqual([]);
+    await clock.advance(1);
+    expect(reported).toMatchObject([
+      [
+        { item: 1, result: { error: { message: expect.stringContaining("unknown"), retriable: false } } },
+        { item: 2, result: { error: { message: expect.stringContaining("lost"), retriable: true } } },
+      ],
+    ]);
+    expect(quiet.mock.calls[0]?.[0]).toMatchObject({ code: "UNAVAILABLE" });
+  });
+
+  test("BATCH-6 an executor that ends early leaves no operation without a result", async () => {
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    onTestFinished(() => quiet.mockRestore());
+    const { effects, reported, batches, answer, clock } = stage();
+    effects.start(effectsOfTurn(turnWith([operation(1), operation(2)])));
+    await clock.advance(0);
+    await answer(0, 1);
+    batches[0]?.end();
+    await clock.advance(0);
+    expect(reported).toMatchObject([
+      [{ item: 1, result: { success: true } }],
+      [{ item: 2, result: { success: false } }],
+    ]);
+  });
+});
+
+/** One turn in a conversation, as far as planning sees it. */
+class Planner {
+  state: ConversationState;
+  now = NOW;
+
+  constructor(operations: Operation[], members: Partial<Turn> = {}) {
+    const active = new Map([[1, turnWith(operations, members)]]);
+    this.state = { record: RECORD, seq: 1, turns: 1, sessions: {}, usage: NO_USAGE, active };
+  }
+
+  get turn(): Turn {
+    return this.state.active.get(1) ?? expect.fail("the turn is over");
+  }
+
+  send(signal: Signal): AgentDecision["type"][] {
+    const decisions = plan(this.state, signal, { now: this.now, stem: "", gate: allowAll });
+    this.state = reduce(beginTransition(this.state), decisions, this.now).state;
+    return decisions.map(({ type }) => type);
+  }
+
+  result(item: number, attempt = 1) {
+    const result = { tool_call_id: `call_${item}`, success: true, result: item };
+    return this.send({ type: "conversation.tool.completed", turn: 1, item, attempt, result });
+  }
+}
+
+const RECOVER: Signal = { type: "conversation.cmd.recover" };
+const EXPIRE: Signal = { type: "conversation.cmd.expire" };
+
+describe("after a crash", () => {
+  test("RECOVER-2 a running `once` operation waits 30 s for its result, and the actor sleeps until then", () => {
+    const planner = new Planner([operation(1)]);
+    expect(planner.send(RECOVER)).toEqual(["RESUME_TURN", "INTERRUPT_TASK"]);
+    expect(effectsOfTurn(planner.turn)).toEqual([]);
+    expect(dueIn(planner.state, planner.now)).toBe(LATE_RESULT_MS);
+    planner.now += LATE_RESULT_MS - 1;
+    expect(planner.send(EXPIRE)).toEqual([]);
+    expect(planner.result(1), "the result is accepted until then").toEqual(["RESUME_FROM_TOOL", "CALL_LLM"]);
+    expect(planner.turn.operations).toMatchObject([{ status: "completed", result: { result: 1 } }]);
+    expect(planner.turn.operations[0]?.deadline).toBeUndefined();
+  });
+
+  test("RECOVER-2 without a result the outcome is unknown, and a later result changes nothing", () => {
+    const planner = new Planner([operation(1)]);
+    planner.send(RECOVER);
+    planner.now += LATE_RESULT_MS;
+    expect(planner.send(EXPIRE)).toEqual(["RESUME_FROM_TOOL", "CALL_LLM"]);
+    expect(planner.turn.operations).toMatchObject([
+      { status: "failed", result: { error: { message: expect.stringMatching(/^Outcome unknown/) } } },
+    ]);
+    expect(planner.result(1)).toEqual([]);
+  });
+
+  test("OP-1 a result of another attempt changes nothing", () => {
+    const planner = new Planner([operation(1, { attempt: 2 })]);
+    planner.send(RECOVER);
+    expect(planner.result(1, 1)).toEqual([]);
+    expect(planner.result(1, 3)).toEqual([]);
+    expect(planner.result(1, 2)).toEqual(["RESUME_FROM_TOOL", "CALL_LLM"]);
+    expect(planner.result(1, 2)).toEqual([]);
+  });
+
+  test("RECOVER-1 a turn that only waits for late results was not interrupted: a second crash keeps the deadline", () => {
+    const planner = new Planner([operation(1), operation(2, { target: "client", deadline: NOW + 600_000 })]);
+    planner.send(RECOVER);
+    const { turn } = planner;
+    planner.now += 20_000;
+    expect(planner.send(RECOVER)).toEqual([]);
+    expect(planner.turn).toBe(turn);
+    expect(dueIn(planner.state, planner.now)).toBe(LATE_RESULT_MS - 20_000);
+  });
+
+  test("RECOVER-1 RECOVER-2 whatever runs: `once` is interrupted, the rest runs on under its key, and every turn goes on by itself", () => {
+    const effects = fc.constantFrom<ToolEffect>("pure", "idempotent", "once");
+    const step = fc.constantFrom("crash", "result", "time");
+    fc.assert(
+      fc.property(
+        fc.array(effects, { minLength: 1, maxLength: 4 }),
+        fc.array(fc.tuple(step, fc.nat(40_000)), { maxLength: 12 }),
+        (declared, script) => {
+          const planner = new Planner(declared.map((effect, index) => operation(index + 1, { effect })));
+          const runs = new Map<number, number>();
+          const start = () => {
+            for (const effect of effectsOfTurn(planner.turn)) {
+              if (effect.kind === "tool")
+                runs.set(effect.operation.item, (runs.get(effect.operation.item) ?? 0) + 1);
+            }
+          };
+          start();
+          for (const [kind, amount] of script) {
+            if (!planner.state.active.has(1) || planner.turn.call !== null) break;
+            if (kind === "crash") {
+              planner.send(RECOVER);
+              if (!planner.state.active.has(1)) break;
+              start();
+            } else if (kind === "result") planner.result((amount % declared.length) + 1);
+            else {
+              planner.now += amount;
+              planner.send(EXPIRE);
+            }
+            expect(dueIn(planner.state, planner.now)).not.toBe(Number.POSITIVE_INFINITY);
+          }
+          declared.forEach((effect, index) => {
+            if (effect === "once") expect(runs.get(index + 1) ?? 0).toBeLessThanOrEqual(1);
+          });
+          expect(planner.state.active.get(1)?.recoveries ?? 0).toBeLessThanOrEqual(MAX_RECOVERIES);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe("stored operations", () => {
+  const result = { tool_call_id: "call_1", success: true, result: 1 };
+
+  test("OP-2 an operation comes back whole, and one with the usual values stores no more than before", () => {
+    const status = fc.constantFrom<Partial<Operation>>(
+      {},
+      { status: "interrupted", deadline: NOW + 5 },
+      { status: statusOf(result), result, completedAt: NOW },
+    );
+    const members = fc.tuple(
+      status,
+      fc.constantFrom<Partial<Operation>>({}, { target: "client", deadline: NOW + TIMEOUT_MS }),
+      fc.constantFrom<Partial<Operation>>({}, { attempt: 3, notBefore: NOW + 1 }),
+      fc.constantFrom<Partial<Operation>>({}, { mode: "async" }),
+    );
+    fc.assert(
+      fc.property(members, ([state, target, attempt, mode]) => {
+        const { deadline, ...rest } = { ...target, ...attempt, ...mode, ...state };
+        // An operation with a result has no deadline.
+        const stored = operation(1, rest.result || deadline === undefined ? rest : { ...rest, deadline });
+        const text = JSON.stringify(packOperation(stored, NOW));
+        expect(unpackOperation(JSON.parse(text), NOW)).toEqual(stored);
+      }),
+    );
+    const { target, mode, status: usual, attempt, ...before } = operation(1);
+    expect(packOperation(operation(1), NOW)).toEqual(before);
+    expect([target, mode, usual, attempt]).toEqual(["code", "sync", "pending", 1]);
+  });
+
+  test("OP-2 a client's operation of release 0.3 is read with its target and its deadline", () => {
+    const { target: _target, mode: _mode, status: _status, attempt: _attempt, ...old } = operation(1);
+    expect(unpackOperation({ ...old, client: true }, NOW)).toEqual(
+      operation(1, { target: "client", deadline: NOW + TIMEOUT_MS }),
+    );
+    expect(unpackOperation({ ...old, client: true, result, completedAt: NOW }, NOW)).toEqual(
+      operation(1, { target: "client", status: "completed", result, completedAt: NOW }),
+    );
+    expect(unpackOperation({ ...old, result: { ...result, success: false } }, NOW).status).toBe("failed");
+  });
+});
