@@ -140,7 +140,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "Attachments",
     "Images and files are uploaded, kept by reference, and sent in each provider's own form.",
   ],
-  ["G20", "Deployable", "The Worker runs on plain workerd: no experimental flag, and no binding of its own classes."],
+  [
+    "G20",
+    "Deployable",
+    "The Worker runs on plain workerd: no experimental flag, and no binding of its own classes.",
+  ],
   [
     "G27",
     "`useAgent`",
