@@ -141,6 +141,21 @@ const rows: [row: string, name: string, statement: string][] = [
     "Images and files are uploaded, kept by reference, and sent in each provider's own form.",
   ],
   [
+    "G20",
+    "Deployable",
+    "The Worker runs on plain workerd: no experimental flag, and no binding of its own classes.",
+  ],
+  [
+    "G27",
+    "`useAgent`",
+    "A plain `useAgent` of the Agents SDK in Chromium connects, sends, shows the stream, and continues after a reload.",
+  ],
+  [
+    "G28",
+    "Name and binding",
+    "Every look-up is `getAgentByName`, with `ctx.exports.X` or a declared binding.",
+  ],
+  [
     "H1",
     "Crash-transparent turns",
     "A crash before and after every crossing of a port: the final transcript equals that of the undisturbed run.",

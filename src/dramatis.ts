@@ -15,6 +15,7 @@ import type { Interceptor } from "./adapters/resilience/interceptors.ts";
 import type { MetricsSink } from "./adapters/resilience/telemetry.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
+import { checkExports, entrypointOf } from "./agents/base/lookup/exported-classes.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { AttachmentStore } from "./attachments/attachment-store.ts";
@@ -42,11 +43,14 @@ import { defined } from "./shared/defined.ts";
 import { DramatisError } from "./shared/errors.ts";
 import { checkExecutor, createAgents, type FirstAgent } from "./startup.ts";
 
-/** The bindings and variables of a Dramatis Worker. A binding has the name of its class. */
+/**
+ * The bindings and variables of a Dramatis Worker. Its classes need no bindings: they reach each other through its exports.
+ * A declared binding with the name of a class takes precedence.
+ */
 export interface DramatisEnv extends ModelEnvironment, LocalEnv, JwtEnv {
-  Conversation: DurableObjectNamespace;
-  Agent: DurableObjectNamespace;
-  Executor: TaskExecutor;
+  Conversation?: DurableObjectNamespace;
+  Agent?: DurableObjectNamespace;
+  Executor?: TaskExecutor;
   /** The directory and the registry. Without it there are no lists and no libraries by API. */
   DB?: D1Database;
   /** Attachments. Without it messages are text only. */
@@ -151,7 +155,8 @@ export function dramatis(options: DramatisOptions) {
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
       trusted(env);
-      await checkExecutor(env.Executor);
+      checkExports(env);
+      await checkExecutor(executorOf(env));
       await createAgents(durableActors(env), options.agents ?? []);
     },
     limits,
@@ -162,7 +167,7 @@ export function dramatis(options: DramatisOptions) {
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
       gateway,
-      executor: (env) => env.Executor,
+      executor: (env) => ({ run: async (...batch) => executorOf(env).run(...batch) }),
       actors: durableActors,
       directory,
       deadLetters,
@@ -183,6 +188,12 @@ export function dramatis(options: DramatisOptions) {
     Executor: createExecutorClass(code, systemClock),
     handler: { fetch: http.fetch } satisfies HttpApp<DramatisEnv>,
   };
+}
+
+/** Returns the executor of this Worker. Throws `UNAVAILABLE` unless the Worker exports it. */
+function executorOf(env: DramatisEnv): TaskExecutor {
+  // SAFETY: the application exports the class of `createExecutorClass`, or a class of its own with the same interface.
+  return entrypointOf(env, "Executor") as TaskExecutor;
 }
 
 /** Returns a port on D1; `null` without the binding. */

@@ -12,19 +12,13 @@ export interface FirstAgent extends CreateAgent {
 }
 
 /** Throws `UNAVAILABLE`, with the configuration to change, unless the executor answers an empty batch. */
-export async function checkExecutor(executor: TaskExecutor | undefined): Promise<void> {
-  if (executor === undefined) {
-    throw new DramatisError(
-      "UNAVAILABLE",
-      "Tools cannot run: add the service binding `Executor`, with this Worker's own name as `service` and `Executor` as `entrypoint`.",
-    );
-  }
+export async function checkExecutor(executor: TaskExecutor): Promise<void> {
   try {
     await executor.run([], { report: async () => undefined, cancelled: async () => [] });
   } catch (cause) {
     throw new DramatisError(
       "UNAVAILABLE",
-      "Tools cannot run: the service binding `Executor` does not answer. Its `service` must be this Worker's own name, and its `entrypoint` `Executor`.",
+      "Tools cannot run: the `Executor` does not answer. It must be the class of `dramatis()` or extend it, and a service binding `Executor` must have this class as its `entrypoint`.",
       { cause },
     );
   }

@@ -8,7 +8,10 @@ import { BENCH_DIR, WRANGLER_SCRIPT } from "./paths.ts";
 const configSchema = z.object({
   compatibility_date: z.string(),
   compatibility_flags: z.array(z.string()).default([]),
-  durable_objects: z.object({ bindings: z.array(z.object({ name: z.string(), class_name: z.string() })) }),
+  migrations: z.array(z.object({ new_sqlite_classes: z.array(z.string()) })),
+  durable_objects: z
+    .object({ bindings: z.array(z.object({ name: z.string(), class_name: z.string() })) })
+    .default({ bindings: [] }),
   services: z.array(z.object({ binding: z.string(), entrypoint: z.string() })).default([]),
 });
 

@@ -35,7 +35,7 @@ export async function serve(bundle: Bundle, directory: string, options: ServeOpt
   const configFile = join(directory, "config.capnp");
   await mkdir(join(directory, DATA), { recursive: true });
   await writeFile(configFile, capnp(bundle, directory, options));
-  const args = ["serve", "--experimental", configFile, `--control-fd=${CONTROL_FD}`];
+  const args = ["serve", configFile, `--control-fd=${CONTROL_FD}`];
   const child = spawn(workerdBinary(), args, { stdio: ["ignore", output, output, "pipe"] });
   const kill = () => child.kill("SIGKILL");
   // Runs before other listeners, which may remove the directory.
@@ -108,11 +108,10 @@ const main :Workerd.Worker = (
 `;
 }
 
-function namespaces({ durable_objects }: WorkerConfig): string {
-  return durable_objects.bindings
-    .map(
-      ({ class_name: name }) => `(className = ${quote(name)}, uniqueKey = ${quote(name)}, enableSql = true)`,
-    )
+function namespaces({ migrations }: WorkerConfig): string {
+  return migrations
+    .flatMap(({ new_sqlite_classes }) => new_sqlite_classes)
+    .map((name) => `(className = ${quote(name)}, uniqueKey = ${quote(name)}, enableSql = true)`)
     .join(",\n    ");
 }
 

@@ -1,11 +1,11 @@
 /** The measured Worker: one entry point for all systems, `POST /:system/:actor/:operation`. */
-import type { DramatisEnv } from "../../src/dramatis.ts";
+import { exports } from "cloudflare:workers";
 import { SYSTEMS, type System, type SystemName } from "./protocol.ts";
-import { agent, type PlainAgent } from "./systems/agent.ts";
-import { aiChatAgent, type ChatAgent } from "./systems/ai-chat-agent.ts";
+import { agent } from "./systems/agent.ts";
+import { aiChatAgent } from "./systems/ai-chat-agent.ts";
 import { dramatisSystem } from "./systems/dramatis.ts";
-import { durableObject, type PlainObject } from "./systems/durable-object.ts";
-import { type ThinkAgent, think } from "./systems/think.ts";
+import { durableObject } from "./systems/durable-object.ts";
+import { think } from "./systems/think.ts";
 
 export { PlainAgent } from "./systems/agent.ts";
 export { ChatAgent } from "./systems/ai-chat-agent.ts";
@@ -13,19 +13,21 @@ export { Agent, Conversation, Executor } from "./systems/dramatis.ts";
 export { PlainObject } from "./systems/durable-object.ts";
 export { ThinkAgent } from "./systems/think.ts";
 
-interface Env extends DramatisEnv {
-  PlainObject: DurableObjectNamespace<PlainObject>;
-  PlainAgent: DurableObjectNamespace<PlainAgent>;
-  ChatAgent: DurableObjectNamespace<ChatAgent>;
-  ThinkAgent: DurableObjectNamespace<ThinkAgent>;
+declare global {
+  namespace Cloudflare {
+    interface GlobalProps {
+      mainModule: typeof import("./worker.ts");
+      durableNamespaces: "Conversation" | "Agent" | "PlainObject" | "PlainAgent" | "ChatAgent" | "ThinkAgent";
+    }
+  }
 }
 
 export default {
-  async fetch(request: Request, env: Env): Promise<Response> {
+  async fetch(request: Request): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url);
     const [, name, actor, operation] = pathname.split("/");
     if (!isSystem(name) || actor === undefined) return new Response("No such system.", { status: 404 });
-    const system = systemOf(name, env);
+    const system = systemOf(name);
     const body = await request.text();
     switch (operation) {
       case "prepare":
@@ -43,18 +45,18 @@ export default {
   },
 };
 
-function systemOf(name: SystemName, env: Env): System {
+function systemOf(name: SystemName): System {
   switch (name) {
     case "dramatis":
-      return dramatisSystem(env);
+      return dramatisSystem();
     case "durable-object":
-      return durableObject(env.PlainObject);
+      return durableObject(exports.PlainObject);
     case "agent":
-      return agent(env.PlainAgent);
+      return agent(exports.PlainAgent);
     case "ai-chat-agent":
-      return aiChatAgent(env.ChatAgent);
+      return aiChatAgent(exports.ChatAgent);
     case "think":
-      return think(env.ThinkAgent);
+      return think(exports.ThinkAgent);
   }
 }
 

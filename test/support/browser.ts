@@ -10,9 +10,10 @@ export const hasChromium = existsSync(CHROMIUM);
 /** Reason for skipping tests in a browser. */
 export const NO_CHROMIUM = `${CHROMIUM} is not there; set CHROMIUM_PATH to test the console in a browser`;
 
-export function launchChromium(): Promise<Browser> {
+/** Launches Chromium. `others` are further arguments of its command line. */
+export function launchChromium(...others: string[]): Promise<Browser> {
   const off = ["background-networking", "component-update", "sync", "gpu", "quic"];
-  const args = ["--no-sandbox", "--no-first-run", ...off.map((feature) => `--disable-${feature}`)];
+  const args = ["--no-sandbox", "--no-first-run", ...off.map((feature) => `--disable-${feature}`), ...others];
   return chromium.launch({ executablePath: CHROMIUM, args });
 }
 

@@ -2,7 +2,7 @@
  * The conversation loop on workerd: real actors and executor, real adapter and gateway, and a provider on loopback that
  * answers what a test's message scripts. Titles carry the rows of the capability list.
  */
-import { env } from "cloudflare:workers";
+import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
@@ -61,7 +61,10 @@ const movesIn = ({ messages }: RecordedBody) =>
 
 describe("personas and tools", () => {
   test("A1 a library's persona comes from its agent with version, fields and the limits it left open", async () => {
-    const stub: unknown = await getAgentByName(env.Agent as never, `test:${await createAgent("test/plain")}`);
+    const stub: unknown = await getAgentByName(
+      exports.Agent as never,
+      `test:${await createAgent("test/plain")}`,
+    );
     // SAFETY: the binding's class implements `AgentApi`.
     const { chain, projectIds } = unwrap(await (stub as AgentApi).persona());
     expect(chain.persona).toMatchObject({

@@ -4,7 +4,7 @@
  */
 
 import { runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
+import { exports } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
@@ -193,7 +193,7 @@ describe("failing model calls", () => {
       OFFLINE_PROFILE,
     );
     const play = new Play({ replies: [{ attempts: [[{ gate: "never" }], say("At last.")] }] });
-    await runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), async (_, { storage }) => {
+    await runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), async (_, { storage }) => {
       const clock = new VirtualClock();
       const frames: Frame[] = [];
       let look = () => {};

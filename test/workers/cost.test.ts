@@ -4,7 +4,7 @@
  */
 
 import { runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
+import { exports } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
@@ -168,7 +168,7 @@ async function inFreshConversation<Value>(
   const toolIds = ["cost/double", "cost/charge"];
   const persona = { identity: { systemPrompt: "Test." }, tools: { toolIds } };
   const chain = await resolveChain(new Registry(code), persona, profile);
-  return runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), (_instance, { storage }) =>
+  return runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_instance, { storage }) =>
     body(new CountedConversation(storage, chain)),
   );
 }

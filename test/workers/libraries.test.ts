@@ -1,5 +1,5 @@
 /** Libraries: definitions by API and by code, their versions, and what conversations make of them. */
-import { env } from "cloudflare:workers";
+import { env, exports } from "cloudflare:workers";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
@@ -399,7 +399,7 @@ describe("personas and model profiles by API", () => {
     expect(body.definition).toEqual({ ...full, fallbacks: ["spare"] });
     await add("full/personas", { id: "p", identity: { systemPrompt: "Hi.", modelProfileId: "main" } });
     // SAFETY: the binding's class implements `AgentApi`.
-    const agent = env.Agent.getByName(`test:${await createAgent("full/p")}`) as unknown as AgentApi;
+    const agent = exports.Agent.getByName(`test:${await createAgent("full/p")}`) as unknown as AgentApi;
     expect(unwrap(await agent.persona()).chain.fallbacks).toMatchObject([
       { library: "full", id: "spare", version: 1, definition: scripted("spare") },
       { library: "test", id: "scripted", version: 1 },

@@ -134,7 +134,7 @@ describe("G6 LIMIT-2 requests of a principal", () => {
 });
 
 describe("G6 RUN-5 turns of a conversation", () => {
-  const send = application({}, { Conversation: env.LimitedConversation });
+  const send = application({}, { Conversation: exports.LimitedConversation });
   let agent: string;
 
   beforeAll(async () => {
@@ -159,7 +159,9 @@ describe("G6 RUN-5 turns of a conversation", () => {
   test("that are given together begin in their order, also where the media of one must be looked up", async () => {
     const id = await create();
     // SAFETY: the class that is bound offers this surface.
-    const actor = env.LimitedConversation.getByName(`${ADMIN.tenant}:${id}`) as unknown as ConversationApi;
+    const actor = exports.LimitedConversation.getByName(
+      `${ADMIN.tenant}:${id}`,
+    ) as unknown as ConversationApi;
     const image = { type: "image", url: "data:image/png;base64,AAAA" };
     const signals = [[image, { type: "text", text: "first" }], "second"].map((content) => ({
       type: "conversation.user.message",
@@ -175,7 +177,9 @@ describe("G6 RUN-5 turns of a conversation", () => {
     expect((await say(id, { content: "one" })).status).toBe(202);
     expect((await say(id, { content: "two" }, "text/event-stream")).status).toBe(200);
     // SAFETY: the class that is bound offers this surface.
-    const actor = env.LimitedConversation.getByName(`${ADMIN.tenant}:${id}`) as unknown as ConversationApi;
+    const actor = exports.LimitedConversation.getByName(
+      `${ADMIN.tenant}:${id}`,
+    ) as unknown as ConversationApi;
     expect(await actor.startTurn(ADMIN, { content: "three" })).toMatchObject({ ok: true });
 
     expectWait(await answer(await say(id, { content: "four" })), 11);
@@ -383,7 +387,7 @@ describe("G6 pages of other origins", () => {
 describe("calls of a model's host", () => {
   const profile = { provider: "openai", modelId: "m" } as const;
   const { signal } = new AbortController();
-  const newActor = () => env.PortHost.getByName(crypto.randomUUID());
+  const newActor = () => exports.PortHost.getByName(crypto.randomUUID());
 
   test("LIMITER-1 LIMITER-2 actors of one isolate share the limit, and wait for each other", async () => {
     const guards = new HostGuards(systemClock, { concurrency: { concurrent: 1, queued: 5 } });

@@ -5,11 +5,12 @@ import {
   runDurableObjectAlarm,
   runInDurableObject,
 } from "cloudflare:test";
-import { env } from "cloudflare:workers";
+import { env, exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { ulid } from "ulid";
 import { afterEach, beforeEach, describe, expect, type MockInstance, test, vi } from "vitest";
 import { z } from "zod";
+import { durableActors } from "../../src/agents/base/lookup/durable-actors.ts";
 import { MAX_ATTEMPTS } from "../../src/agents/base/mailbox/limits.ts";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import type { OutboxEntry } from "../../src/agents/base/mailbox/outbox-entry.ts";
@@ -52,7 +53,7 @@ class TestCourier {
   readonly id = crypto.randomUUID();
 
   async actor() {
-    return getAgentByName<Cloudflare.Env, Courier>(env.Courier, `${TENANT}:${this.id}`);
+    return getAgentByName<Cloudflare.Env, Courier>(exports.Courier, `${TENANT}:${this.id}`);
   }
 
   /** Returns the interface that other actors' mailboxes use. */
@@ -302,10 +303,30 @@ describe("delivery", () => {
   });
 });
 
+describe("G28 the address of an envelope", () => {
+  test.each(["executor", "default", "nobody"])(
+    "EXPORT-2 of the kind %s is refused: it is no actor",
+    async (kind) => {
+      const address = { kind, tenant: TENANT, id: "x" };
+      await expect(durableActors(env).mailbox(address)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    },
+  );
+
+  test("EXPORT-1 is a declared binding where there is one", async () => {
+    const bound = await durableActors({ Courier: exports.Orders }).mailbox({
+      kind: "courier",
+      tenant: TENANT,
+      id: "x",
+    });
+    expect(Reflect.get(bound, "id")).toMatchObject({ name: `${TENANT}:x` });
+    expect(String(Reflect.get(bound, "id"))).toBe(String(exports.Orders.idFromName(`${TENANT}:x`)));
+  });
+});
+
 describe("the example of docs/delivery.md", () => {
   test("an order is accepted, and its outcome reported; an empty one is refused", async () => {
     const log = vi.spyOn(console, "log").mockReturnValue();
-    const orders = await getAgentByName(env.Orders, "acme:web");
+    const orders = await getAgentByName(exports.Orders, "acme:web");
     const outcome = () => runInDurableObject(orders, (_, { storage }) => storage.kv.get("outcome"));
     await orders.place("tea");
     await expect.poll(outcome).toEqual({ status: "delivered", result: { taken: "tea" }, late: false });
@@ -468,7 +489,7 @@ describe("dead letters over HTTP", () => {
 
 describe("conversation.opened", () => {
   const indexed = async (agentId: string): Promise<string[]> => {
-    const agent = await env.Agent.getByName(`${TENANT}:${agentId}`);
+    const agent = await exports.Agent.getByName(`${TENANT}:${agentId}`);
     // SAFETY: the class behind the binding is the application's own.
     const { conversations } = agent as unknown as {
       conversations(): Promise<{ value: { items: { id: string }[] } }>;
@@ -484,7 +505,7 @@ describe("conversation.opened", () => {
 
   test("MAIL-10 also if the agent's actor fails at first", async () => {
     const agentId = await createAgent(undefined, ACTOR_ADMIN);
-    const agent = env.Agent.getByName(`${TENANT}:${agentId}`);
+    const agent = exports.Agent.getByName(`${TENANT}:${agentId}`);
     const rename = (from: string, to: string) =>
       runInDurableObject(agent, (_, { storage }) =>
         storage.sql.exec(`ALTER TABLE ${from} RENAME TO ${to}`).toArray(),
@@ -495,7 +516,7 @@ describe("conversation.opened", () => {
     await rename("away", "conversations");
     expect(await indexed(agentId)).toEqual([]);
     vi.setSystemTime(Date.now() + 60_000);
-    const conversation = env.Conversation.getByName(`${TENANT}:${id}`);
+    const conversation = exports.Conversation.getByName(`${TENANT}:${id}`);
     await expect.poll(() => runDurableObjectAlarm(conversation)).toBe(true);
     await expect.poll(() => indexed(agentId)).toEqual([id]);
   });
@@ -512,7 +533,7 @@ describe("conversation.opened", () => {
       sentAt: Date.now(),
     });
     const ask = async (to: string, kind: string) => {
-      const stub = await env.Agent.getByName(`${TENANT}:${to}`);
+      const stub = await exports.Agent.getByName(`${TENANT}:${to}`);
       // SAFETY: as above.
       return (stub as unknown as { receive(...args: unknown[]): Promise<object> }).receive(
         envelope(kind, to),
@@ -533,7 +554,7 @@ describe("conversation.opened", () => {
 
 describe("the cost of an envelope", () => {
   test("MAIL-9 two rows at the sender, one at the receiver", async () => {
-    await runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), async (_, { storage }) => {
+    await runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), async (_, { storage }) => {
       const [sending, receiving] = [new CostCounter(), new CostCounter()];
       const address = (id: string) => ({ kind: "courier", tenant: TENANT, id });
       const mailbox = (id: string, counter: CostCounter, deliver: MailboxPorts["deliver"]) => {

@@ -1,6 +1,6 @@
 /** What the API says of itself, held against what it does: every answer here is checked with the served document. */
 
-import { env } from "cloudflare:workers";
+import { exports } from "cloudflare:workers";
 import { type Schema, Validator } from "@cfworker/json-schema";
 import { getAgentByName } from "agents";
 import { ulid } from "ulid";
@@ -241,9 +241,9 @@ describe("API-1 answers fit the document", () => {
 
   test("of dead letters", async () => {
     const { tenant } = ADMIN;
-    const receiver = await getAgentByName<Cloudflare.Env, Courier>(env.Courier, `${tenant}:refuses`);
+    const receiver = await getAgentByName<Cloudflare.Env, Courier>(exports.Courier, `${tenant}:refuses`);
     await receiver.set("mood", "refuse");
-    const sender = await getAgentByName<Cloudflare.Env, Courier>(env.Courier, `${tenant}:sends`);
+    const sender = await getAgentByName<Cloudflare.Env, Courier>(exports.Courier, `${tenant}:sends`);
     const id = `op_${ulid()}`;
     await sender.dispatch("refuses", id, "unwanted");
     const listed = async () => JSON.stringify(await ask("listDeadLetters", "/api/dead-letters"));

@@ -1,6 +1,6 @@
 /** The ports on workerd: the common contract, row counts, and the SDK's job queue in the same transactions. */
 import { runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
+import { env, exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { describe, expect, it } from "vitest";
 import { SqliteConversationStore } from "../../src/engine/sqlite-store.ts";
@@ -20,7 +20,7 @@ import { portContract } from "../support/port-contract.ts";
 
 /** Runs `body` inside a new Durable Object. */
 async function inFreshObject(body: (state: DurableObjectState) => void | Promise<void>): Promise<void> {
-  await runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), (_, state) => body(state));
+  await runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, state) => body(state));
 }
 
 describe("ports on workerd", () => {
@@ -72,7 +72,7 @@ describe("ports on workerd", () => {
   });
 
   it("a job pushed inside a transaction commits and rolls back with it", async () => {
-    const stub = await getAgentByName(env.PlainSessionAgent, crypto.randomUUID());
+    const stub = await getAgentByName(exports.PlainSessionAgent, crypto.randomUUID());
     await runInDurableObject(stub, async (agent, { storage }) => {
       const db = new DurableSqlDatabase(storage);
       const time = Date.now() + 3_600_000;

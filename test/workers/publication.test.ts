@@ -1,6 +1,6 @@
 /** Agents and conversations that are created while D1 does not answer, and whose actors die meanwhile. */
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
+import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { systemIds } from "../../src/ports/system.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
@@ -72,7 +72,7 @@ describe("PUB-1 an actor that dies before D1 answers, at creation and at the nex
   test("a conversation", async () => {
     const agentId = await createAgent();
     const id = `conv_${systemIds.ulid()}`;
-    const stub = () => env.Conversation.getByName(`${ADMIN.tenant}:${id}`);
+    const stub = () => exports.Conversation.getByName(`${ADMIN.tenant}:${id}`);
     await survives(
       stub,
       // SAFETY: the class behind the binding is the application's own.
@@ -86,7 +86,7 @@ describe("PUB-1 an actor that dies before D1 answers, at creation and at the nex
 
   test("an agent", async () => {
     const id = crypto.randomUUID();
-    const stub = () => env.Agent.getByName(`${ADMIN.tenant}:${id}`);
+    const stub = () => exports.Agent.getByName(`${ADMIN.tenant}:${id}`);
     await survives(
       stub,
       // SAFETY: as above.
@@ -99,7 +99,7 @@ describe("PUB-1 an actor that dies before D1 answers, at creation and at the nex
 
 test("PUB-1 a put that succeeds at once leaves no wake-up", async () => {
   const id = await createAgent();
-  await expect.poll(() => jobs(env.Agent.getByName(`${ADMIN.tenant}:${id}`))).toEqual([]);
+  await expect.poll(() => jobs(exports.Agent.getByName(`${ADMIN.tenant}:${id}`))).toEqual([]);
 });
 
 test("USAGE-1 the usage of conversations reaches their agent, also after an outage of D1 and a crash", async () => {
@@ -110,7 +110,7 @@ test("USAGE-1 the usage of conversations reaches their agent, also after an outa
   silenceD1();
   for (const id of conversations) await (await say(id, answer.content)).text();
   const [first = "", second = ""] = conversations;
-  const stub = (id: string) => env.Conversation.getByName(`${ADMIN.tenant}:${id}`);
+  const stub = (id: string) => exports.Conversation.getByName(`${ADMIN.tenant}:${id}`);
   vi.setSystemTime(Date.now() + 20_000);
   expect(await runDurableObjectAlarm(stub(first)), "D1 does not answer").toBe(true);
   await abortAllDurableObjects();
@@ -137,7 +137,7 @@ test("USAGE-1 a turn's usage reaches the agent while another turn waits for its 
   await expect.poll(journal).toContain("turn.waiting");
   await (await say(id, new Play({ replies: [[{ text: "Yes." }, { usage }]] }).content)).text();
   vi.setSystemTime(Date.now() + 20_000);
-  expect(await runDurableObjectAlarm(env.Conversation.getByName(`${ADMIN.tenant}:${id}`))).toBe(true);
+  expect(await runDurableObjectAlarm(exports.Conversation.getByName(`${ADMIN.tenant}:${id}`))).toBe(true);
   const totals = async () => (await get(`/api/agents/${agent.id}/usage`)).body;
   await expect.poll(totals).toMatchObject({ conversations: 1, inputTokens: 1_000, outputTokens: 50 });
 });

@@ -3,7 +3,7 @@
  * turns in flight end by the wake-up job alone, and they answer at the Worker's front door.
  */
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
+import { env, exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { ulid } from "ulid";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
@@ -206,7 +206,7 @@ interface AgentPeer {
   conversations(): Promise<{ value: { items: { id: string }[] } }>;
 }
 
-const recordedAgent = env.Agent.getByName("test:recorded");
+const recordedAgent = exports.Agent.getByName("test:recorded");
 
 const indexed = async () => {
   // SAFETY: the class is made by the application; these are methods of it.
@@ -279,8 +279,8 @@ describe.each(recorded("agent"))("G4 agent of $release on workerd", (recording) 
 
 describe.each(recorded("sessions"))("G4 a plain SessionAgent of $release on workerd", (recording) => {
   test("its sessions and events, long ones too, and the numbers after them", async () => {
-    const stub = await getAgentByName(env.PlainSessionAgent, `sessions of ${recording.release}`);
-    await install(env.PlainSessionAgent.getByName(`sessions of ${recording.release}`), recording);
+    const stub = await getAgentByName(exports.PlainSessionAgent, `sessions of ${recording.release}`);
+    await install(exports.PlainSessionAgent.getByName(`sessions of ${recording.release}`), recording);
     const { sessions, events } = recording.views as { sessions: StoredSession[]; events: SessionEvent[][] };
     expect(await stub.listSessions()).toEqual(sessions);
     for (const [index, { id }] of sessions.entries()) {
@@ -296,12 +296,12 @@ describe.each(recorded("sessions"))("G4 a plain SessionAgent of $release on work
 
   test("UPGRADE-3 of a newer version: refused, and untouched", async () => {
     const name = `newer than ${recording.release}`;
-    const bare = env.PlainSessionAgent.getByName(name);
+    const bare = exports.PlainSessionAgent.getByName(name);
     await install(bare, recording);
     await runInDurableObject(bare, (_, state) => storesOf(state).keyValue.put("dramatis:sessions", 1_000));
     await evictDurableObject(bare);
     const before = await dump(bare);
-    const stub = await getAgentByName(env.PlainSessionAgent, name);
+    const stub = await getAgentByName(exports.PlainSessionAgent, name);
     const failure = await stub.listSessions().then(
       () => null,
       (error: unknown) => error,
@@ -312,7 +312,7 @@ describe.each(recorded("sessions"))("G4 a plain SessionAgent of $release on work
 
   test("MAIL-19 UPGRADE-3 of a newer version: envelopes are told to come later, and it is untouched", async () => {
     const name = `test:newer-than-${recording.release}`;
-    const bare = env.PlainSessionAgent.getByName(name);
+    const bare = exports.PlainSessionAgent.getByName(name);
     await install(bare, recording);
     await runInDurableObject(bare, (_, state) => storesOf(state).keyValue.put("dramatis:sessions", 1_000));
     await evictDurableObject(bare);

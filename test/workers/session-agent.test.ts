@@ -1,6 +1,6 @@
 /** Sessions in a real actor, called by RPC, and their stores and functions on workerd. */
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
+import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { describe, expect, it } from "vitest";
 import { compactSession, type SummariserInput } from "../../src/memory/session/compaction.ts";
@@ -22,7 +22,7 @@ import { agent, compaction, everyAction, request, result, user } from "../suppor
 import { turnOfEvents } from "../support/histories.ts";
 import type { PlainSessionAgent } from "./worker.ts";
 
-const freshAgent = (name: string = crypto.randomUUID()) => getAgentByName(env.PlainSessionAgent, name);
+const freshAgent = (name: string = crypto.randomUUID()) => getAgentByName(exports.PlainSessionAgent, name);
 
 const users = (count: number) => Array.from({ length: count }, (_, i) => user(`e${i}`));
 const seqs = (events: readonly SessionEvent[]) => events.map(({ seq }) => seq);
@@ -37,7 +37,7 @@ describe("functions over events on workerd", () => eventFunctionsContract());
 
 describe("stores on workerd", () => {
   eventStoreContract((body) =>
-    runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), (_, { storage }) =>
+    runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, { storage }) =>
       body({ db: new DurableSqlDatabase(storage), kv: new DurableKeyValue(storage) }),
     ),
   );
@@ -221,7 +221,7 @@ describe("SessionAgent", () => {
 
   it("M14 M16 a remote caller builds a context from loaded events and sends its new messages back", async () => {
     const stub = await getAgentByName<Cloudflare.Env, PlainSessionAgent>(
-      env.PlainSessionAgent,
+      exports.PlainSessionAgent,
       crypto.randomUUID(),
     );
     const sessionId = await stub.createSession();
@@ -514,7 +514,7 @@ describe("SessionAgent", () => {
 
 describe("the cost of sessions", () => {
   it("EVENTS-1 one event is one row; a batch is one statement, and one more for the session's counter", async () => {
-    await runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), (_, { storage }) => {
+    await runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, { storage }) => {
       const counter = new CostCounter();
       const db = new DurableSqlDatabase(countingStorage(storage, counter));
       const events = new EventStore(db, new LongText(db));
@@ -552,7 +552,7 @@ describe("the cost of sessions", () => {
   });
 
   it("COMPACT-3 EVENTS-4 a compaction is one event: its row, its place in the index, and the session's", async () => {
-    await runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), async (_, { storage }) => {
+    await runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), async (_, { storage }) => {
       const counter = new CostCounter();
       const db = new DurableSqlDatabase(countingStorage(storage, counter));
       const events = new EventStore(db, new LongText(db));
@@ -589,7 +589,7 @@ describe("the cost of sessions", () => {
   });
 
   it("EVENTS-3 a bounded window reads no row beyond the one that exceeds it", async () => {
-    await runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), (_, { storage }) => {
+    await runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, { storage }) => {
       const counter = new CostCounter();
       const db = new DurableSqlDatabase(countingStorage(storage, counter));
       const events = new EventStore(db, new LongText(db));

@@ -1,7 +1,7 @@
 /** Staged changes over the storage of a Durable Object. */
 
 import { runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
+import { exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, vi } from "vitest";
 import { durableStorage } from "../../src/ports/workers/durable-storage.ts";
 import { stagingContract } from "../support/staging-contract.ts";
@@ -12,7 +12,7 @@ afterEach(() => void errors.mockReset());
 
 describe("staged changes", () => {
   stagingContract((body) =>
-    runInDurableObject(env.PortHost.getByName(crypto.randomUUID()), (_, { storage }) =>
+    runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, { storage }) =>
       body(durableStorage(storage)),
     ),
   );

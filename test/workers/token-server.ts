@@ -1,6 +1,6 @@
 /** The application with authentication as it is deployed, and clients that have tokens. */
 import { createExecutionContext } from "cloudflare:test";
-import { env } from "cloudflare:workers";
+import { env, exports } from "cloudflare:workers";
 import { SignJWT } from "jose";
 import { expect } from "vitest";
 import { type DramatisEnv, dramatis } from "../../src/dramatis.ts";
@@ -100,5 +100,5 @@ export class TokenServer {
 
 /** The actor of a conversation. */
 export function actorOf(conversation: string, tenant = "acme"): DurableObjectStub {
-  return env.Conversation.getByName(`${tenant}:${conversation}`);
+  return exports.Conversation.getByName(`${tenant}:${conversation}`);
 }

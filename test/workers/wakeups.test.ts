@@ -1,6 +1,6 @@
 /** Wake-ups on the SDK's real job queue, over storage whose alarm fails, hangs or is late. */
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
+import { exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Sleeper } from "./worker.ts";
 
@@ -8,7 +8,7 @@ const MINUTE = 60_000;
 
 /** Runs `body` inside a new actor. */
 function asleep<Value>(body: (sleeper: Sleeper, storage: DurableObjectStorage) => Promise<Value>) {
-  const stub = env.Sleeper.getByName(crypto.randomUUID());
+  const stub = exports.Sleeper.getByName(crypto.randomUUID());
   return runInDurableObject(stub, (sleeper, { storage }) => body(sleeper, storage));
 }
 
@@ -64,7 +64,7 @@ describe("WAKE-3 a wake-up is armed", () => {
     }));
 
   test("again, once, in a life that finds a job of the life before", async () => {
-    const stub = env.Sleeper.getByName(crypto.randomUUID());
+    const stub = exports.Sleeper.getByName(crypto.randomUUID());
     await runInDurableObject(stub, ({ wakeups }) => wakeups.arm("first", MINUTE));
     // As after a life that could not set its alarm.
     await runInDurableObject(stub, (_, { storage }) => storage.deleteAlarm());

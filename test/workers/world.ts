@@ -1,6 +1,6 @@
 /** What the tests on workerd do with the application: everything goes through its real doors. */
 import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
-import { env, exports } from "cloudflare:workers";
+import { exports } from "cloudflare:workers";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { expect, onTestFinished, vi } from "vitest";
 import { LATE_RESULT_MS } from "../../src/agents/conversation/core/limits.ts";
@@ -101,7 +101,7 @@ export class TestConversation {
   }
 
   get stub(): DurableObjectStub {
-    return env.Conversation.getByName(`${ADA.tenant}:${this.id}`);
+    return exports.Conversation.getByName(`${ADA.tenant}:${this.id}`);
   }
 
   /** Sends a message; its turn is accepted when this resolves. */

@@ -2,6 +2,7 @@
  * Dramatis: an application with one agent, whose model is the scripted one behind an in-process gateway. A turn is
  * one call of `runTurn`.
  */
+import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { conversationRecord } from "../../../src/agents/conversation/door/create-conversation.ts";
 import { type DramatisEnv, dramatis } from "../../../src/dramatis.ts";
@@ -80,7 +81,7 @@ export class Conversation extends app.Conversation {
 
   async benchSeed(actor: string, messages: number) {
     const { id, principal } = addressOf(actor);
-    const agent = await findAgent(this.env, principal.tenant);
+    const agent = await findAgent(principal.tenant);
     const record = conversationRecord(
       principal,
       { id, agentId: AGENT },
@@ -98,36 +99,36 @@ export class Conversation extends app.Conversation {
 /** The RPC members of the class below and its base. */
 type ConversationActor = ConversationApi & Pick<Conversation, "benchSeed" | "benchCounts">;
 
-export function dramatisSystem(env: DramatisEnv): System {
+export function dramatisSystem(): System {
   return {
     async prepare() {
       for (const { principal } of [addressOf("0"), addressOf(`${METERED_PREFIX}0`)]) {
-        const agent = await findAgent(env, principal.tenant);
+        const agent = await findAgent(principal.tenant);
         unwrap(await agent.create(principal, { id: AGENT, persona: { library: library.id, id: AGENT } }));
       }
     },
     async turn(actor, content, first) {
       const { id, principal } = addressOf(actor);
-      const conversation = await findConversation(env, actor);
+      const conversation = await findConversation(actor);
       if (first) unwrap(await conversation.create(principal, { id, agentId: AGENT }));
       const idempotencyKey = crypto.randomUUID();
       return answerOf(unwrap(await conversation.runTurn(principal, { content, idempotencyKey })));
     },
-    seed: async (actor, messages) => (await findConversation(env, actor)).benchSeed(actor, messages),
-    counts: async (actor) => (await findConversation(env, actor)).benchCounts(),
+    seed: async (actor, messages) => (await findConversation(actor)).benchSeed(actor, messages),
+    counts: async (actor) => (await findConversation(actor)).benchCounts(),
   };
 }
 
-async function findAgent(env: DramatisEnv, tenant: string): Promise<AgentApi> {
-  // SAFETY: the binding's class is `Agent`, which implements this.
-  return (await getAgentByName(env.Agent as never, `${tenant}:${AGENT}`)) as unknown as AgentApi;
+async function findAgent(tenant: string): Promise<AgentApi> {
+  // SAFETY: the exported class is `Agent`, which implements this.
+  return (await getAgentByName(exports.Agent as never, `${tenant}:${AGENT}`)) as unknown as AgentApi;
 }
 
-async function findConversation(env: DramatisEnv, actor: string): Promise<ConversationActor> {
+async function findConversation(actor: string): Promise<ConversationActor> {
   const { id, principal } = addressOf(actor);
-  // SAFETY: the binding's class is `Conversation`, which implements this.
+  // SAFETY: the exported class is `Conversation`, which implements this.
   return (await getAgentByName(
-    env.Conversation as never,
+    exports.Conversation as never,
     `${principal.tenant}:${id}`,
   )) as unknown as ConversationActor;
 }

@@ -85,7 +85,7 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
     this.openSessionStore();
   }
 
-  /** The kind in this actor's address: the name of its binding, by default that of its class, in kebab case. */
+  /** The kind in this actor's address: the name of its export, by default that of its class, in kebab case. */
   protected get mailboxKind(): string {
     return kindOf(this.constructor.name);
   }

@@ -1,32 +1,32 @@
-/** The look-up of actors that are Durable Objects, by name over their bindings. */
+/** The look-up of actors that are Durable Objects, by the name of their class and their own. */
 import { getAgentByName } from "agents";
 import type { ActorLookup } from "../../../protocol/actor-lookup.ts";
 import type { ActorAddress } from "../../../protocol/envelope.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import type { ErrorCode } from "../../../shared/errors.ts";
+import { namespaceOf } from "./exported-classes.ts";
 
-export function durableActors(bindings: object): ActorLookup {
+/** Finds the actors of this Worker. `env` has the bindings that its configuration declares, if any. */
+export function durableActors(env: object): ActorLookup {
   return {
-    agent: (tenant, id) => durableActor(bindings, { kind: "agent", tenant, id }),
-    conversation: (tenant, id) => durableActor(bindings, { kind: "conversation", tenant, id }),
-    mailbox: (address) => durableActor(bindings, address),
+    agent: (tenant, id) => durableActor(env, { kind: "agent", tenant, id }, "UNAVAILABLE"),
+    conversation: (tenant, id) => durableActor(env, { kind: "conversation", tenant, id }, "UNAVAILABLE"),
+    mailbox: (address) => durableActor(env, address),
   };
 }
 
 /**
- * Returns the actor at an address. Its binding has the name of its class, and its kind is that name in kebab case. It is
- * named `{tenant}:{id}`, so equal ids of two tenants differ. Throws `NOT_FOUND` without a binding.
+ * Returns the actor at an address. The kind is the name of its class in kebab case. The actor is named `{tenant}:{id}`, so
+ * equal ids of two tenants differ. Throws an error of `code` unless the Worker exports the class or declares a binding.
  */
-export async function durableActor<Api>(bindings: object, { kind, tenant, id }: ActorAddress): Promise<Api> {
-  const binding = kind.replaceAll(/(?:^|-)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
-  const namespace: unknown = Reflect.get(bindings, binding);
-  if (typeof namespace !== "object" || namespace === null || !("idFromName" in namespace)) {
-    throw new DramatisError(
-      "NOT_FOUND",
-      `There is no Durable Object binding "${binding}"; add it to the Worker's configuration.`,
-    );
-  }
-  // SAFETY: the class behind each binding is the application's own and implements `Api`. Naming the class here would make
-  // the type of every class depend on all others.
+export async function durableActor<Api>(
+  env: object,
+  { kind, tenant, id }: ActorAddress,
+  code: ErrorCode = "NOT_FOUND",
+): Promise<Api> {
+  const name = kind.replaceAll(/(?:^|-)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+  const namespace = namespaceOf(env, name, code);
+  // SAFETY: each class is the application's own and implements `Api`. Naming the class here would make the type of every
+  // class depend on all others.
   return (await getAgentByName(namespace as never, `${tenant}:${id}`)) as unknown as Api;
 }
 

@@ -1,4 +1,4 @@
-/** The mailbox of a Durable Object, over its storage, its job queue and its bindings. */
+/** The mailbox of a Durable Object, over its storage, its job queue and its environment. */
 import type { LifecycleCapability } from "agents/lifecycle";
 import { systemClock } from "../../../ports/system.ts";
 import { durableStorage } from "../../../ports/workers/durable-storage.ts";
@@ -16,7 +16,7 @@ export interface ActorMailboxPorts
   extends Pick<MailboxPorts, "self" | "directory" | "checkStorage" | "whenArmed"> {
   readonly storage: DurableObjectStorage;
   readonly lifecycle: { use(capability: LifecycleCapability): unknown };
-  /** The bindings of other actors. */
+  /** The declared bindings, if any, of other actors. */
   readonly env: object;
 }
 

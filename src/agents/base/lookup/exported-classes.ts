@@ -1,0 +1,53 @@
+/**
+ * The classes of a Worker, as its other classes reach them: through the automatic bindings of its own exports.
+ *
+ * EXPORT-1  A class is found by its name: a binding of that name in `env`, otherwise the export of that name.
+ * EXPORT-2  A class that cannot be reached is an error that names the class and the line to change.
+ */
+import { exports } from "cloudflare:workers";
+import { DramatisError, type ErrorCode } from "../../../shared/errors.ts";
+
+/** The actors of `dramatis()`, which every application exports. */
+const ACTORS = ["Conversation", "Agent"];
+
+/**
+ * Throws `UNAVAILABLE`, with the line to change, unless the actors and the `Executor` of `dramatis()` can be reached.
+ *
+ * @param env The bindings and variables of the Worker.
+ */
+export function checkExports(env: object): void {
+  for (const name of ACTORS) namespaceOf(env, name, "UNAVAILABLE");
+  entrypointOf(env, "Executor");
+}
+
+/** Returns the namespace of a Durable Object class. Throws an error of `code` unless the class can be reached. */
+export function namespaceOf(env: object, name: string, code: ErrorCode): unknown {
+  const bound: unknown = Reflect.get(env, name);
+  if (isNamespace(bound)) return bound;
+  const exported: unknown = Reflect.get(exports, name);
+  if (isNamespace(exported)) return exported;
+  if (exported === undefined) throw notExported(name, code);
+  throw new DramatisError(
+    code,
+    `"${name}" is exported, but is no Durable Object class with storage: add it to \`new_sqlite_classes\` in the \`migrations\` of the Worker's configuration.`,
+  );
+}
+
+/** Returns a stub of a `WorkerEntrypoint` class. Throws `UNAVAILABLE` unless the class can be reached. */
+export function entrypointOf(env: object, name: string): unknown {
+  const found: unknown = Reflect.get(env, name) ?? Reflect.get(exports, name);
+  if (found === undefined) throw notExported(name, "UNAVAILABLE");
+  return found;
+}
+
+function notExported(name: string, code: ErrorCode): DramatisError {
+  return new DramatisError(
+    code,
+    `The Worker does not export a class named "${name}": export it under this name from the main module, as in \`export const { Conversation, Agent, Executor } = app;\`.`,
+  );
+}
+
+/** Checks the class tag. A stub of an entrypoint has every member, so members do not tell the two apart. */
+function isNamespace(value: unknown): boolean {
+  return Object.prototype.toString.call(value).endsWith("DurableObjectNamespace]");
+}
