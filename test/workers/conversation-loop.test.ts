@@ -577,6 +577,7 @@ describe("the core", () => {
       sessions: {},
       usage: NO_USAGE,
       active: new Map(),
+      stored: new Map(),
     };
     const reply = { text: "Now. ", finishReason: "tool_calls" as const };
     const call = (name: string, id: string) => ({ id, name, arguments: { key: "k" } });

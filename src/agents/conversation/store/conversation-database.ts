@@ -2,8 +2,11 @@
  * The storage of a conversation in its actor's database. Only this class writes it.
  *
  * COMMIT-1  A transition is committed in one transaction: journal, turns, events and keys, or none of them.
- * COMMIT-2  A commit writes one row per fact: one journal row, one row per turn touched, one per event, one per key.
- * COMMIT-3  Waking reads the newest journal row, the record, and the rows of the active turns.
+ * COMMIT-2  A commit writes one row per fact: one journal row, one row per turn touched, one per event, one per key; and
+ *           one per new text above 4 KB, and per part of a turn above 8 KB.
+ * COMMIT-3  Waking reads the newest journal row, the record, and the active turns.
+ * COMMIT-4  What is stored outside a turn's row is a fact of the state that a commit returns. After a rollback the next
+ *           commit on the earlier state writes it again.
  */
 import { EventStore } from "../../../memory/session/event-store.ts";
 import { LongText } from "../../../memory/session/long-text.ts";
@@ -14,11 +17,12 @@ import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
 import { type JournalRow, lastSeq } from "../core/journal-entry.ts";
-import type { ConversationIdentity, ConversationState, Turn } from "../core/state.ts";
+import type { ConversationIdentity, ConversationState, StoredParts, Turn } from "../core/state.ts";
 import type { Transition } from "../core/transition.ts";
 import { type TurnRow, turnEvents, turnFromEvents } from "../core/turn-events.ts";
 import { CREATE_JOURNAL, Journal } from "./journal.ts";
 import { CONVERSATION_SCHEMA } from "./schema.ts";
+import type { StoredTurn } from "./turn-reading.ts";
 import { CREATE_TURNS, TurnTable } from "./turns.ts";
 
 const RECORD_KEY = "conversation";
@@ -56,13 +60,15 @@ export class ConversationDatabase {
     if (record === undefined || newest === null) return null;
     const { row, head } = newest;
     const active = new Map<number, Turn>();
+    const stored = new Map<number, StoredParts>();
     for (const n of head.active) {
-      const turn = this.turn(n);
-      if (turn === null) throw new Error(`The journal names turn ${n}, but its row is missing.`);
-      active.set(n, turn);
+      const found = this.turns.get(n);
+      if (found === null) throw new Error(`The journal names turn ${n}, but its row is missing.`);
+      active.set(n, this.#withContent(found.turn));
+      if (found.stored !== undefined) stored.set(n, found.stored);
     }
     const { turns, sessions, usage = NO_USAGE } = head;
-    return { record, seq: lastSeq(row), turns, sessions, usage, active };
+    return { record, seq: lastSeq(row), turns, sessions, usage, active, stored };
   }
 
   /**
@@ -87,7 +93,8 @@ export class ConversationDatabase {
       this.journal.append(row, { turns: 0, sessions, active: [] });
       this.events.append(record.agentId, 0, history);
       beside();
-      return { record, seq: lastSeq(row), turns: 0, sessions, usage: NO_USAGE, active: new Map() };
+      const noTurns = { turns: 0, active: new Map(), stored: new Map() };
+      return { record, seq: lastSeq(row), ...noTurns, sessions, usage: NO_USAGE };
     });
   }
 
@@ -96,15 +103,19 @@ export class ConversationDatabase {
     const { state: next, entries, touched } = transition;
     const row: JournalRow = { seq: next.seq + 1, at: now, entries: [...entries] };
     const active = [...next.active.keys()].sort((a, b) => a - b);
+    const stored = new Map(next.stored);
     this.database.transaction(() => {
       this.journal.append(row, { ...next, active });
       for (const turn of touched.values()) {
-        this.turns.put(turn);
-        if (turn.events !== undefined) this.events.append(turn.agentId, turn.events.from, turnEvents(turn));
+        const written = this.turns.put(turn, next.stored.get(turn.n));
+        if (turn.status === "active" && written.stored !== undefined) stored.set(turn.n, written.stored);
+        else stored.delete(turn.n);
+        if (turn.events === undefined) continue;
+        this.events.append(turn.agentId, turn.events.from, turnEvents(turn), written.contents);
       }
       beside();
     });
-    return { state: { ...next, seq: lastSeq(row) }, row };
+    return { state: { ...next, seq: lastSeq(row), stored }, row };
   }
 
   /** Returns the turn that a user's idempotency key started. Two users may choose the same key. */
@@ -118,8 +129,12 @@ export class ConversationDatabase {
 
   /** Returns a turn with all of its content; `null` for an unknown number. */
   turn(n: number): Turn | null {
-    const stored = this.turns.get(n);
-    return stored?.status === "completed" ? turnFromEvents(stored, this.#eventsOf(stored)) : stored;
+    const found = this.turns.get(n);
+    return found === null ? null : this.#withContent(found.turn);
+  }
+
+  #withContent(turn: StoredTurn): Turn {
+    return turn.status === "completed" ? turnFromEvents(turn, this.#eventsOf(turn)) : turn;
   }
 
   #eventsOf({ agentId, events }: TurnRow): SessionEvent[] {
