@@ -295,14 +295,6 @@ export function turnStoreContract(withPorts: WithPorts, runs: number): void {
           const turns = new Turns(ports);
           turns.run(steps);
           body(turns, ports, pick);
-          if (process.env.STAT)
-            console.log(
-              "STAT",
-              turns.state.turns,
-              [...turns.finished.values()].map((t) => t.status[0]).join(""),
-              storedKeys(ports.db).length,
-              storedKeys(ports.db).filter((k) => k.includes("part")).length,
-            );
         }),
       ),
       { numRuns: runs },
