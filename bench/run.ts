@@ -8,6 +8,7 @@ import { formatTable, type ResultRow, replaceResults } from "./harness/results.t
 import { runKills } from "./kills/case.ts";
 import { serveTurns } from "./turns/case.ts";
 import { verdict } from "./turns/verdict.ts";
+import { runWrites, writesVerdict } from "./writes/case.ts";
 
 interface Case {
   /** Runs the case in a temporary directory. */
@@ -21,6 +22,7 @@ const CASES: Record<string, Case> = {
   decode: { run: runDecode, verdict: decodeVerdict },
   kills: { run: runKills },
   aborts: { run: runAborts },
+  writes: { run: runWrites, verdict: writesVerdict },
 };
 
 async function main(name: string | undefined, options: readonly string[]): Promise<void> {

@@ -8,7 +8,7 @@ const rowSchema = z.strictObject({
   case: z.string(),
   system: z.string(),
   metric: z.string(),
-  unit: z.enum(["ms", "MB/s", "count"]),
+  unit: z.enum(["ms", "MB/s", "count", "ratio"]),
   median: z.number(),
   min: z.number(),
   max: z.number(),
@@ -46,7 +46,9 @@ export function formatTable(rows: ResultRow[]): string {
   const cell = (metric: string, system: string) => {
     const row = rows.find((candidate) => candidate.metric === metric && candidate.system === system);
     if (row === undefined) return "–";
-    return row.unit === "count" ? `${row.median}` : `${row.median} ${row.unit} [${row.min}–${row.max}]`;
+    return row.unit === "count" || row.unit === "ratio"
+      ? `${row.median}`
+      : `${row.median} ${row.unit} [${row.min}–${row.max}]`;
   };
   const table = [
     ["", ...systems],

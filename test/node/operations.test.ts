@@ -260,7 +260,7 @@ class Planner {
 
   constructor(operations: Operation[], members: Partial<Turn> = {}) {
     const active = new Map([[1, turnWith(operations, members)]]);
-    this.state = { ...NEW_STANDING, record: RECORD, seq: 1, turns: 1, active };
+    this.state = { ...NEW_STANDING, record: RECORD, seq: 1, turns: 1, active, stored: new Map() };
   }
 
   get turn(): Turn {

@@ -4,6 +4,7 @@ import { EventStore, type LoadWindowOptions } from "../../src/memory/session/eve
 import { LongText, MAX_TEXT_BYTES, packedBytes } from "../../src/memory/session/long-text.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
+import { utf8Length } from "../../src/shared/utf8.ts";
 import { CostCounter, countingDatabase } from "./counting.ts";
 import { agent, compaction, everyAction, result, user } from "./events.ts";
 import type { WithPorts } from "./port-contract.ts";
@@ -227,6 +228,42 @@ export function eventStoreContract(withPorts: WithPorts): void {
       events.delete("s", ["k2"]);
       expect(window({ limit: 1 })).toEqual([[10, 33], true]);
       expect(seqs(events.load("s", { from: 30, limit: 2, tail: false }))).toEqual([30, 32]);
+    });
+  });
+
+  it("EVENTS-5 LONG-4 events refer to stored texts of any length, among others and with long metadata", async () => {
+    await withStores(({ db, events, longText, counter }) => {
+      const texts = new Map([
+        ["op_1:result", "é".repeat(3_000)],
+        ["op_2:result", "👋x".repeat(600_000)],
+        ["op_3:result", "short"],
+      ]);
+      longText.write(texts);
+      const contents = new Map(
+        [...texts].map(([key, text]) => [key.slice(0, 4), { key, bytes: utf8Length(text) }]),
+      );
+      const given: SessionEvent[] = [
+        user("u"),
+        result("op_1", "c1", texts.get("op_1:result")),
+        { ...result("op_2", "c2", texts.get("op_2:result")), metadata: { notes: "n".repeat(2 * MEGABYTE) } },
+        result("op_3", "c3", texts.get("op_3:result")),
+        agent("a"),
+      ];
+      events.append("s", 0, given, contents);
+      const whole = given.map((event, seq) => ({ ...event, seq }));
+      expect(events.load("s", { maxBytes: 32 * MEGABYTE })).toEqual(whole);
+      expect(events.loadWindow("s", { maxBytes: 32 * MEGABYTE })).toEqual({ events: whole, isCutOff: false });
+      counter.reset();
+      expect(seqs(events.load("s", { limit: 2, maxBytes: 10 }))).toEqual([4]);
+      expect(seqs(events.load("s", { limit: 2 }))).toEqual([3, 4]);
+      expect(counter.cost.statements).toBe(3);
+      // A content counts with its size, although it is not in the row.
+      expect(seqs(events.load("s", { before: 2, maxBytes: 5_999 }))).toEqual([1]);
+      events.delete("s", ["op_2", "u"]);
+      const left = "SELECT DISTINCT key FROM cf_agents_long_text ORDER BY key";
+      expect(db.all(left)).toEqual([{ key: "op_1:result" }, { key: "op_3:result" }]);
+      events.deleteSession("s");
+      expect(db.all(left)).toEqual([]);
     });
   });
 

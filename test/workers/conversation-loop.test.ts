@@ -655,7 +655,13 @@ describe("the core", () => {
     const where = { id: "conv_a71", tenant: "test", projectId: "default" };
     const agents: ConversationIdentity["agents"] = [{ id: "handy", chain }];
     const record = { ...where, title: null, participants, agents, createdAt: 1 };
-    const start: ConversationState = { ...NEW_STANDING, record, seq: 1, active: new Map() };
+    const start: ConversationState = {
+      ...NEW_STANDING,
+      record,
+      seq: 1,
+      active: new Map(),
+      stored: new Map(),
+    };
     const reply = { text: "Now. ", finishReason: "tool_calls" as const };
     const call = (name: string, id: string) => ({ id, name, arguments: { key: "k" } });
     const error = {

@@ -696,7 +696,7 @@ describe("what survives", () => {
     await play.open("hold");
   });
 
-  test("ROW-1 A turn whose row is several megabytes long, and leaves nothing of that behind when it is complete", async () => {
+  test("EVENTS-5 TURNROW-3 A turn with megabytes of results: each is stored once, and nothing else is left when it is complete", async () => {
     const size = 900_000;
     const big: StepScript = { call: "big", input: { size } };
     const set = await scene(
@@ -710,11 +710,13 @@ describe("what survives", () => {
       ({ play }) => play.reached("hold"),
     );
     const { play, turnId, conversation } = set;
-    const pieces = () =>
+    const texts = () =>
       runInDurableObject(conversation.stub, (_, { storage }) =>
-        storage.sql.exec("SELECT count(*) AS count FROM cf_agents_long_text").one(),
+        storage.sql
+          .exec("SELECT count(*) AS count, sum(length(text)) AS size FROM cf_agents_long_text")
+          .one(),
       );
-    expect(await pieces()).toEqual({ count: 3 });
+    expect(await texts()).toEqual({ count: 4, size: 4 * (size + 2) });
     const client = await interrupt(set);
     await play.reached("hold", 2);
     const [, , , again] = await play.requests();
@@ -733,7 +735,7 @@ describe("what survives", () => {
       10,
       0,
     ]);
-    expect(await pieces()).toEqual({ count: 0 });
+    expect(await texts()).toEqual({ count: 4, size: 4 * (size + 2) });
   });
 
   test("A turn whose results outgrow what one turn may hold still ends: the model is told which were not kept", async () => {

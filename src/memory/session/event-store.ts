@@ -5,14 +5,24 @@
  *           index per compaction.
  * EVENTS-2  Content and metadata are read back exactly, up to `MAX_TEXT_BYTES` each.
  * EVENTS-3  A read is limited by rows and bytes, and does not touch the rows beyond.
- * EVENTS-4  One statement reads a window: it finds the newest compaction at any distance, and reads no event that this
- *           compaction covers.
+ * EVENTS-4  One statement reads a window, and one more the contents that its events refer to: it finds the newest
+ *           compaction at any distance, and reads no event that this compaction covers.
+ * EVENTS-5  An event may refer to a stored text instead of having a copy of it as its content. Readers see no difference.
+ *           The text is deleted with the event.
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { checkSqlValues, MAX_VALUE_BYTES } from "../../ports/sql-values.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import { dehydrateEvent, hydrateEvent } from "./event-rows.ts";
-import { INLINE_BYTES, type LongText, type PackedText, packedBytes } from "./long-text.ts";
+import {
+  INLINE_BYTES,
+  type LongText,
+  type PackedText,
+  packedBytes,
+  referenceOf,
+  referenceText,
+  type TextReference,
+} from "./long-text.ts";
 import {
   coverage,
   EventAction,
@@ -44,7 +54,8 @@ const INSERT_ONE = `INSERT INTO cf_agents_events (id, session_id, seq, action, c
   VALUES (?, ?, ?, ?, ?, ?, ?)`;
 
 const INSERT_BATCH = `INSERT INTO cf_agents_events (id, session_id, seq, action, created_at, content, metadata)
-  SELECT value ->> 0, ?1, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?2)`;
+  SELECT value ->> 0, ?1, value ->> 1, value ->> 2, value ->> 3,
+    coalesce(value ->> 4, CAST(value ->> 6 AS BLOB)), value ->> 5 FROM json_each(?2)`;
 
 const FILTER = `FROM cf_agents_events WHERE session_id = ?1 AND seq < ?2 AND seq >= ?6
   AND (?3 IS NULL OR created_at >= ?3) AND (?4 IS NULL OR action IN (SELECT value FROM json_each(?4)))`;
@@ -65,7 +76,9 @@ const COUNT = "SELECT count(*) AS n FROM cf_agents_events WHERE session_id = ? A
 
 const DELETE_NAMED = `DELETE FROM cf_agents_events
   WHERE session_id = ?1 AND id IN (SELECT value FROM json_each(?2))
-  RETURNING seq, typeof(content) = 'blob' OR typeof(metadata) = 'blob' AS is_long`;
+  RETURNING seq, CASE typeof(content) WHEN 'blob' THEN content END AS content, typeof(metadata) = 'blob' AS is_long`;
+const SELECT_HANDLES =
+  "SELECT content FROM cf_agents_events WHERE session_id = ? AND typeof(content) = 'blob'";
 const DELETE_SESSION = "DELETE FROM cf_agents_events WHERE session_id = ?";
 
 /** A row as stored: long text is a handle. */
@@ -73,6 +86,12 @@ type EventRow = Omit<StoredEvent, "content" | "metadata"> & {
   content: PackedText | null;
   metadata: PackedText | null;
 };
+
+/** A row as it is deleted, with its content only if that is a handle. */
+type DeletedRow = Pick<EventRow, "seq" | "content"> & { is_long: number };
+
+/** A row to be written, which may refer to its content. */
+type NewRow = StoredEvent & { reference?: TextReference };
 
 /** Limits of a window of a session. */
 export type LoadWindowOptions = Pick<LoadEventsOptions, "before" | "limit" | "maxBytes"> & {
@@ -100,10 +119,20 @@ export class EventStore {
 
   /**
    * Appends events with the sequence numbers from `firstSeq` on, which must be free. Ignores the events' own `sessionId`
-   * and `seq`. Throws `INVALID_INPUT` for text that SQLite cannot store, `TOO_LARGE` for too much text.
+   * and `seq`. An event whose id is in `contents` refers to that text, which equals its content (EVENTS-5). Throws
+   * `INVALID_INPUT` for text that SQLite cannot store, `TOO_LARGE` for too much text.
    */
-  append(sessionId: string, firstSeq: number, events: readonly SessionEvent[]): void {
-    const rows = events.map((event, index) => dehydrateEvent({ ...event, sessionId, seq: firstSeq + index }));
+  append(
+    sessionId: string,
+    firstSeq: number,
+    events: readonly SessionEvent[],
+    contents: ReadonlyMap<string, TextReference> = new Map(),
+  ): void {
+    const rows = events.map((event, index): NewRow => {
+      const row = dehydrateEvent({ ...event, sessionId, seq: firstSeq + index });
+      const reference = contents.get(event.id);
+      return reference === undefined ? row : { ...row, content: null, reference };
+    });
     const { batches, apart } = planInserts(rows);
     const compacts = rows.some(({ action }) => action === EventAction.COMPACTION);
     const insert = () => {
@@ -136,14 +165,14 @@ export class EventStore {
       rows.push(row);
     }
     if (tail) rows.reverse();
-    return rows.map((row) => this.eventOf(row));
+    return this.eventsOf(rows);
   }
 
   /** Returns the newest events that no compaction covers, and the newest compaction (EVENTS-4). */
   loadWindow(sessionId: string, options: LoadWindowOptions = {}): EventWindow {
     const { before = Number.MAX_SAFE_INTEGER, limit = DEFAULT_EVENT_LIMIT } = options;
     const { maxBytes = DEFAULT_WINDOW_BYTES, userMessages = Number.POSITIVE_INFINITY } = options;
-    const window = new Map<number, SessionEvent>();
+    const window = new Map<number, EventRow>();
     let covered = 0;
     let bytes = 0;
     let events = 0;
@@ -154,22 +183,22 @@ export class EventStore {
         oldest = covered;
         break;
       }
-      const known = window.get(row.seq);
-      bytes += known === undefined ? sizeOf(row.content) + sizeOf(row.metadata) : 0;
+      const isKnown = window.has(row.seq);
+      bytes += isKnown ? 0 : sizeOf(row.content) + sizeOf(row.metadata);
       if (bytes > maxBytes && events > 0) break;
-      const event = known ?? this.eventOf(row);
-      window.set(row.seq, event);
-      if (isCompaction(event)) covered = Math.max(covered, coverage(event, event.seq));
+      window.set(row.seq, row);
+      const isCompacted = row.action === EventAction.COMPACTION;
+      if (isCompacted && !isKnown) covered = Math.max(covered, this.coverageOf(row));
       // The statement yields the newest compaction first, and maybe again as an event.
-      if (window.size === 1 && known === undefined && isCompaction(event)) continue;
+      if (window.size === 1 && !isKnown && isCompacted) continue;
       events += 1;
       oldest = row.seq;
-      if (event.action === EventAction.USER_MESSAGE) messages += 1;
+      if (row.action === EventAction.USER_MESSAGE) messages += 1;
       if (messages === userMessages || oldest <= covered) break;
     }
     const isStopped = messages === userMessages || events === limit || bytes > maxBytes;
     return {
-      events: [...window.values()].sort((one, other) => one.seq - other.seq),
+      events: this.eventsOf([...window.values()].sort((one, other) => one.seq - other.seq)),
       isCutOff: isStopped && oldest > covered,
     };
   }
@@ -185,9 +214,12 @@ export class EventStore {
     this.db.transaction(() => {
       for (let start = 0; start < eventIds.length; start += IDS_PER_STATEMENT) {
         const ids = JSON.stringify(eventIds.slice(start, start + IDS_PER_STATEMENT));
-        for (const gone of this.db.all<{ seq: number; is_long: number }>(DELETE_NAMED, sessionId, ids)) {
-          if (gone.is_long === 1) this.longText.discardAll(textKey(sessionId, gone.seq));
+        const gone = this.db.all<DeletedRow>(DELETE_NAMED, sessionId, ids);
+        for (const { seq, content, is_long } of gone) {
+          const hasPieces = is_long === 1 || (content !== null && referenceOf(content) === undefined);
+          if (hasPieces) this.longText.discardAll(textKey(sessionId, seq));
         }
+        this.longText.discardKeys(keysOf(gone));
       }
     });
   }
@@ -195,34 +227,55 @@ export class EventStore {
   /** Deletes all events of a session. */
   deleteSession(sessionId: string): void {
     this.db.transaction(() => {
+      this.longText.discardKeys(keysOf(this.db.all<{ content: PackedText }>(SELECT_HANDLES, sessionId)));
       this.db.run(DELETE_SESSION, sessionId);
       this.longText.discardAll(textKey(sessionId));
     });
   }
 
-  private insertLong(row: StoredEvent): void {
+  private insertLong(row: NewRow): void {
     const key = textKey(row.session_id, row.seq);
-    const content = row.content === null ? null : this.longText.pack(`${key}content`, row.content);
+    const content =
+      row.reference !== undefined
+        ? new TextEncoder().encode(referenceText(row.reference))
+        : row.content === null
+          ? null
+          : this.longText.pack(`${key}content`, row.content);
     const left = INLINE_BYTES - (typeof content === "string" ? utf8Length(content) : 0);
     const metadata = row.metadata === null ? null : this.longText.pack(`${key}metadata`, row.metadata, left);
     this.db.run(INSERT_ONE, row.id, row.session_id, row.seq, row.action, row.created_at, content, metadata);
   }
 
-  private eventOf(row: EventRow): SessionEvent {
-    const unpack = (column: "content" | "metadata") => {
-      const packed = row[column];
-      return packed === null
-        ? null
-        : this.longText.unpack(`${textKey(row.session_id, row.seq)}${column}`, packed);
-    };
-    return hydrateEvent({ ...row, content: unpack("content"), metadata: unpack("metadata") });
+  /** Returns the events of rows. One statement reads all contents that they refer to. */
+  private eventsOf(rows: readonly EventRow[]): SessionEvent[] {
+    const texts = this.longText.read(rows.flatMap(({ content }) => referenceOf(content) ?? []));
+    return rows.map((row) => {
+      const unpack = (column: "content" | "metadata") => {
+        const packed = row[column];
+        if (packed === null) return null;
+        const key = referenceOf(packed)?.key;
+        if (key !== undefined) return texts.get(key) ?? null;
+        return this.longText.unpack(`${textKey(row.session_id, row.seq)}${column}`, packed);
+      };
+      return hydrateEvent({ ...row, content: unpack("content"), metadata: unpack("metadata") });
+    });
+  }
+
+  private coverageOf(row: EventRow): number {
+    const [event] = this.eventsOf([{ ...row, content: null }]);
+    return event !== undefined && isCompaction(event) ? coverage(event, row.seq) : 0;
   }
 }
 
+/** Returns the keys of the texts that rows refer to. */
+function keysOf(rows: readonly { content: PackedText | null }[]): string[] {
+  return rows.flatMap(({ content }) => referenceOf(content)?.key ?? []);
+}
+
 /** Groups rows into batches, each one JSON text, and separates rows that are too long for a batch. */
-function planInserts(rows: readonly StoredEvent[]): { batches: string[]; apart: StoredEvent[] } {
+function planInserts(rows: readonly NewRow[]): { batches: string[]; apart: NewRow[] } {
   const batches: string[] = [];
-  const apart: StoredEvent[] = [];
+  const apart: NewRow[] = [];
   let batch: string[] = [];
   let bytes = 0;
   const close = () => {
@@ -235,9 +288,9 @@ function planInserts(rows: readonly StoredEvent[]): { batches: string[]; apart: 
     checkSqlValues([row.id, row.action, row.created_at]);
     const isLong = (row.content?.length ?? 0) + (row.metadata?.length ?? 0) > MAX_BATCHED_UNITS;
     if (!isLong) checkSqlValues([row.content, row.metadata]);
-    const text = isLong
-      ? ""
-      : JSON.stringify([row.id, row.seq, row.action, row.created_at, row.content, row.metadata]);
+    const columns = [row.id, row.seq, row.action, row.created_at, row.content, row.metadata];
+    if (row.reference !== undefined) columns.push(referenceText(row.reference));
+    const text = isLong ? "" : JSON.stringify(columns);
     const size = utf8Length(text) + 1;
     if (isLong || size > MAX_BATCH_BYTES) {
       apart.push(row);

@@ -1,10 +1,12 @@
 /**
- * Stores long text behind a column of any row. Short text stays in the column. Longer text is cut into pieces in a table
- * of its own, which is created when first needed, and the column holds a small handle.
+ * Stores long text outside the rows that have it, in pieces in a table of its own, which is created when first needed. A
+ * column of any row either holds a short text itself, or a small handle: `pack` and `unpack`. A text may also be stored
+ * under a key of its own, once, and be referred to by several rows: `write` and `read`.
  *
- * LONG-1  `unpack` returns exactly the text that was passed to `pack`.
+ * LONG-1  `unpack` returns exactly the text that was passed to `pack`, and `read` the text that was passed to `write`.
  * LONG-2  Short text costs no statement, neither to write nor to read.
  * LONG-3  No piece, and no row within `INLINE_BYTES`, exceeds the platform's limit for a row.
+ * LONG-4  One statement reads any number of texts by their keys.
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -18,15 +20,28 @@ export const MAX_TEXT_BYTES = 32 * 1024 * 1024;
 
 const PIECE_BYTES = 1_500_000;
 
+/** Size of the handles of `pack`. */
+const HANDLE_BYTES = 4;
+
 /** The value of a text column: the text, or the handle of a text in pieces. */
 export type PackedText = string | Uint8Array;
+
+/** A text that is stored under a key of its own, and its size in bytes (UTF-8). */
+export interface TextReference {
+  key: string;
+  bytes: number;
+}
 
 const CREATE = `CREATE TABLE IF NOT EXISTS cf_agents_long_text (
   key TEXT NOT NULL, piece INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (key, piece)) WITHOUT ROWID`;
 const EXISTS = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'cf_agents_long_text'";
 const INSERT = "INSERT INTO cf_agents_long_text (key, piece, text) VALUES (?, ?, ?)";
+const REPLACE = "INSERT OR REPLACE INTO cf_agents_long_text (key, piece, text) VALUES (?, ?, ?)";
 const SELECT = "SELECT text FROM cf_agents_long_text WHERE key = ? ORDER BY piece";
+const SELECT_KEYS = `SELECT key, text FROM cf_agents_long_text
+  WHERE key IN (SELECT value FROM json_each(?)) ORDER BY key, piece`;
 const DELETE = "DELETE FROM cf_agents_long_text WHERE key = ?";
+const DELETE_KEYS = "DELETE FROM cf_agents_long_text WHERE key IN (SELECT value FROM json_each(?))";
 const DELETE_PREFIX = "DELETE FROM cf_agents_long_text WHERE key >= ?1 AND instr(key, ?1) = 1";
 
 export class LongText {
@@ -42,13 +57,7 @@ export class LongText {
    */
   pack(key: string, text: string, inlineBytes = INLINE_BYTES): PackedText {
     if (fitsUtf8(text, inlineBytes)) return text;
-    const bytes = utf8Length(text);
-    if (bytes > MAX_TEXT_BYTES) {
-      throw new DramatisError(
-        "TOO_LARGE",
-        `The text has ${bytes} bytes, but at most ${MAX_TEXT_BYTES} are allowed. Store a reference instead.`,
-      );
-    }
+    const bytes = checkedBytes(text);
     this.db.run(CREATE);
     this.db.run(DELETE, key);
     let piece = 0;
@@ -61,10 +70,41 @@ export class LongText {
     if (typeof packed === "string") return packed;
     let text = "";
     for (const row of this.db.each<{ text: string }>(SELECT, key)) text += row.text;
-    if (utf8Length(text) !== packedBytes(packed)) {
-      throw new DramatisError("INTERNAL_ERROR", `Pieces of the text "${key}" are missing.`);
-    }
+    if (utf8Length(text) !== packedBytes(packed)) throw missing(key);
     return text;
+  }
+
+  /**
+   * Stores texts under their keys. A text of a key that is there must not be shorter than the one before: discard that
+   * first. Throws `TOO_LARGE` above `MAX_TEXT_BYTES`.
+   */
+  write(texts: ReadonlyMap<string, string>): void {
+    if (texts.size === 0) return;
+    this.db.run(CREATE);
+    for (const [key, text] of texts) {
+      checkedBytes(text);
+      let piece = 0;
+      for (const part of splitUtf8(text, PIECE_BYTES)) this.db.run(REPLACE, key, piece++, part);
+    }
+  }
+
+  /** Returns the texts of keys, by key (LONG-4). Throws `INTERNAL_ERROR` if one is not there as it was written. */
+  read(references: readonly TextReference[]): ReadonlyMap<string, string> {
+    const texts = new Map<string, string>();
+    if (references.length === 0) return texts;
+    const keys = JSON.stringify(references.map(({ key }) => key));
+    for (const { key, text } of this.db.each<{ key: string; text: string }>(SELECT_KEYS, keys)) {
+      texts.set(key, (texts.get(key) ?? "") + text);
+    }
+    for (const { key, bytes } of references) {
+      if (utf8Length(texts.get(key) ?? "") !== bytes) throw missing(key);
+    }
+    return texts;
+  }
+
+  /** Deletes the texts of keys that were written. */
+  discardKeys(keys: readonly string[]): void {
+    if (keys.length > 0) this.db.run(DELETE_KEYS, JSON.stringify(keys));
   }
 
   /** Deletes the pieces of a key, if any. Call it when the row is deleted or its text becomes short. */
@@ -85,11 +125,39 @@ export class LongText {
 /** Returns the size of a column's text in bytes (UTF-8), without reading its pieces. */
 export function packedBytes(packed: PackedText): number {
   if (typeof packed === "string") return utf8Length(packed);
+  const reference = referenceOf(packed);
+  if (reference !== undefined) return reference.bytes;
   return new DataView(packed.buffer, packed.byteOffset, packed.byteLength).getUint32(0);
 }
 
+/** Returns the text whose bytes are the handle of a text under a key of its own. A handle of `pack` is shorter. */
+export function referenceText({ key, bytes }: TextReference): string {
+  return `${bytes} ${key}`;
+}
+
+/** Returns the reference in a column; `undefined` where the column holds its text, or the handle of `pack`. */
+export function referenceOf(packed: PackedText | null): TextReference | undefined {
+  if (packed === null || typeof packed === "string" || packed.byteLength <= HANDLE_BYTES) return undefined;
+  const text = new TextDecoder().decode(packed);
+  const end = text.indexOf(" ");
+  return { key: text.slice(end + 1), bytes: Number(text.slice(0, end)) };
+}
+
 function handleOf(bytes: number): Uint8Array {
-  const handle = new Uint8Array(4);
+  const handle = new Uint8Array(HANDLE_BYTES);
   new DataView(handle.buffer).setUint32(0, bytes);
   return handle;
+}
+
+function checkedBytes(text: string): number {
+  const bytes = utf8Length(text);
+  if (bytes <= MAX_TEXT_BYTES) return bytes;
+  throw new DramatisError(
+    "TOO_LARGE",
+    `The text has ${bytes} bytes, but at most ${MAX_TEXT_BYTES} are allowed. Store a reference instead.`,
+  );
+}
+
+function missing(key: string): DramatisError {
+  return new DramatisError("INTERNAL_ERROR", `Pieces of the text "${key}" are missing.`);
 }

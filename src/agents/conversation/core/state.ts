@@ -70,6 +70,32 @@ export interface ConversationState extends Standing {
   /** Number of the newest journal entry. */
   readonly seq: number;
   readonly active: ReadonlyMap<number, Turn>;
+  /** The parts of active turns outside their rows, by turn. Turns without such parts are absent. */
+  readonly stored: ReadonlyMap<number, StoredParts>;
+}
+
+/**
+ * The parts of an active turn that the store holds outside the turn's row, as of the commit that gave this state. Only the
+ * store reads them. They belong to the state, so a commit that is rolled back leaves no trace of them in memory.
+ */
+export interface StoredParts {
+  /** Sizes of the parts, in bytes (UTF-8), in order. */
+  readonly parts: readonly number[];
+  /** The replies, operations and calls whose newest version is in a part, by list and index (`operations.3`). */
+  readonly moved: ReadonlyMap<string, object>;
+  /** The members that are texts of their own: by the id of the object that has them, then by name. */
+  readonly texts: ReadonlyMap<string, ReadonlyMap<string, StoredMember>>;
+  /** Keys of texts that the next commit deletes. */
+  readonly stale?: readonly string[];
+}
+
+/** A member that is stored as a text of its own. */
+export interface StoredMember {
+  readonly value: unknown;
+  /** Size of the text in bytes (UTF-8). */
+  readonly bytes: number;
+  /** The text is JSON of the value; otherwise it is the value. */
+  readonly isJson: boolean;
 }
 
 /** What a new conversation begins with. */

@@ -23,6 +23,7 @@ import { framesOf } from "../core/frames.ts";
 import { type JournalEntry, lastSeq } from "../core/journal-entry.ts";
 import type { ConversationState, Turn } from "../core/state.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
+import type { TurnFacts } from "../store/turn-reading.ts";
 import { TurnReader } from "./turn-reader.ts";
 import {
   answeredTurnView,
@@ -31,7 +32,6 @@ import {
   journalEntryView,
   messageView,
   operationView,
-  type TurnFacts,
   turnSummaryView,
   turnView,
 } from "./views.ts";
@@ -127,9 +127,9 @@ export class ConversationQueries {
     return { frames, upTo, done: upTo >= state.seq };
   }
 
-  /** Returns a turn without reading a finished one's content. */
+  /** Returns a turn without reading its content. */
   #facts(state: ConversationState, n: number): TurnFacts | undefined {
-    return state.active.get(n) ?? this.store.turns.get(n) ?? undefined;
+    return state.active.get(n) ?? this.store.turns.facts(n) ?? undefined;
   }
 
   /** Returns a page of journal entries. `pick` gives an item, `null` to leave an entry out, or `full` to end the page. */

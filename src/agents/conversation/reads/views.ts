@@ -29,7 +29,8 @@ import {
   type Reply,
   type Turn,
 } from "../core/state.ts";
-import { outputOf, type TurnRow } from "../core/turn-events.ts";
+import { outputOf } from "../core/turn-events.ts";
+import type { TurnFacts } from "../store/turn-reading.ts";
 import { callViews, turnCost, turnUsage } from "./call-views.ts";
 
 export function conversationView(
@@ -66,9 +67,6 @@ export function messageView(turn: Turn, item: number, at: number): MessageView |
 export function isTranscriptEntry({ type, data }: JournalEntry): boolean {
   return type === "message.user" || (type === "message.completed" && data === undefined);
 }
-
-/** A turn without its content. */
-export type TurnFacts = TurnRow & Pick<Turn, "status">;
 
 export function turnSummaryView(turn: TurnFacts): TurnSummary {
   const { status, agentId, createdAt, completedAt, error } = turn;

@@ -2,8 +2,11 @@
  * The storage of a conversation in its actor's database. Only this class writes it.
  *
  * COMMIT-1  A transition is committed in one transaction, its caller's: journal, turns, events and keys, or none of them.
- * COMMIT-2  A commit writes one row per fact: one journal row, one row per turn touched, one per event, one per key.
- * COMMIT-3  Waking reads the newest journal row, the record, and the rows of the active turns.
+ * COMMIT-2  A commit writes one row per fact: one journal row, one row per turn touched, one per event, one per key; and
+ *           one per new text above 4 KB, and per part of a turn above 8 KB.
+ * COMMIT-3  Waking reads the newest journal row, the record, and the active turns.
+ * COMMIT-4  What is stored outside a turn's row is a fact of the state that a commit returns. After a rollback the next
+ *           commit on the earlier state writes it again.
  */
 import { EventStore } from "../../../memory/session/event-store.ts";
 import { LongText } from "../../../memory/session/long-text.ts";
@@ -20,12 +23,14 @@ import {
   type ConversationState,
   NEW_STANDING,
   primaryAgent,
+  type StoredParts,
   type Turn,
 } from "../core/state.ts";
 import type { Transition } from "../core/transition.ts";
 import { type TurnRow, turnEvents, turnFromEvents } from "../core/turn-events.ts";
 import { CREATE_JOURNAL, Journal } from "./journal.ts";
 import { CONVERSATION_SCHEMA, RECORD_KEY } from "./schema.ts";
+import type { StoredTurn } from "./turn-reading.ts";
 import { CREATE_TURNS, TurnTable } from "./turns.ts";
 
 /** The result of a commit: the new state, and the row of the journal. */
@@ -61,12 +66,14 @@ export class ConversationDatabase {
     if (record === undefined || newest === null) return null;
     const { row, head } = newest;
     const active = new Map<number, Turn>();
+    const stored = new Map<number, StoredParts>();
     for (const n of head.active) {
-      const turn = this.turn(n);
-      if (turn === null) throw new Error(`The journal names turn ${n}, but its row is missing.`);
-      active.set(n, turn);
+      const found = this.turns.get(n);
+      if (found === null) throw new Error(`The journal names turn ${n}, but its row is missing.`);
+      active.set(n, this.#withContent(found.turn));
+      if (found.stored !== undefined) stored.set(n, found.stored);
     }
-    return { ...head, record, seq: lastSeq(row), active };
+    return { ...head, record, seq: lastSeq(row), active, stored };
   }
 
   /**
@@ -88,7 +95,7 @@ export class ConversationDatabase {
       const standing = { ...NEW_STANDING, sessions };
       this.journal.append(row, { ...standing, active: [] });
       this.events.append(sessionId, 0, history);
-      return { ...standing, record, seq: lastSeq(row), active: new Map() };
+      return { ...standing, record, seq: lastSeq(row), active: new Map(), stored: new Map() };
     });
   }
 
@@ -97,13 +104,17 @@ export class ConversationDatabase {
     const { state: next, entries, touched, keys } = transition;
     const row: JournalRow = { seq: next.seq + 1, at: now, entries: [...entries] };
     const active = [...next.active.keys()].sort((a, b) => a - b);
+    const stored = new Map(next.stored);
     this.journal.append(row, { ...next, active });
     for (const turn of touched.values()) {
-      this.turns.put(turn);
-      if (turn.events !== undefined) this.events.append(turn.agentId, turn.events.from, turnEvents(turn));
+      const written = this.turns.put(turn, next.stored.get(turn.n));
+      if (turn.status === "active" && written.stored !== undefined) stored.set(turn.n, written.stored);
+      else stored.delete(turn.n);
+      if (turn.events === undefined) continue;
+      this.events.append(turn.agentId, turn.events.from, turnEvents(turn), written.contents);
     }
     for (const { caller, key, turn } of keys) this.keyValue.put(seenKey(caller, key), turn);
-    return { state: { ...next, seq: lastSeq(row) }, row };
+    return { state: { ...next, seq: lastSeq(row), stored }, row };
   }
 
   /** Returns the turn that a caller's idempotency key started. Two callers may choose the same key. */
@@ -113,8 +124,12 @@ export class ConversationDatabase {
 
   /** Returns a turn with all of its content; `null` for an unknown number. */
   turn(n: number): Turn | null {
-    const stored = this.turns.get(n);
-    return stored?.status === "completed" ? turnFromEvents(stored, this.#eventsOf(stored)) : stored;
+    const found = this.turns.get(n);
+    return found === null ? null : this.#withContent(found.turn);
+  }
+
+  #withContent(turn: StoredTurn): Turn {
+    return turn.status === "completed" ? turnFromEvents(turn, this.#eventsOf(turn)) : turn;
   }
 
   #eventsOf({ agentId, events }: TurnRow): SessionEvent[] {

@@ -1,16 +1,19 @@
 /**
- * The table `turns`: one row per turn. The row of an active or failed turn owns all of its content; the row of a
- * completed turn keeps what its session events do not.
+ * The table `turns`: one row per turn. An active or failed turn's content is in its row and in the texts that the row
+ * refers to; the row of a completed turn keeps what its session events do not.
  *
  * ROW-1  A row that has become short leaves no pieces of its long form behind.
  */
-import { type LongText, type PackedText, packedBytes } from "../../../memory/session/long-text.ts";
+import {
+  type LongText,
+  type PackedText,
+  packedBytes,
+  type TextReference,
+} from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
-import { type Operation, packOperation, type StoredOperation, unpackOperation } from "../core/operation.ts";
-import { issuesOf, type Reply, type Turn } from "../core/state.ts";
-import { type TurnRow, turnRow } from "../core/turn-events.ts";
-import { type PackedCall, packCall, unpackCall } from "./call-rows.ts";
-import { currentForm, storedForm } from "./turn-forms.ts";
+import type { StoredParts, Turn } from "../core/state.ts";
+import { packTurn } from "./turn-packing.ts";
+import { factsOf, type StoredTurn, type TurnColumns, type TurnFacts, unpackTurn } from "./turn-reading.ts";
 
 export const CREATE_TURNS =
   "CREATE TABLE IF NOT EXISTS turns (n INTEGER PRIMARY KEY, status TEXT NOT NULL, body TEXT NOT NULL)";
@@ -21,53 +24,61 @@ const GET = "SELECT n, status, body FROM turns WHERE n = ?";
 const FORWARD = "SELECT n, status, body FROM turns WHERE n > ? ORDER BY n LIMIT ?";
 const BACKWARD = "SELECT n, status, body FROM turns WHERE n < ? ORDER BY n DESC LIMIT ?";
 
-type Row = { n: number; status: string; body: PackedText };
+/** A row as stored. Rows above 1.5 MB were written by releases that had all of a turn's content in its row. */
+type Row = Omit<TurnColumns, "body"> & { body: PackedText };
 
-/** A row as read: a whole turn, or a completed one whose content is in the session's events. */
-export type StoredTurn = (Turn & { status: "active" | "failed" }) | (TurnRow & { status: "completed" });
-
-/** Bytes of rows in one list: active and failed turns have all of their content in their rows. */
+/** Bytes of rows in one list. */
 const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 
-/** Members that most turns have alike. Rows leave them out. */
-const DEFAULTS = { recoveries: 0, issues: {} } as const;
+/** The outcome of a write. */
+export interface Written {
+  /** The parts outside the row: pass them with the turn's next form. */
+  stored: StoredParts | undefined;
+  /** The texts that a completed turn's events refer to as their contents, by event id. */
+  contents: ReadonlyMap<string, TextReference>;
+}
 
 export class TurnTable {
-  /** Turns whose row was seen in pieces since the actor woke. An active turn's row is always seen. */
-  readonly #long = new Set<number>();
-
   constructor(
     private readonly database: SqlDatabase,
     private readonly texts: LongText,
   ) {}
 
-  put(turn: Turn): void {
-    const content = turn.status === "completed" ? turnRow(turn) : turn;
-    const { n, recoveries, issues: _issues, calls, ...rest } = storedForm(content);
-    const body = JSON.stringify({
-      ...rest,
-      ...(recoveries === 0 ? {} : { recoveries }),
-      ...issuesOf(turn),
-      // `JSON.stringify` leaves out `undefined`.
-      calls: calls?.map((call) => packCall(call, turn.createdAt)),
-      ...(turn.status === "completed" ? {} : { operations: packedOperations(turn) }),
-    });
-    const packed = this.texts.pack(textKey(n), body);
-    if (typeof packed !== "string") this.#long.add(n);
-    else if (this.#long.has(n)) this.texts.discard(textKey(n));
-    this.database.run(PUT, n, turn.status, packed);
+  /**
+   * Writes a turn; `before` has the parts that its last write or read returned. Call it in the transaction that writes the
+   * turn's events.
+   */
+  put(turn: Turn, before?: StoredParts): Written {
+    const { body, texts, dropped, stored, contents } = packTurn(turn, before);
+    this.texts.discardKeys(dropped);
+    this.texts.write(texts);
+    this.database.run(PUT, turn.n, turn.status, body);
+    return { stored, contents };
   }
 
-  get(n: number): StoredTurn | null {
+  /** Returns a turn and the parts outside its row; `null` for an unknown number. */
+  get(n: number): { turn: StoredTurn; stored?: StoredParts } | null {
     const [row] = this.database.all<Row>(GET, n);
-    return row === undefined ? null : this.#read(row);
+    if (row === undefined) return null;
+    const { turn, stored } = unpackTurn(this.#columns(row), (references) => this.texts.read(references));
+    if (typeof row.body === "string") return { turn, ...(stored === undefined ? {} : { stored }) };
+    return {
+      turn,
+      stored: { parts: [], moved: new Map(), texts: new Map(), ...stored, stale: [textKey(n)] },
+    };
+  }
+
+  /** Returns a turn without its content; `null` for an unknown number. */
+  facts(n: number): TurnFacts | null {
+    const [row] = this.database.all<Row>(GET, n);
+    return row === undefined ? null : factsOf(this.#columns(row));
   }
 
   /**
-   * Lists turns after (or, descending, before) number `n`: at most `limit`, and no more once their rows hold
-   * `MAX_LISTED_BYTES`. `more` reports whether others follow.
+   * Lists turns after (or, descending, before) number `n`, without their content: at most `limit`, and no more once their
+   * rows hold `MAX_LISTED_BYTES`. `more` reports whether others follow.
    */
-  list(n: number, order: "asc" | "desc", limit: number): { turns: StoredTurn[]; more: boolean } {
+  list(n: number, order: "asc" | "desc", limit: number): { turns: TurnFacts[]; more: boolean } {
     const rows: Row[] = [];
     let bytes = 0;
     let more = false;
@@ -77,34 +88,12 @@ export class TurnTable {
       rows.push(row);
       bytes += packedBytes(row.body);
     }
-    return { turns: rows.map((row) => this.#read(row)), more };
+    return { turns: rows.map((row) => factsOf(this.#columns(row))), more };
   }
 
-  #read({ n, status, body }: Row): StoredTurn {
-    if (typeof body !== "string") this.#long.add(n);
-    const stored = currentForm(JSON.parse(this.texts.unpack(textKey(n), body)));
-    const value = { ...DEFAULTS, ...stored, n, status };
-    if (value.calls !== undefined) {
-      value.calls = value.calls.map((call: PackedCall) => unpackCall(call, value.createdAt));
-    }
-    if (value.operations !== undefined) value.operations = unpackedOperations(value);
-    // SAFETY: only `put` writes these columns.
-    return value as StoredTurn;
+  #columns({ n, status, body }: Row): TurnColumns {
+    return { n, status, body: this.texts.unpack(textKey(n), body) };
   }
-}
-
-function packedOperations({ operations, replies }: Pick<Turn, "operations" | "replies">): StoredOperation[] {
-  return operations.map((operation) => packOperation(operation, replies[operation.reply]?.at));
-}
-
-function unpackedOperations({
-  operations,
-  replies,
-}: {
-  operations: readonly StoredOperation[];
-  replies: readonly Reply[];
-}): Operation[] {
-  return operations.map((operation) => unpackOperation(operation, replies[operation.reply]?.at));
 }
 
 function textKey(n: number): string {
