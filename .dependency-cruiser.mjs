@@ -1,6 +1,6 @@
 /**
  * The layers of `src`, checked by `npm run check`. Each folder imports only the layers above it; folders of one layer do
- * not import each other; neither files nor folders form a cycle. Type imports count.
+ * not import each other; neither files nor folders form a cycle. Type imports count. A folder without a layer is an error.
  */
 const LAYERS = [
   ["shared"],
@@ -20,10 +20,46 @@ const LAYERS = [
   ["http"],
 ];
 
+/** The package's entries and the composition root, which may import every layer. */
+const ROOT = "^src/(?:dramatis|index|startup|worker)\\.ts$";
+
 /** Layers that the browser's side may import. */
 const CLIENT_MAY_IMPORT = ["shared", "model", "protocol", "client"];
 
+/** The folders of a conversation, and what each imports of the others. The shell, in the files beside them, imports all. */
+const CONVERSATION = "agents/conversation";
+const PARTS = {
+  core: [],
+  effects: ["core"],
+  store: ["core"],
+  reads: ["core", "store"],
+  door: ["core", "store", "reads"],
+  mirror: ["core", "reads"],
+};
+
+/** Folders without I/O: they get times, ids and data. */
+const PURE = ["shared", "model", "protocol", "policy", "adapters/formats", `${CONVERSATION}/core`, "compat"];
+
+/** What does I/O, besides the platform. */
+const DOES_IO = ["d1", "attachments/attachment-store", "adapters/gateway", "adapters/resilience", "http"];
+
+/** Packages that do I/O or belong to the platform. */
+const IO_PACKAGES = ["agents", "hono", "jose", "partysocket"];
+
+/** What may import the clock, the ids and the storage of the platform itself: shells, and defaults of ports. */
+const USES_PLATFORM = [
+  "ports/",
+  "d1/",
+  "engine/",
+  "http/",
+  "agents/base/",
+  "agents/agent/agent\\.ts",
+  `${CONVERSATION}/conversation\\.ts`,
+  `${CONVERSATION}/door/session-guard\\.ts`,
+];
+
 const under = (folders) => `^src/(?:${folders.join("|")})/`;
+const packages = (names) => `(?:^|node_modules/)(?:${names.join("|")})(?:/|$)`;
 
 const layerRules = LAYERS.flatMap((layer, index) =>
   layer.map((folder) => ({
@@ -35,15 +71,56 @@ const layerRules = LAYERS.flatMap((layer, index) =>
   })),
 );
 
+const partRules = Object.entries(PARTS).map(([part, above]) => ({
+  name: `conversation-${part}`,
+  comment: `The conversation's ${part} imports of the conversation only ${[part, ...above].join(", ")}.`,
+  severity: "error",
+  from: { path: under([`${CONVERSATION}/${part}`]) },
+  to: {
+    path: under([CONVERSATION]),
+    pathNot: under([part, ...above].map((folder) => `${CONVERSATION}/${folder}`)),
+  },
+}));
+
+/** Everything with a place: the root, the client, and the layers, of which the conversation has parts. */
+const PLACED = [
+  ROOT,
+  under(["client", ...LAYERS.flat().filter((folder) => folder !== CONVERSATION)]),
+  under(Object.keys(PARTS).map((part) => `${CONVERSATION}/${part}`)),
+  `^src/${CONVERSATION}/[^/]+$`,
+];
+
 export default {
   forbidden: [
+    {
+      name: "not-in-a-layer",
+      comment: "Every folder of src has a layer in this file, and every folder of the conversation a part.",
+      severity: "error",
+      from: { path: "^src/", pathNot: PLACED },
+      to: {},
+    },
+    {
+      name: "not-in-a-layer",
+      comment: "As above, for a folder that imports nothing.",
+      severity: "error",
+      from: {},
+      to: { path: "^src/", pathNot: PLACED },
+    },
     ...layerRules,
+    ...partRules,
     {
       name: "layer-client",
       comment: "What runs in a browser imports shared code, model types and the protocol only.",
       severity: "error",
       from: { path: under(["client"]) },
       to: { path: "^src/", pathNot: under(CLIENT_MAY_IMPORT) },
+    },
+    {
+      name: "root-is-on-top",
+      comment: "Only the root's own files, and nothing in a layer, import the root.",
+      severity: "error",
+      from: { path: "^src/", pathNot: ROOT },
+      to: { path: ROOT },
     },
     {
       name: "engine-is-a-leaf",
@@ -53,9 +130,54 @@ export default {
       to: { path: under(["engine"]) },
     },
     {
+      name: "actors-by-protocol",
+      comment: "What is not an actor reaches actors by the protocol. The root makes their classes.",
+      severity: "error",
+      from: { path: under(["compat", "engine", "http"]) },
+      to: { path: under(["agents"]) },
+    },
+    {
+      name: "pure",
+      comment: "Pure folders do no I/O: they import neither the platform nor what uses it.",
+      severity: "error",
+      from: { path: under(PURE) },
+      to: {
+        path: [...DOES_IO.map((path) => `^src/${path}(?:/|\\.)`), packages(IO_PACKAGES), "^cloudflare:"],
+      },
+    },
+    {
+      name: "platform",
+      comment: "Only shells and defaults of ports use the platform's own clock, ids and storage.",
+      severity: "error",
+      from: { path: "^src/", pathNot: [ROOT, ...USES_PLATFORM.map((path) => `^src/${path}`)] },
+      to: { path: "^src/ports/(?:system\\.ts$|workers/)" },
+    },
+    {
+      name: "node-ports",
+      comment: "The ports for Node are for tests and tools: Workers have no such modules.",
+      severity: "error",
+      from: { path: "^src/", pathNot: under(["ports/node"]) },
+      to: { path: under(["ports/node"]) },
+    },
+    {
+      name: "node-modules",
+      comment: "The code runs on Workers and in browsers, so only the ports for Node use Node's modules.",
+      severity: "error",
+      from: { path: "^src/", pathNot: under(["ports/node"]) },
+      to: { dependencyTypes: ["core"] },
+    },
+    {
+      name: "agents-sdk",
+      comment:
+        "The SDK is for actors and for its own client. (Biome lets session-agent.ts alone import its class Agent.)",
+      severity: "error",
+      from: { path: "^src/", pathNot: under(["agents", "client"]) },
+      to: { path: packages(["agents"]) },
+    },
+    {
       name: "no-file-cycle",
       severity: "error",
-      from: {},
+      from: { path: "^src/" },
       to: { circular: true },
     },
     {
@@ -69,7 +191,11 @@ export default {
   options: {
     parser: "swc",
     tsPreCompilationDeps: true,
-    includeOnly: "^src",
-    enhancedResolveOptions: { extensions: [".ts", ".tsx"] },
+    doNotFollow: { path: ["(?:^|/)node_modules/", "^examples/"] },
+    enhancedResolveOptions: {
+      extensions: [".ts", ".tsx", ".js"],
+      exportsFields: ["exports"],
+      conditionNames: ["import", "workerd", "default", "types"],
+    },
   },
 };

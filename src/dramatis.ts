@@ -1,4 +1,8 @@
-/** The composition root: makes a Worker from an application's libraries and policies. All other code gets ports. */
+/**
+ * The composition root: makes a Worker from an application's libraries and policies. The platform itself is used here, by the
+ * shells of the Durable Objects, which the platform constructs, and as the default of ports in `d1`, `http` and `engine`.
+ * All other code gets ports.
+ */
 
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { atBaseUrl, defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";

@@ -3,12 +3,13 @@
 export { type ModelFormatAdapter, workersAIAdapter } from "./adapters/formats/workers-ai/adapter.ts";
 export {
   type Delivery,
+  type DeliveryOutcome,
   NotNow,
   type OutcomeHandler,
   type ReceiveHandler,
-  type ToldOutcome,
 } from "./agents/base/mailbox/handlers.ts";
 export type { Mailbox } from "./agents/base/mailbox/mailbox.ts";
+export { newOperationId } from "./agents/base/mailbox/operation-id.ts";
 export type { Outcome } from "./agents/base/mailbox/outbox-entry.ts";
 export { SessionAgent } from "./agents/base/session-agent.ts";
 export { D1DeadLetters } from "./d1/dead-letters.ts";
@@ -73,7 +74,6 @@ export type {
 } from "./protocol/conversation-api.ts";
 export type { Persona, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
 export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts";
-export { newOperationId } from "./protocol/envelope.ts";
 export type { TurnView } from "./protocol/views.ts";
 export {
   DramatisError,

@@ -1,5 +1,6 @@
 /** The application of the case `kills`, with a door that aborts an actor: `POST /abort/CONVERSATION`. */
 import { getAgentByName } from "agents";
+import type { DramatisEnv } from "../../src/dramatis.ts";
 import app, { Conversation as KillsConversation } from "../kills/worker.ts";
 
 export { Agent, Executor } from "../kills/worker.ts";
@@ -16,7 +17,7 @@ export class Conversation extends KillsConversation {
 
 export default {
   ...app,
-  async fetch(request: Request, env: Cloudflare.Env, ctx: ExecutionContext): Promise<Response> {
+  async fetch(request: Request, env: DramatisEnv, ctx: ExecutionContext): Promise<Response> {
     const { pathname } = new URL(request.url);
     const [, door, id] = pathname.split("/");
     if (door !== "abort") return app.fetch(request, env, ctx);

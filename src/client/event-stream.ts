@@ -1,13 +1,14 @@
 /** Reader of frames from server-sent events. */
+
 import { createParser } from "eventsource-parser";
-import { type Frame, isOfOtherVersion, parseFrame } from "../protocol/frames.ts";
+import { endsTurn, type Frame, isOfOtherVersion, parseFrame } from "../protocol/frames.ts";
 import { DramatisClientError, otherVersion, streamInterrupted } from "./errors.ts";
 
 /** Yields the frames of a response up to the end of its turn. Leaving the loop releases the connection. */
 export async function* framesOfTurn(response: Response, signal?: AbortSignal): AsyncGenerator<Frame, void> {
   for await (const frame of framesIn(response, signal)) {
     yield frame;
-    if (frame.type === "turn.completed" || frame.type === "turn.failed") return;
+    if (endsTurn(frame)) return;
   }
   throw streamInterrupted();
 }

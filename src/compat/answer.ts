@@ -7,6 +7,7 @@
  */
 
 import type { Frame } from "../protocol/frames.ts";
+import { endsTurn } from "../protocol/frames.ts";
 import type { MoveView, TurnUsage, TurnView, WireError } from "../protocol/views.ts";
 import { defined } from "../shared/defined.ts";
 import { isJsonObject, type JsonObject } from "../shared/json.ts";
@@ -89,8 +90,7 @@ export class AnswerReader {
       this.#index += 1;
       this.#calls = [];
     }
-    const isTurnOver = frame.type === "turn.failed" || frame.type === "turn.completed";
-    if (isPast && !isTurnOver) return [];
+    if (isPast && !endsTurn(frame)) return [];
     this.#isOver = events.some(({ type }) => type === "end" || type === "failed");
     return events;
   }

@@ -30,6 +30,7 @@ import {
   type PageOptions,
 } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
+import { toIso } from "../shared/time.ts";
 import {
   ADD_LIBRARY,
   ADD_VERSION,
@@ -152,7 +153,7 @@ export class D1Definitions implements DefinitionStore {
       const results = await this.#batch<PublishedRow[][]>([...adds, find]);
       rows = results.at(-1) ?? [];
     }
-    return rows.map(({ version, created_at }) => ({ version, createdAt: toTime(created_at) }));
+    return rows.map(({ version, created_at }) => ({ version, createdAt: toIso(created_at) }));
   }
 
   async #rows<Row>(statement: string, values: Value[]): Promise<Row[]> {
@@ -202,14 +203,10 @@ function toVersion<Kind extends DefinitionKind>(row: DefinitionRow): DefinitionV
     definition: JSON.parse(row.definition) as DefinitionTypes[Kind],
     // Deployments write an empty owner.
     owner: owner === "" ? null : owner,
-    createdAt: toTime(created_at),
+    createdAt: toIso(created_at),
   };
 }
 
 function toLibrary({ id, owner, created_at }: LibraryRow): LibraryView {
-  return { id, source: "api", owner, createdAt: toTime(created_at) };
-}
-
-function toTime(milliseconds: number): string {
-  return new Date(milliseconds).toISOString();
+  return { id, source: "api", owner, createdAt: toIso(created_at) };
 }

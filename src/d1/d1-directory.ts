@@ -6,6 +6,7 @@ import type { AgentIdentity } from "../protocol/agent-api.ts";
 import type { AgentUsage, ConversationSummary, ConversationView } from "../protocol/views.ts";
 import { encodeCursor, listRange, type Page, type PageOptions, pageOf } from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
+import { toIso } from "../shared/time.ts";
 import type { ConversationUsage, Directory } from "./directory.ts";
 import { D1Queries } from "./queries.ts";
 import {
@@ -117,8 +118,8 @@ function toAgent(row: AgentRow): AgentIdentity {
     // SAFETY: only putAgent writes these columns, from values of these types.
     persona: JSON.parse(row.persona) as AgentIdentity["persona"],
     projectIds: JSON.parse(row.project_ids) as string[],
-    createdAt: new Date(row.created_at).toISOString(),
-    updatedAt: new Date(row.updated_at).toISOString(),
+    createdAt: toIso(row.created_at),
+    updatedAt: toIso(row.updated_at),
   };
 }
 
@@ -130,6 +131,6 @@ function toConversation(row: ConversationRow): ConversationSummary {
     projectId: row.project_id,
     // SAFETY: only putConversation writes this column, from a value of this type.
     participants: JSON.parse(row.participants) as ConversationView["participants"],
-    createdAt: new Date(row.created_at).toISOString(),
+    createdAt: toIso(row.created_at),
   };
 }

@@ -6,6 +6,8 @@
  *         100 such rows, including those of actors that never send again.
  */
 
+import type { Clock } from "../ports/clock.ts";
+import { systemClock } from "../ports/system.ts";
 import { firstOperationId } from "../protocol/envelope.ts";
 import { LETTER_KEPT_MS } from "../protocol/mailbox-api.ts";
 import type { DeadLetterView } from "../protocol/views.ts";
@@ -48,13 +50,15 @@ type LetterRow = { letter: string };
  */
 export class D1DeadLetters implements DeadLetterDirectory {
   readonly #queries: D1Queries;
+  readonly #clock: Pick<Clock, "now" | "timer">;
 
-  constructor(database: D1Database) {
-    this.#queries = new D1Queries(database);
+  constructor(database: D1Database, clock: Pick<Clock, "now" | "timer"> = systemClock) {
+    this.#queries = new D1Queries(database, clock);
+    this.#clock = clock;
   }
 
   async put(tenant: string, letter: DeadLetterView): Promise<void> {
-    const before = firstOperationId(Date.now() - LETTER_KEPT_MS);
+    const before = firstOperationId(this.#clock.now() - LETTER_KEPT_MS);
     await this.#queries.write([PUT, tenant, letter.id, JSON.stringify(letter)], [TRIM, tenant, before]);
   }
 

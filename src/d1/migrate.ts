@@ -6,6 +6,7 @@
  * MIGRATE-2  Any number of isolates may migrate at once: the record's key lets one of them win, and the others continue.
  * MIGRATE-3  Recorded migrations that this code does not contain, those of a newer release, are left alone.
  */
+import { systemClock } from "../ports/system.ts";
 import { MIGRATIONS, type Migration } from "./schema.ts";
 
 /** Databases that are up to date. Not a promise, which must not outlive the request that created it. */
@@ -22,7 +23,7 @@ export async function migrate(
     if (applied.has(name)) continue;
     const record = database
       .prepare("INSERT INTO dramatis_migrations (name, applied_at) VALUES (?1, ?2)")
-      .bind(name, Date.now());
+      .bind(name, systemClock.now());
     try {
       await database.batch([record, ...statements.map((statement) => database.prepare(statement))]);
     } catch (error) {

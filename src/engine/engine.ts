@@ -1,8 +1,8 @@
 /** The conversation engine: conversations and turns over any store and any provider. It has no transport of its own. */
 
-import { toIso } from "../model/call-record.ts";
 import { systemClock, systemIds } from "../ports/system.ts";
 import { defined } from "../shared/defined.ts";
+import { toIso } from "../shared/time.ts";
 import type { ConversationStore } from "./conversation-store.ts";
 import { createHistoryBuilder, type HistoryBuilder } from "./history.ts";
 import { type ConversationHooks, type OnHookError, runAfterHook } from "./hooks.ts";

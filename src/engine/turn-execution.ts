@@ -8,13 +8,14 @@
  */
 
 import type { ProviderCallRecord } from "../model/call-record.ts";
-import { closeCallRecord, openCallRecord, toIso } from "../model/call-record.ts";
+import { closeCallRecord, openCallRecord } from "../model/call-record.ts";
 import { agentContextOf, extensionsOf, type RequestClass, runIdOf } from "../model/correlation.ts";
 import type { TokenUsage } from "../model/usage.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Ids } from "../ports/ids.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
+import { toIso } from "../shared/time.ts";
 import { adapterOf, buildHistory, type CallPlanPorts, planCall } from "./call-plan.ts";
 import { type ChunkEvent, chat, streams } from "./chat-call.ts";
 import type { ConversationStore } from "./conversation-store.ts";

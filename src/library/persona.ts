@@ -9,7 +9,7 @@ import type { Persona } from "../protocol/definitions.ts";
 
 const DEFAULT_RECENT_TURNS = 20;
 const DEFAULT_MAX_MOVES = 16;
-/** Maximum of `maxMovesPerTurn`: the ids of a turn have room for the calls of so many replies. */
+/** Maximum of `maxMovesPerTurn`: the ids of a turn have room for the calls of this number of replies. */
 export const MAX_MOVES = 100;
 
 /** Returns the number of turns that the model sees, if they fit its context. */

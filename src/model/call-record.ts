@@ -5,6 +5,7 @@
  */
 
 import { defined } from "../shared/defined.ts";
+import { toIso } from "../shared/time.ts";
 import { type CallOperation, type CallSite, runIdOf } from "./correlation.ts";
 import type { ErrorCategory } from "./error.ts";
 import type { RateLimitFeedback } from "./reply.ts";
@@ -103,9 +104,4 @@ export function closeCallRecord(record: ProviderCallRecord, call: ClosedCall): P
     outcome,
     finishedAt: toIso(finishedAt),
   };
-}
-
-/** Converts milliseconds since the epoch to ISO 8601 UTC. */
-export function toIso(milliseconds: number): string {
-  return new Date(milliseconds).toISOString();
 }

@@ -1,4 +1,9 @@
-/** The provider-neutral messages of a model's context. */
+/**
+ * The provider-neutral messages of a model's context.
+ *
+ * NATIVE-1  A native reply is sent only to the provider and model that produced it, and only if its parts cover the
+ *           message's text and calls exactly. Otherwise the whole native reply is omitted.
+ */
 
 import type { Facts } from "../shared/json.ts";
 
@@ -26,10 +31,7 @@ export type MediaSource = { url: string } | { base64: string };
 
 /**
  * A reply in the format of its provider, as far as the provider requires it back later: reasoning blocks, signatures, ids
- * of items. It refers to text and calls instead of repeating them.
- *
- * NATIVE-1  A native reply is sent only to the provider and model that produced it, and only if its parts cover the
- *           message's text and calls exactly. Otherwise the whole native reply is omitted.
+ * of items. It refers to text and calls instead of repeating them (NATIVE-1).
  */
 export interface NativeReply {
   provider: string;

@@ -15,6 +15,9 @@ export const PROVIDERS = [
 
 export type ProviderId = (typeof PROVIDERS)[number];
 
+/** Time limit of one attempt of a model call, in milliseconds, where its profile sets none. */
+export const MODEL_TIMEOUT_MS = 120_000;
+
 /** A model and the settings of its calls. It names secrets, but never contains one. */
 export interface ModelProfile {
   provider: ProviderId;

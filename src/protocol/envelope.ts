@@ -7,7 +7,6 @@
  */
 import { decodeTime, encodeTime } from "ulid";
 import { z } from "zod";
-import { systemIds } from "../ports/system.ts";
 import { isOperationId } from "../shared/identifiers.ts";
 import { isJson, JSON_RULE, type Json, type JsonObject, UNICODE_RULE } from "../shared/json.ts";
 
@@ -80,15 +79,6 @@ export const sentEnvelopeSchema = z
 export const envelopeSchema = z
   .object({ ...content, from: z.object(address), to: z.object(address) })
   .refine(staysWithinTenant, TENANT_RULE);
-
-/**
- * Returns a new operation id. Ids of one isolate ascend.
- *
- * @example mailbox.send({ operationId: newOperationId(), to, type: "order.placed", body: { order } })
- */
-export function newOperationId(): string {
-  return `op_${systemIds.ulid()}`;
-}
 
 /** Returns the age of an operation in milliseconds; negative if its id is ahead of `now`. */
 export function ageOf(id: string, now: number): number {

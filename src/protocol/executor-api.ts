@@ -42,6 +42,9 @@ export interface ToolResult {
   error?: { code: ToolErrorCode; message: string; retriable: boolean };
 }
 
+/** Maximum size of a tool's output, in bytes of JSON. */
+export const MAX_OUTPUT_BYTES = 1_048_576;
+
 /** A report on one call. A call gets one result, after all of its progress. */
 export type ExecutorReport =
   | { operationId: string; result: ToolResult }

@@ -62,6 +62,11 @@ export type Frame = {
   };
 }[FrameType];
 
+/** Reports whether a frame is the last of its turn's stream. */
+export function endsTurn({ type }: Frame): boolean {
+  return type === "turn.completed" || type === "turn.failed";
+}
+
 /**
  * Returns the frame in a message's text, or `null` for anything else, such as the SDK's own messages. Checks the envelope of
  * the frame and trusts its content. A frame may have an unknown type of a newer server; the reducer ignores it.

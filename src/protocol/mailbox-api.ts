@@ -1,9 +1,9 @@
 /** The RPC interface of every actor's mailbox: envelopes from other actors, and dead letters for operators. */
 
-import type { ErrorData, Result } from "../shared/errors.ts";
+import { DramatisError, type ErrorData, type Result } from "../shared/errors.ts";
 import type { Json } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
-import type { Principal } from "../shared/principal.ts";
+import { mayReadAll, type Principal } from "../shared/principal.ts";
 import type { Envelope } from "./envelope.ts";
 import type { DeadLetterView } from "./views.ts";
 
@@ -37,3 +37,12 @@ export interface DeadLetterApi {
 
 /** A dead letter stays visible for a few days after it can no longer be redelivered. In milliseconds. */
 export const LETTER_KEPT_MS = 35 * 24 * 3_600_000;
+
+/** Throws `FORBIDDEN` unless the principal is an operator or administrator. */
+export function requireOperator(principal: Principal): void {
+  if (mayReadAll(principal)) return;
+  throw new DramatisError(
+    "FORBIDDEN",
+    "Only operators and administrators may see and redeliver dead letters.",
+  );
+}

@@ -13,6 +13,8 @@ const MAX_CLIENT_TOOLS = 64;
 const MAX_CLIENT_TOOLS_BYTES = 256 * 1024;
 /** Results per submission. */
 const MAX_SUBMISSIONS = 64;
+/** Length of a client's key, in UTF-16 units. */
+export const MAX_KEY_LENGTH = 200;
 
 /** The tools a model may or must call: any, none, at least one, or the named one. */
 export type ToolChoice = ModelContext["toolChoice"];
@@ -52,7 +54,7 @@ const clientTool: z.ZodType<ToolSpec> = z.strictObject({
 });
 
 /** A turn's client tools: distinct names, within the limits. */
-export const clientToolsSchema = z
+const clientToolsSchema = z
   .array(clientTool)
   .max(MAX_CLIENT_TOOLS)
   .superRefine((tools, context) => {
@@ -66,7 +68,7 @@ export const clientToolsSchema = z
   });
 
 /** The tool choice of a turn's first model call. */
-export const toolChoiceSchema: z.ZodType<ToolChoice> = z.union([
+const toolChoiceSchema: z.ZodType<ToolChoice> = z.union([
   z.enum(["auto", "none", "required"]),
   z.strictObject({ name: toolName }),
 ]);
@@ -99,7 +101,8 @@ export function isOutcome(value: { result?: unknown; error?: unknown }): boolean
 
 export const ONE_OUTCOME = "Give `result` or `error`, one of them.";
 
-const identifier = z.string().min(1).max(200);
+/** A key or an id that a client gives. */
+export const identifier = z.string().min(1).max(MAX_KEY_LENGTH);
 
 export const submissionsSchema = z
   .array(z.strictObject({ operationId: identifier, ...outcomeFields }).refine(isOutcome, ONE_OUTCOME))
@@ -108,6 +111,14 @@ export const submissionsSchema = z
 
 const version = z.literal(PROTOCOL_VERSION).optional();
 
+/** What a turn may have besides its content and its key. */
+export const turnFields = {
+  replyToMessageId: identifier.exactOptional(),
+  tools: clientToolsSchema.exactOptional(),
+  toolChoice: toolChoiceSchema.exactOptional(),
+  output: outputSchema.exactOptional(),
+};
+
 /** A frame that a client may send over a WebSocket. `id` is the client's idempotency key. */
 export const clientFrameSchema = z.discriminatedUnion("type", [
   z.strictObject({
@@ -115,10 +126,7 @@ export const clientFrameSchema = z.discriminatedUnion("type", [
     type: z.literal("turn.start"),
     id: identifier,
     content: contentSchema,
-    replyToMessageId: identifier.exactOptional(),
-    tools: clientToolsSchema.exactOptional(),
-    toolChoice: toolChoiceSchema.exactOptional(),
-    output: outputSchema.exactOptional(),
+    ...turnFields,
   }),
   z
     .strictObject({ v: version, type: z.literal("tool.result"), operationId: identifier, ...outcomeFields })

@@ -66,8 +66,11 @@ export interface MessageView {
   clientId?: string;
 }
 
-/** The user who started a turn. */
-export type Caller = { type: "user"; userId: string };
+/** Who started a turn: a user, another agent in one of its turns, or a workflow run. Only users start turns yet. */
+export type Caller =
+  | { type: "user"; userId: string }
+  | { type: "agent"; agentId: string; turnId: string }
+  | { type: "workflow"; runId: string };
 
 export interface TurnSummary {
   id: string;
@@ -178,6 +181,6 @@ export interface DeadLetterView extends Pick<Envelope, "type" | "from" | "to" | 
   body: Json;
   sentAt: string;
   diedAt: string;
-  /** When a late result arrived. */
+  /** The time at which a late result arrived. */
   repliedAt?: string;
 }

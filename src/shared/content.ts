@@ -10,7 +10,7 @@ import { z } from "zod";
 import { DramatisError, type InputIssue } from "./errors.ts";
 import { UNICODE_RULE } from "./json.ts";
 import { fitsUtf8 } from "./utf8.ts";
-import { validate } from "./validation.ts";
+import { issuesText, validate } from "./validation.ts";
 
 export type TextPart = { type: "text"; text: string };
 export type MediaPart = {
@@ -86,5 +86,5 @@ function findIssues(content: Content, path: string): InputIssue[] {
 const EMPTY = "Must not be empty or blank.";
 
 function invalid(errors: InputIssue[]): DramatisError {
-  return new DramatisError("INVALID_INPUT", "The content is not acceptable.", { errors });
+  return new DramatisError("INVALID_INPUT", `The content is not valid: ${issuesText(errors)}`, { errors });
 }

@@ -17,12 +17,15 @@ export interface PageOptions {
 }
 
 export const DEFAULT_PAGE_SIZE = 50;
+export const MAX_PAGE_SIZE = 200;
+/** The rule of cursors, for error messages. */
+export const CURSOR_RULE = "Must be the `nextCursor` of an answer.";
 
 /** Returns the schema of `PageOptions` for a list with cursors of its own. */
 export function pageSchema(isCursor: (cursor: string) => boolean) {
   return z.strictObject({
-    limit: z.int().min(1).max(200).default(DEFAULT_PAGE_SIZE),
-    cursor: z.exactOptional(z.string().refine(isCursor, CURSOR_RULE)),
+    limit: z.int().min(1).max(MAX_PAGE_SIZE).default(DEFAULT_PAGE_SIZE),
+    cursor: z.string().refine(isCursor, CURSOR_RULE).optional(),
     order: z.enum(["asc", "desc"]).default("asc"),
   });
 }
@@ -79,8 +82,6 @@ export function listPage<Item>(found: readonly Listed<Item>[], limit: number): P
   );
 }
 
-const CURSOR_RULE = "Must be the `nextCursor` of an answer.";
-
 const keySchema = z.tuple([z.int(), z.string()]);
 
 /** Returns the cursor after a key, opaque to clients. */
@@ -98,9 +99,13 @@ function decodeCursor(cursor: string): ListKey {
     );
     return { createdAt, id };
   } catch (cause) {
-    throw new DramatisError("INVALID_INPUT", "This is not a cursor of this list.", {
-      errors: [{ path: "/cursor", message: CURSOR_RULE }],
-      cause,
-    });
+    throw new DramatisError(
+      "INVALID_INPUT",
+      "This is not a cursor of this list. Use the `nextCursor` of an answer; omit it for the first page.",
+      {
+        errors: [{ path: "/cursor", message: CURSOR_RULE }],
+        cause,
+      },
+    );
   }
 }

@@ -14,7 +14,7 @@ export interface Principal {
   subject: string;
   tenant: string;
   roles: Role[];
-  /** When its access ends, in milliseconds since the epoch; never when absent. */
+  /** The end of its access, in milliseconds since the epoch; absent = no end. */
   expiresAt?: number;
 }
 

@@ -96,7 +96,7 @@ describe("the habits of compatible servers", () => {
     expect(toolCalls(calls(a), calls(a))).toMatchObject([{ id: "call_0" }, { id: "call_1" }]);
   });
 
-  test("an id and a name that are repeated with every fragment, and an id that comes late", () => {
+  test("SLOT-2 an id and a name that are repeated with every fragment, and an id that comes late", () => {
     const fragment = (input: string) => ({ index: 0, id: "c", function: { name: "a", arguments: input } });
     const once = [{ id: "c", name: "a", arguments: { x: 1 } }];
     expect(toolCalls(calls(fragment("")), calls(fragment('{"x"')), calls(fragment(":1}")))).toEqual(once);

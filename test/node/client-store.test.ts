@@ -80,7 +80,7 @@ function essence(state: LiveConversation) {
 }
 
 describe("frames", () => {
-  it("streams an answer and puts the completed message in its place", () => {
+  it("VIEW-2 streams an answer and puts the completed message in its place", () => {
     const streaming = run([empty, started, question, answerStarted, delta(0, "He"), delta(2, "llo")]);
     expect(partialText(streaming)).toBe("Hello");
     expect(isAnswering(streaming)).toBe(true);

@@ -4,14 +4,14 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
+import { dueIn } from "../../src/agents/conversation/core/effects.ts";
 import {
   CLIENT_TOOL_TIMEOUT_MS,
   HEARTBEAT_MS,
   MAX_RECOVERIES,
 } from "../../src/agents/conversation/core/limits.ts";
 import { parseSubmissions, startTurnSchema } from "../../src/agents/conversation/door/requests.ts";
-import { checkHistory, historySchema, seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
-import { dueIn } from "../../src/agents/conversation/effects/effects.ts";
+import { checkHistory, seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/local.ts";
@@ -31,6 +31,7 @@ import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { StartTurn } from "../../src/protocol/conversation-api.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import { historySchema } from "../../src/protocol/history.ts";
 import type { ToolSubmission } from "../../src/protocol/requests.ts";
 import { validate } from "../../src/shared/validation.ts";
 import {
@@ -115,10 +116,9 @@ class Desk {
         id: "conv_test",
         tenant: "test",
         title: null,
-        agentId: "tester",
         projectId: "default",
         participants: [{ type: "user", id: "ada" }],
-        chain: await resolveChain(new Registry(desk.#code), persona, profile),
+        agents: [{ id: "tester", chain: await resolveChain(new Registry(desk.#code), persona, profile) }],
         createdAt: now,
       },
       seedEvents(history, { sessionId: "tester", userId: "ada", now, ids: desk.ids }),

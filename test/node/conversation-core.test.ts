@@ -3,16 +3,8 @@ import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
+import { dueIn, effectsOf } from "../../src/agents/conversation/core/effects.ts";
 import { framesOf } from "../../src/agents/conversation/core/frames.ts";
-import {
-  MAX_ITEM_INDEX,
-  MAX_TURN_NUMBER,
-  messageId,
-  operationId,
-  parseItemId,
-  stemOf,
-  turnId,
-} from "../../src/agents/conversation/core/ids.ts";
 import {
   HEARTBEAT_MS,
   MAX_ACTIVE_TURNS,
@@ -29,16 +21,19 @@ import type { AttemptFacts, Signal } from "../../src/agents/conversation/core/si
 import {
   type ConversationIdentity,
   type ConversationState,
+  nextEvent,
   openOperations,
+  primaryAgent,
   runnableOperations,
   type Turn,
 } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import { turnEvents, turnFromEvents, turnRow } from "../../src/agents/conversation/core/turn-events.ts";
-import { dueIn, effectsOf } from "../../src/agents/conversation/effects/effects.ts";
+import { parseSignal } from "../../src/agents/conversation/door/requests.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
 import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
+import { SessionWindows } from "../../src/agents/conversation/effects/session-windows.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { TurnReader } from "../../src/agents/conversation/reads/turn-reader.ts";
 import { movesOf } from "../../src/agents/conversation/reads/views.ts";
@@ -53,8 +48,17 @@ import type { Clock } from "../../src/ports/clock.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
-import type { ToolEffect } from "../../src/protocol/definitions.ts";
+import type { ToolEffect, VersionChain } from "../../src/protocol/definitions.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import {
+  MAX_ITEM_INDEX,
+  MAX_TURN_NUMBER,
+  messageId,
+  operationId,
+  parseItemId,
+  stemOf,
+  turnId,
+} from "../../src/protocol/ids.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { agent, compaction, user as userEvent } from "../support/events.ts";
 
@@ -79,20 +83,23 @@ function record(maxMovesPerTurn = 3, agentId = "tester"): ConversationIdentity {
     id: "conv_test",
     tenant: "test",
     title: null,
-    agentId,
     projectId: "default",
     participants: [{ type: "user", id: "ada" }],
     createdAt: 1,
-    chain: {
-      persona: {
-        ...PIN,
-        id: "inline",
-        definition: { identity: { systemPrompt: "Test." }, tools: { constraints: { maxMovesPerTurn } } },
-      },
-      tools: [tool("pure", "pure"), tool("safe", "idempotent"), tool("once", "once")],
-      modelProfile: { ...PIN, id: "default", definition: { provider: "offline", modelId: "offline-1" } },
-      fallbacks: [{ ...PIN, id: "second", definition: PRICED }],
+    agents: [{ id: agentId, chain: chainWith(maxMovesPerTurn) }],
+  };
+}
+
+function chainWith(maxMovesPerTurn: number): VersionChain {
+  return {
+    persona: {
+      ...PIN,
+      id: "inline",
+      definition: { identity: { systemPrompt: "Test." }, tools: { constraints: { maxMovesPerTurn } } },
     },
+    tools: [tool("pure", "pure"), tool("safe", "idempotent"), tool("once", "once")],
+    modelProfile: { ...PIN, id: "default", definition: { provider: "offline", modelId: "offline-1" } },
+    fallbacks: [{ ...PIN, id: "second", definition: PRICED }],
   };
 }
 
@@ -332,7 +339,7 @@ function store(): ConversationDatabase {
 describe("the core under random signals", () => {
   const steps = fc.array(step, { minLength: 1, maxLength: 60 });
 
-  test("A71 PLAN-1 EFFECT-1 EFFECT-4 CLIENTTOOL-3 TURN-1 every active turn calls for its model, its open operations, or waits until a deadline, and what is finished stays so", () => {
+  test("BOUND-1 A71 PLAN-1 EFFECT-1 EFFECT-4 CLIENTTOOL-3 TURN-1 every active turn calls for its model, its open operations, or waits until a deadline, and what is finished stays so", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = new Driver();
@@ -380,7 +387,7 @@ describe("the core under random signals", () => {
     );
   });
 
-  test("RECORD-1 A29 A32 finished turns come back whole, with one user message and the last reply as the answer", () => {
+  test("RECORD-2 TURN-3 RECORD-1 A29 A32 finished turns come back whole, with one user message and the last reply as the answer", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = drive(script);
@@ -388,11 +395,16 @@ describe("the core under random signals", () => {
           expect(driver.store.turn(turn.n)).toEqual(turn);
           if (turn.status !== "completed") continue;
           expect(turnFromEvents(turnRow(turn), turnEvents(turn))).toEqual(turn);
-          const users = turnEvents(turn).filter(({ action }) => action === "user_message");
-          expect(users).toHaveLength(1);
-          const moves = movesOf(turn);
-          expect(moves.map(({ sequence }) => sequence)).toEqual(moves.map((_, index) => index + 1));
-          expect(moves.at(-1)?.reasoning).toBe(turn.replies.at(-1)?.text);
+          const moves = turn.replies.flatMap((reply, index) => {
+            const next = turn.replies[index + 1]?.item ?? Number.POSITIVE_INFINITY;
+            const calls = turn.operations.filter(({ item }) => item > reply.item && item < next);
+            if (calls.length === 0) return ["agent_message"];
+            return ["tool_call_request", ...calls.map(() => "tool_result")];
+          });
+          expect(turnEvents(turn).map(({ action }) => action)).toEqual(["user_message", ...moves]);
+          const views = movesOf(turn);
+          expect(views.map(({ sequence }) => sequence)).toEqual(views.map((_, index) => index + 1));
+          expect(views.at(-1)?.reasoning).toBe(turn.replies.at(-1)?.text);
         }
       }),
       { numRuns: 200 },
@@ -482,37 +494,47 @@ describe("decisions beside a turn's", () => {
       caller: { type: "user", userId: "ada" },
       data: { content: "Hi." },
     });
-    expect(driver.store.turnOfKey("ada", "key")).toBe(1);
-    expect(driver.store.turnOfKey("grace", "key")).toBeUndefined();
+    expect(driver.store.turnOfKey({ type: "user", userId: "ada" }, "key")).toBe(1);
+    expect(driver.store.turnOfKey({ type: "user", userId: "grace" }, "key")).toBeUndefined();
   });
 });
 
 describe("the window of the session", () => {
   const steps = fc.array(step, { minLength: 1, maxLength: 80 });
 
-  test("WINDOW-1 CONTEXT-1 what memory gives equals what the store gives, and begins with a user's message", () => {
+  test("WINDOW-1 WINDOW-3 CONTEXT-1 what memory gives equals what the store gives, and begins with a user's message", () => {
     fc.assert(
       fc.property(steps, fc.integer({ min: 1, max: 4 }), (script, recentTurnsLimit) => {
         const driver = new Driver();
-        const kept = new SessionWindow(driver.store.events);
-        const { chain } = driver.state.record;
+        const { chain } = primaryAgent(driver.state.record);
         const persona = {
           ...chain.persona,
           definition: { ...chain.persona.definition, memory: { recentTurnsLimit } },
         };
-        const limited = { ...chain, persona };
+        const limited = {
+          ...driver.state.record,
+          agents: [{ id: "tester", chain: { ...chain, persona } }],
+        } as const;
+        const windows = () => new SessionWindows(driver.store, () => limited);
+        const kept = windows();
+        const ends: number[] = [];
         for (const next of script) {
           const signal = signalOf(driver.state, next);
           if (signal === null) continue;
           const finished = driver.finished.length;
+          const before = driver.state;
           driver.send(signal);
-          for (const turn of driver.finished.slice(finished)) kept.end(turn, limited);
           for (const turn of driver.state.active.values()) {
-            const fresh = new SessionWindow(driver.store.events).messagesFor(turn, limited);
-            expect(kept.messagesFor(turn, limited)).toEqual(fresh);
-            const completed = driver.store.events
-              .load(turn.agentId, { before: turn.snapshot, limit: 10_000 })
-              .filter(({ action }) => action === "user_message").length;
+            if (!before.active.has(turn.n)) kept.begin(turn, before);
+          }
+          for (const turn of driver.finished.slice(finished)) {
+            kept.end(turn);
+            if (turn.status === "completed") ends.push(driver.state.seq);
+          }
+          for (const turn of driver.state.active.values()) {
+            const fresh = windows().messagesFor(turn);
+            expect(kept.messagesFor(turn)).toEqual(fresh);
+            const completed = ends.filter((end) => end <= turn.snapshotSeq).length;
             expect(fresh.filter(({ role }) => role === "user")).toHaveLength(
               Math.min(recentTurnsLimit, completed),
             );
@@ -526,7 +548,7 @@ describe("the window of the session", () => {
 
   test("M22 WINDOW-1 CONTEXT-1 a compaction's summary stands in front, also once it lies before what is read", () => {
     const driver = new Driver();
-    const { chain } = driver.state.record;
+    const { chain } = primaryAgent(driver.state.record);
     const limited = {
       ...chain,
       persona: {
@@ -546,9 +568,7 @@ describe("the window of the session", () => {
     ]);
     const kept = new SessionWindow(events);
     const contentsAt = (n: number, window = new SessionWindow(events)) =>
-      window
-        .messagesFor({ ...looking, n, snapshot: 7 + 2 * (n - 100) }, limited)
-        .map(({ content }) => content);
+      window.messagesFor({ ...looking, n }, limited, () => 7 + 2 * (n - 100)).map(({ content }) => content);
     expect(contentsAt(100, kept)).toEqual(["summary k", "u1", "a1", "u2", "a2"]);
     for (let n = 101; n < 112; n++) {
       const from = 7 + 2 * (n - 101);
@@ -570,6 +590,36 @@ describe("the window of the session", () => {
       expect(contents.at(-1)).toBe(`a${n}`);
       expect(contents.filter((content) => content.startsWith("u"))).toHaveLength(Math.min(3, n - 97));
     }
+  });
+});
+
+describe("signals from outside", () => {
+  const ada = { tenant: "test", subject: "ada", roles: ["member" as const] };
+  const data = { content: "Hello" };
+
+  test.each<[string, unknown, string, string]>([
+    ["no object", "hello", "invalid_data", "must be an object"],
+    ["no type", { data }, "missing_type", "has no `type`"],
+    ["an internal type", { type: "conversation.llm.completed", data }, "external_type_not_allowed", "llm"],
+    ["no envelope", { type: "conversation.user.message", ...data }, "missing_data_envelope", "no `data`"],
+    ["other members", { type: "conversation.user.message", data, ...data }, "invalid_data", "/content"],
+  ])("SIGNAL-1 %s is refused with its reason", (_, signal, reason, message) => {
+    expect(() => parseSignal(signal, ada)).toThrow(
+      expect.objectContaining({
+        code: "INVALID_SIGNAL",
+        message: expect.stringContaining(message),
+        options: { errors: [{ path: "", message: reason }] },
+      }),
+    );
+  });
+
+  test("SIGNAL-1 a message in its envelope is the caller's", () => {
+    expect(parseSignal({ id: "k", type: "conversation.user.message", data }, ada)).toEqual({
+      type: "conversation.user.message",
+      id: "k",
+      caller: { type: "user", userId: "ada" },
+      data,
+    });
   });
 });
 
@@ -611,13 +661,37 @@ describe("hostile names and sizes", () => {
     expect(driver.store.load()).toEqual(driver.state);
   });
 
+  test("WINDOW-2 a small window is read once, a large one each time", () => {
+    const driver = new Driver();
+    const { chain } = primaryAgent(driver.state.record);
+    const kept = new SessionWindow(driver.store.events);
+    const reads = vi.spyOn(driver.store.events, "loadWindow");
+    const readsOf = (results: string[]) => {
+      wholeTurn(driver, results);
+      const ended = driver.finished.at(-1);
+      if (ended !== undefined) kept.end(ended, chain);
+      driver.send(user("and now?"));
+      const turn = [...driver.state.active.values()][0];
+      if (turn === undefined) throw new Error("No turn is active.");
+      reads.mockClear();
+      kept.messagesFor(turn, chain, () => nextEvent(driver.state.sessions, turn.agentId));
+      const count = reads.mock.calls.length;
+      const address = { turn: turn.n, item: turn.call?.item ?? 0, attempt: 1 };
+      driver.send({ type: "conversation.llm.completed", ...address, reply: answer("so"), facts: FACTS });
+      for (const over of driver.finished.slice(-1)) kept.end(over, chain);
+      return count;
+    };
+    expect([readsOf([]), readsOf([]), readsOf([])]).toEqual([1, 0, 0]);
+    expect([readsOf(["x".repeat(100_000)]), readsOf([])]).toEqual([1, 1]);
+  });
+
   test("CONTEXT-1 a turn with huge results keeps its place in the window, its results shortened", () => {
     const driver = new Driver();
     wholeTurn(driver, ["x".repeat(900_000), "y".repeat(900_000)]);
     driver.send(user("and now?"));
     const [turn] = driver.state.active.values();
     if (turn === undefined) throw new Error("No turn is active.");
-    const messages = new SessionWindow(driver.store.events).messagesFor(turn, driver.state.record.chain);
+    const messages = new SessionWindows(driver.store, () => driver.state.record).messagesFor(turn);
     expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "tool", "assistant"]);
     expect(JSON.parse(messages[2]?.content ?? "")).toMatch(/^x+… \(shortened: 900000 characters\)$/);
     expect(messages.at(-1)?.content).toBe("the answer");
@@ -649,7 +723,7 @@ describe("hostile names and sizes", () => {
     expect(new Set(ids.map(({ id }) => id)).size).toBe(12);
   });
 
-  test("QUERY-1 the tools that turns brought count among what one read may hold", () => {
+  test("READ-1 QUERY-1 the tools that turns brought count among what one read may hold", () => {
     const driver = new Driver();
     const schema = { type: "object", description: "z".repeat(250_000) };
     for (let n = 0; n < 20; n++) driver.send(user("Hi", [{ ...ASK, inputSchema: schema }]));
@@ -730,7 +804,7 @@ describe("limits of a turn", () => {
     expect(first(driver).issues).toEqual({ toolFailures: 1 });
   });
 
-  test("A73 the same result twice changes nothing", () => {
+  test("PLAN-2 A73 the same result twice changes nothing", () => {
     const driver = new Driver();
     driver.send(user("go"));
     driver.send(
@@ -827,7 +901,7 @@ describe("models, their failures and their answers", () => {
     }
     const { error, calls } = viewOf(driver);
     expect(error?.message).toBe(
-      "The model call failed (timeout): no; asked before: offline/offline-1 (transient)",
+      "The model call failed (timeout): no; models tried before: offline/offline-1 (transient)",
     );
     expect(calls.map(({ model, outcome }) => [model, outcome?.errorCategory, outcome?.attempts])).toEqual([
       ["offline-1", "transient", 3],
@@ -1004,10 +1078,7 @@ describe("models, their failures and their answers", () => {
     driver.send(user("go"));
     answer(driver, { text: "Hi", native: [{ type: "text", length: 2, extra: { signature: "s" } }] });
     driver.send(user("and now?"));
-    const history = new SessionWindow(driver.store.events).messagesFor(
-      active(driver),
-      driver.state.record.chain,
-    );
+    const history = new SessionWindows(driver.store, () => driver.state.record).messagesFor(active(driver));
     const parts = [{ type: "text", length: 2, extra: { signature: "s" } }];
     expect(history.at(-1)?.native).toEqual({ provider: "offline", modelId: "offline-1", parts });
     expect(baseContext(driver.state.record, history, active(driver)).cache).toEqual({

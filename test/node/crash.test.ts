@@ -230,7 +230,7 @@ describe.each(SCENARIOS)("H1 crash at every boundary: $title", (scenario) => {
     return { world, runs, crossings };
   }
 
-  test("one crash, before and after every crossing", async () => {
+  test("RUN-1 COMMIT-1 one crash, before and after every crossing", async () => {
     const golden = await run([]);
     expect(golden.world.turns.map(({ status }) => status)).toEqual(scenario.messages.map(() => "completed"));
     const points = golden.crossings.count;
@@ -255,7 +255,7 @@ describe.each(SCENARIOS)("H1 crash at every boundary: $title", (scenario) => {
     console.info(`${scenario.title}: ${points} crash points, ${unknown} of them with an unknown outcome`);
   });
 
-  test("RUN-4 a commit that fails and leaves the actor alive is made good, and no tool runs again for it", async () => {
+  test("RUN-2 RUN-4 a commit that fails and leaves the actor alive is made good, and no tool runs again for it", async () => {
     const golden = await run([]);
     const commits = golden.crossings.names.flatMap((name, index) =>
       name === "sql.transaction" ? [index * 2] : [],

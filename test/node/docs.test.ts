@@ -16,6 +16,35 @@ test("docs/capabilities.md links every capability to its tests; `npm run docs` m
   expect(page("capabilities.md")).toBe(capabilitiesPage(root));
 });
 
+/** Numbers of rules, such as `MAIL-4` or `CLIENTTOOL-1`. */
+const RULE = /\b[A-Z]{2,}(?:-[A-Z]+)*-\d+\b/g;
+
+/** Names of standards that look like numbers of rules. */
+const NOT_RULES = new Set(["SHA-256", "UTF-8", "UTF-16"]);
+
+const listed = new Set(page("spec.md").match(/(?<=^- \*\*)[A-Z-]+-\d+/gm));
+
+/** The beginning of a title: numbers of rules and capabilities, some with a comma or a colon after them. */
+const TITLE = /(?<=[\s(])["'`]((?:[A-Z]+-?\d+[,:]? )+)/g;
+
+test("the title of a test cites every rule of docs/spec.md", () => {
+  const heads = globSync("test/**/*.ts", { cwd: root }).flatMap((path) =>
+    [...readFileSync(join(root, path), "utf8").matchAll(TITLE)].map(([, head = ""]) => head),
+  );
+  const cited = new Set(heads.flatMap((head) => head.match(RULE) ?? []));
+  expect([...listed].filter((rule) => !cited.has(rule))).toEqual([]);
+});
+
+test("every rule that src and app cite is listed in docs/spec.md", () => {
+  const unlisted = globSync("{src,app}/**/*.{ts,tsx}", { cwd: root }).flatMap((path) => {
+    const cited = readFileSync(join(root, path), "utf8").match(RULE) ?? [];
+    return cited
+      .filter((rule) => !listed.has(rule) && !NOT_RULES.has(rule))
+      .map((rule) => `${path}: ${rule}`);
+  });
+  expect(unlisted).toEqual([]);
+});
+
 /** A path from the root; one with a placeholder in capitals, such as `NAME`, is none. */
 const PATH = /(?<![\w/.-])(?:src|app|scripts|test|examples|bench)\/[\w./-]*\w/g;
 

@@ -1,8 +1,8 @@
 /** How much a connection may send, as numbers. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { FLOOD } from "../../src/agents/conversation/core/limits.ts";
 import { type Allowance, spend } from "../../src/agents/conversation/door/flood.ts";
+import { FLOOD } from "../../src/agents/conversation/door/limits.ts";
 
 const steps = fc.array(
   fc.record({

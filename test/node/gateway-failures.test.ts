@@ -37,7 +37,7 @@ describe("failures are one error delta", () => {
     [500, "transient", true],
     [503, "transient", true],
     [529, "transient", true],
-  ])("status %i is %s, retriable %s, and is tried once", async (status, category, retriable) => {
+  ])("MERR-1 status %i is %s, retriable %s, and is tried once", async (status, category, retriable) => {
     const calls = server.requests.length;
     server.reply(errorReply(status, { message: "As it is." }));
     const error = await errorOf();
@@ -63,7 +63,7 @@ describe("failures are one error delta", () => {
     expect(await errorOf()).toMatchObject({ category: "quota", retriable: false, status: 429 });
   });
 
-  test("GATE-3 a message that quotes keys is redacted, and a long one is cut", async () => {
+  test("MERR-2 GATE-3 a message that quotes keys is redacted, and a long one is cut", async () => {
     server.reply(
       errorReply(401, {
         message: `Incorrect API key provided: ${KEY}; also sk-abcdef123456. ${"x".repeat(5_000)}`,
@@ -76,7 +76,7 @@ describe("failures are one error delta", () => {
     expect(message.length).toBeLessThan(700);
   });
 
-  test("GATE-3 a server that says the key elsewhere, or in part, is not quoted either", async () => {
+  test("REDACT-1 GATE-3 a server that says the key elsewhere, or in part, is not quoted either", async () => {
     const headers = { "x-request-id": `req ${KEY}`, "x-ratelimit-limit-requests": KEY };
     const message = `${"x".repeat(500 - KEY.length)}${KEY.slice(0, 4)}${KEY}`;
     server.reply(errorReply(429, { message }, headers));

@@ -111,7 +111,7 @@ describe("a reply of an OpenAI-compatible server", () => {
     await (await server.request(number)).closed;
   });
 
-  test("a consumer that leaves closes the connection", async () => {
+  test("BYTES-1 a consumer that leaves closes the connection", async () => {
     const number = server.requests.length;
     server.reply({ kind: "stream", steps: [{ text: "a" }, { gate: new Promise(() => {}) }] });
     for await (const delta of stream()) if (delta.type === "text") break;
@@ -125,7 +125,7 @@ describe("aborting", () => {
     ["a stream that stops", { kind: "stream", steps: [{ text: "a" }, { gate: new Promise(() => {}) }] }],
   ] as const;
 
-  test.each(hanging)("%s is canceled", async (_name, reply) => {
+  test.each(hanging)("BYTES-2 %s is canceled", async (_name, reply) => {
     const controller = new AbortController();
     const number = server.requests.length;
     server.reply(reply.kind === "hang" ? reply : { ...reply, steps: [...reply.steps] });

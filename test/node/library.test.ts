@@ -71,7 +71,7 @@ function absent(...words: string[]) {
 }
 
 describe("defining a tool", () => {
-  test("gives the model its name, its description and its input as JSON Schema", () => {
+  test("LIB-2 gives the model its name, its description and its input as JSON Schema", () => {
     const tool = defineTool({
       ...toolNamed("Search_Docs"),
       input: z.object({
@@ -172,7 +172,7 @@ describe("defining a library", () => {
     );
   });
 
-  test("refuses two libraries of one id", () => {
+  test("REG-1 refuses two libraries of one id", () => {
     expect(() => new DeployedCode([acme(), acme()])).toThrow(invalid(/"acme"/));
   });
 });

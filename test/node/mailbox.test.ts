@@ -721,7 +721,7 @@ describe("a mailbox", () => {
   test("MAIL-11 an outcome whose handler keeps failing becomes a dead letter after another series of attempts", async () => {
     const { send, clock, mailbox, entries } = open(async () => ({ type: "done", result: null }));
     let tries = 0;
-    mailbox.told("work", () => {
+    mailbox.outcomes("work", () => {
       tries += 1;
       throw new Error("a defect");
     });

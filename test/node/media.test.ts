@@ -48,7 +48,7 @@ describe("what content may name", () => {
       await expect(checkMedia(content, mediaOf(store, owner))).rejects.toMatchObject({
         code: "INVALID_INPUT",
         options: {
-          errors: [{ path: "/content/0/url", message: expect.stringContaining("upload it here first") }],
+          errors: [{ path: "/content/0/url", message: expect.stringContaining("Upload it here first") }],
         },
       });
     }

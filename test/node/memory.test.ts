@@ -247,6 +247,19 @@ describe("what holds for any context", () => {
     );
   });
 
+  it("PAIR-1 a result belongs to the newest earlier request with its id", () => {
+    const request = (content: string): ContextMessage => ({
+      role: "assistant",
+      content,
+      toolCalls: [{ id: "a", name: "n", arguments: {} }],
+    });
+    const result: ContextMessage = { role: "tool", content: "done", toolCallId: "a" };
+    const [older, newer] = [request("older"), request("newer")];
+    expect(pairedMessages([older, newer, result])).toEqual([newer, result]);
+    expect(pairedMessages([result, older])).toEqual([]);
+    expect(pairedMessages([older, result, newer, result])).toEqual([older, result, newer, result]);
+  });
+
   it("CTX-2 no event below a compaction's count is sent, whatever the window", () => {
     const shape = fc.array(fc.option(fc.nat(12), { freq: 4, nil: undefined }), { maxLength: 12 });
     fc.assert(
@@ -285,7 +298,7 @@ describe("sizes of text", () => {
     );
   });
 
-  it("cuts text into pieces that fit and add up", () => {
+  it("LONG-3 cuts text into pieces that fit and add up", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: "binary", maxLength: 300 }),

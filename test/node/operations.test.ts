@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import type { AgentDecision } from "../../src/agents/conversation/core/decisions.ts";
-import { operationId } from "../../src/agents/conversation/core/ids.ts";
+import { dueIn, effectsOfTurn, endedEffects } from "../../src/agents/conversation/core/effects.ts";
 import { LATE_RESULT_MS, MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
 import {
   type Operation,
@@ -21,12 +21,12 @@ import type {
 } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import { EffectRunner } from "../../src/agents/conversation/effects/effect-runner.ts";
-import { dueIn, effectsOfTurn, endedEffects } from "../../src/agents/conversation/effects/effects.ts";
 import { NO_USAGE } from "../../src/model/usage.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { BatchCaller, ToolInvocation } from "../../src/protocol/executor-api.ts";
+import { operationId } from "../../src/protocol/ids.ts";
 
 const TIMEOUT_MS = 1_000;
 const NOW = 1_000_000;
@@ -61,7 +61,7 @@ function turnWith(operations: Operation[], members: Partial<Turn> = {}): Turn {
     status: "active",
     createdAt: NOW,
     firstSeq: 2,
-    snapshot: 0,
+    snapshotSeq: 1,
     items: 100,
     call: null,
     replies: Array.from({ length: replies }, (_, item) => ({
@@ -81,20 +81,24 @@ const RECORD: ConversationIdentity = {
   id: "conv_test",
   tenant: "test",
   title: null,
-  agentId: "tester",
   projectId: "default",
   participants: [{ type: "user", id: "ada" }],
   createdAt: 1,
-  chain: {
-    persona: { version: 1, hash: "h", id: "inline", definition: { identity: { systemPrompt: "Test." } } },
-    tools: [],
-    modelProfile: {
-      version: 1,
-      hash: "h",
-      id: "default",
-      definition: { provider: "offline", modelId: "offline-1" },
+  agents: [
+    {
+      id: "tester",
+      chain: {
+        persona: { version: 1, hash: "h", id: "inline", definition: { identity: { systemPrompt: "Test." } } },
+        tools: [],
+        modelProfile: {
+          version: 1,
+          hash: "h",
+          id: "default",
+          definition: { provider: "offline", modelId: "offline-1" },
+        },
+      },
     },
-  },
+  ],
 };
 
 /** Effects on an executor that answers when the test does. */
@@ -251,7 +255,16 @@ class Planner {
 
   constructor(operations: Operation[], members: Partial<Turn> = {}) {
     const active = new Map([[1, turnWith(operations, members)]]);
-    this.state = { record: RECORD, seq: 1, turns: 1, sessions: {}, usage: NO_USAGE, active };
+    this.state = {
+      record: RECORD,
+      status: "active",
+      gate: "open",
+      seq: 1,
+      turns: 1,
+      sessions: {},
+      usage: NO_USAGE,
+      active,
+    };
   }
 
   get turn(): Turn {

@@ -6,11 +6,18 @@ import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { AGENT_SCHEMA, AgentStore } from "../../src/agents/agent/store.ts";
-import { type ActorStores, newestVersion } from "../../src/agents/base/storage/schema-upgrade.ts";
+import {
+  type ActorStores,
+  newestVersion,
+  VersionedRecord,
+} from "../../src/agents/base/storage/schema-upgrade.ts";
 import { openSessionTables, SESSIONS_SCHEMA } from "../../src/agents/base/storage/session-tables.ts";
+import { Journal } from "../../src/agents/conversation/store/journal.ts";
 import { CONVERSATION_SCHEMA } from "../../src/agents/conversation/store/schema.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import type { LiveConversation } from "../../src/client/state.ts";
+import { MIGRATIONS } from "../../src/d1/schema.ts";
+import { LongText, type PackedText } from "../../src/memory/session/long-text.ts";
 import { SessionStore } from "../../src/memory/session/session-store.ts";
 import { VERSION } from "../../src/shared/version.ts";
 import { CostCounter, countingDatabase } from "../support/counting.ts";
@@ -64,7 +71,7 @@ const sessionsOf = (stage: Stage) =>
 function open(of: Recorded, stores: ActorStores): void {
   if (of === "conversation") new Stage().begin(stores.database, stores.keyValue).runtime.busy;
   else openSessionTables(stores);
-  if (of === "agent") new AgentStore(stores).identity();
+  if (of === "agent") new AgentStore(stores, () => "recorded").identity();
 }
 
 const errors = vi.spyOn(console, "error");
@@ -96,6 +103,8 @@ describe.each(recorded("conversation"))("G4 conversation $name of $release", (re
     let client = recording.views.client as LiveConversation;
     const life = stage.begin();
     await life.runtime.wake();
+    const asked = clientCalls(life);
+    if (asked.length > 0) await life.runtime.submit(asked.map((id) => ({ operationId: id, result: "One." })));
     await stage.until(() => !life.runtime.busy);
     const { turns } = conversationViews(life) as {
       turns: { status: string; moves: { reasoning?: string }[] }[];
@@ -126,6 +135,50 @@ describe.each(recorded("conversation"))("G4 conversation $name of $release", (re
     const again = stage.begin();
     expect(conversationViews(again)).toEqual(conversationViews(life));
   });
+});
+
+/** Returns the ids of the calls that wait for the client. */
+function clientCalls({ queries, runtime }: Life): string[] {
+  return queries
+    .snapshot(runtime.state, [])
+    .operations.flatMap(({ id, client, state }) => (client && state === "running" ? [id] : []));
+}
+
+test("G4 WINDOW-3 a turn in flight of 0.3.0 sees the turns that had completed before it, and no others", async () => {
+  const recording = RECORDINGS.find(({ name }) => name === "several-snapshots");
+  if (recording === undefined) throw new Error("There is no such recording.");
+  const stage = staged(recording);
+  stage.isOpen = true;
+  const { runtime } = stage.begin();
+  await runtime.wake();
+  await stage.until(() => !runtime.busy);
+  const given = Object.groupBy(stage.requests, (messages) => {
+    const last = messages.findLast(({ role }) => role === "user");
+    return String(JSON.parse(last?.content ?? "").key);
+  });
+  const answers = (requests: typeof stage.requests = []) =>
+    requests.map((messages) =>
+      messages.filter(({ role }) => role === "assistant").flatMap(({ content }) => content || []),
+    );
+  expect(answers(given["0.3.0-several-snapshots-1"])).toEqual([["before"]]);
+  expect(answers(given["0.3.0-several-snapshots-3"])).toEqual([["before", "In between."]]);
+});
+
+test("G4 the place of an old turn's snapshot is in the head of the commit before the turn", () => {
+  const checked = recorded("conversation").flatMap((recording) => {
+    const stage = staged(recording);
+    const journal = new Journal(stage.database);
+    const texts = new LongText(stage.database);
+    return stage.database
+      .all<{ n: number; body: PackedText }>("SELECT n, body FROM turns ORDER BY n")
+      .map(({ n, body }) => {
+        const { agentId, firstSeq, snapshot } = JSON.parse(texts.unpack(`turn:${n}`, body));
+        const head = journal.headAt(firstSeq - 1);
+        expect(head?.sessions[agentId] ?? 0, `turn ${n} of ${recording.name}`).toBe(snapshot);
+        return snapshot;
+      });
+  });
+  expect(new Set(checked).size, "turns after histories of several lengths").toBeGreaterThan(4);
 });
 
 /** A turn whose answer is the given text. */
@@ -165,13 +218,13 @@ test.each(recorded("conversation").filter(({ name }) => name === "completed"))(
 
 test.each(recorded("agent"))("G4 agent of $release: its identity and its conversations", (recording) => {
   const stage = staged(recording);
-  const store = new AgentStore(stage);
+  const store = new AgentStore(stage, () => "recorded");
   expect(agentViews(store)).toEqual(recording.views);
   expect(sessionsOf(stage).list()).toEqual([]);
   const identity = store.identity();
   store.update({ ...identity, projectIds: ["changed"] });
   store.addConversation(`conv_${stage.ids.ulid()}`, stage.clock.now());
-  const again = new AgentStore(stage);
+  const again = new AgentStore(stage, () => "recorded");
   expect(again.identity()).toEqual({ ...identity, projectIds: ["changed"] });
   expect(again.conversations().items).toHaveLength(4);
 });
@@ -280,6 +333,7 @@ describe("UPGRADE-3 storage of a newer version", () => {
   /** The recording as a version one beyond today's would have left it. */
   function newer(recording: Recording): Stage {
     const stage = staged(recording);
+    if (recording.of === "conversation") open(recording.of, stage);
     const { keyValue } = stage;
     const beyond = (key: string, version: number) =>
       keyValue.put(key, { ...keyValue.get<object>(key), schema: version + 1 });
@@ -318,10 +372,24 @@ describe("UPGRADE-3 storage of a newer version", () => {
     },
   );
 
+  test.each(recorded("conversation"))(
+    "G4 conversation $name of $release: after a rollback, 0.3.0 refuses what this release has upgraded",
+    (recording) => {
+      const stage = staged(recording);
+      open("conversation", stage);
+      const before = dump(stage);
+      const steps = CONVERSATION_SCHEMA.steps.filter(({ version }) => version <= 2);
+      const previous = { ...CONVERSATION_SCHEMA, steps };
+      const read = () => new VersionedRecord(previous, stage, "conversation").get();
+      expect(read).toThrow(refused);
+      expect(dump(stage)).toEqual(before);
+    },
+  );
+
   test.each(recorded("agent"))("G4 agent of $release: refused, and untouched", (recording) => {
     const stage = newer(recording);
     const before = dump(stage);
-    const store = new AgentStore(stage);
+    const store = new AgentStore(stage, () => "recorded");
     for (const entrance of [
       () => store.identity(),
       () => store.create(recording.views.identity as ReturnType<AgentStore["identity"]>),
@@ -333,6 +401,14 @@ describe("UPGRADE-3 storage of a newer version", () => {
     }
     expect(dump(stage)).toEqual(before);
   });
+});
+
+test("SCHEMA-2 a migration of the directory adds tables, indexes and optional columns, and removes nothing", () => {
+  for (const statement of MIGRATIONS.flatMap(({ statements }) => statements)) {
+    expect(statement).toMatch(
+      /^CREATE (?:TABLE|INDEX) |^ALTER TABLE \w+ ADD COLUMN \w+ \w+(?:(?: NOT NULL)? DEFAULT .+)?$/,
+    );
+  }
 });
 
 describe("the schema of today", () => {
@@ -348,7 +424,7 @@ describe("the schema of today", () => {
     expect(storages).toEqual(today.map(({ storage }) => storage));
   });
 
-  test("G4 a schema that was released does not change, and a change of today's has a version of its own", async () => {
+  test("SCHEMA-1 G4 a schema that was released does not change, and a change of today's has a version of its own", async () => {
     const groups = Map.groupBy(
       [...RECORDINGS, ...today.map((recording) => ({ ...recording, release: "today's code" }))],
       (recording) => `${recording.release} ${recording.of} ${schemaVersion(recording)}`,

@@ -1,5 +1,5 @@
 /** A conversation whose surroundings misbehave: gateways that an application brought along. */
-
+import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
@@ -24,6 +24,7 @@ import { runWorld } from "../support/crash-world.ts";
 import { Crossings } from "../support/crossings.ts";
 import { noMail } from "../support/no-mail.ts";
 import { errorReply, startOpenAIServer } from "../support/openai-server.ts";
+import { Stage } from "../support/releases/stage.ts";
 
 const errors = vi.spyOn(console, "error");
 
@@ -67,6 +68,36 @@ test("RUN-4 a reply too large to be stored fails its turn for good, and the conv
     "Shorter, please",
     "Fine.",
   ]);
+});
+
+test("EFFECT-2 an effect that runs is not started again; a new life starts the one that was lost", async () => {
+  const stage = new Stage();
+  const { runtime } = stage.begin();
+  const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
+  const persona = { identity: { systemPrompt: "Test." } };
+  runtime.create({
+    id: "conv_test",
+    tenant: "test",
+    title: null,
+    projectId: "default",
+    participants: [{ type: "user", id: "ada" }],
+    agents: [{ id: "tester", chain: await resolveChain(new Registry(stage.code), persona, profile) }],
+    createdAt: stage.clock.now(),
+  });
+  const script = { key: "k", replies: [[{ gate: "hold" }]] };
+  const caller = { type: "user", userId: "ada" } as const;
+  await runtime.accept({
+    type: "conversation.user.message",
+    caller,
+    data: { content: JSON.stringify(script) },
+  });
+  for (let beat = 0; beat < 3; beat++) runtime.reconcile();
+  await stage.until(() => stage.asked > 0);
+  for (let beat = 0; beat < 3; beat++) runtime.reconcile();
+  await setImmediate();
+  expect(stage.asked).toBe(1);
+  await stage.begin().runtime.wake();
+  await stage.until(() => stage.asked === 2);
 });
 
 test("A43 a gateway that never answers and ignores its abort holds up no turn: three attempts, then it fails", async () => {
@@ -132,10 +163,9 @@ test("FALLBACK-1 CALLS-1 METRIC-1 over HTTP: where one server refuses the key, t
     id: "conv_test",
     tenant: "test",
     title: null,
-    agentId: "tester",
     projectId: "default",
     participants: [],
-    chain: { ...chain, fallbacks: [second] },
+    agents: [{ id: "tester", chain: { ...chain, fallbacks: [second] } }],
     createdAt: 1,
   });
   const queries = new ConversationQueries(runtime.store);

@@ -1,9 +1,10 @@
 /** The actor shell with a core that is no conversation: a ledger in SQLite that works off what it owes. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import { type ActorCore, ActorShell, type Commit } from "../../src/agents/base/runtime/shell.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
-import { type NewEnvelope, newOperationId } from "../../src/protocol/envelope.ts";
+import type { NewEnvelope } from "../../src/protocol/envelope.ts";
 import { DramatisError, type ErrorData } from "../../src/shared/errors.ts";
 
 type State = readonly string[];

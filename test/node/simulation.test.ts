@@ -23,7 +23,7 @@ async function expectClean(plan: Plan): Promise<Trial> {
   return trial;
 }
 
-test(`H1 A72 A73 ${SEEDS} seeds of users, models, tools and faults keep every property, and the faults happen`, async () => {
+test(`STATE-1 H1 A72 A73 ${SEEDS} seeds of users, models, tools and faults keep every property, and the faults happen`, async () => {
   const { failures, table, turns, lives } = await trySeeds(1, SEEDS);
   expect(failures).toEqual([]);
   for (const kind of KINDS) {

@@ -9,9 +9,9 @@ import {
   openConnection,
   receiveFrame,
 } from "../../src/agents/conversation/door/connections.ts";
-import { checkStateEntry, MAX_STATE_ENTRIES } from "../../src/agents/executor/tool-state.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { checkStateEntry, MAX_STATE_ENTRIES } from "../../src/protocol/tool-state.ts";
 import { asResult, DramatisError } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { Crash, InjectedError } from "./faults.ts";

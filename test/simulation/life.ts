@@ -3,7 +3,7 @@
 import type { Connection } from "agents";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
-import { endsTurn } from "../../src/agents/conversation/core/frames.ts";
+import { effectsOf } from "../../src/agents/conversation/core/effects.ts";
 import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
 import {
   broadcast,
@@ -11,7 +11,6 @@ import {
   type ConnectionPorts,
 } from "../../src/agents/conversation/door/connections.ts";
 import { Subscribers } from "../../src/agents/conversation/door/subscribers.ts";
-import { effectsOf } from "../../src/agents/conversation/effects/effects.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { UsageMirror } from "../../src/agents/conversation/mirror/usage-mirror.ts";
 import { openingSlices } from "../../src/agents/conversation/reads/opening.ts";
@@ -24,6 +23,7 @@ import type { Ids } from "../../src/ports/ids.ts";
 import type { KeyValue } from "../../src/ports/key-value.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
 import type { TaskExecutor } from "../../src/protocol/executor-api.ts";
+import { endsTurn } from "../../src/protocol/frames.ts";
 import { noMail } from "../support/no-mail.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "./client-tool.ts";
 import { MortalClock, type WorldClock } from "./clocks.ts";

@@ -177,10 +177,9 @@ async function recordOf(
     id: `conv_${index}`,
     tenant: TENANT,
     title: null,
-    agentId: AGENT,
     projectId: "default",
     participants: [{ type: "user", id: "ada" }],
-    chain: await resolveChain(new Registry(code), persona, profile),
+    agents: [{ id: AGENT, chain: await resolveChain(new Registry(code), persona, profile) }],
     createdAt,
   };
 }

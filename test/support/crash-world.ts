@@ -160,10 +160,9 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
     id: "conv_test",
     tenant: "test",
     title: null,
-    agentId: "tester",
     projectId: "default",
     participants: [{ type: "user", id: "ada" }],
-    chain,
+    agents: [{ id: "tester", chain }],
     createdAt: clock.now(),
   });
   crossings.arm();

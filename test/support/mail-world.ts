@@ -170,7 +170,7 @@ export class SimulatedActor {
       keyValue.put(key, [...(this.#keyValue.get<object[]>(key) ?? []), { late }]);
       return null;
     });
-    mailbox.told("work", ({ envelope, outcome, late }) => {
+    mailbox.outcomes("work", ({ envelope, outcome, late }) => {
       const key = `told:${envelope.operationId}`;
       keyValue.put(key, [...(this.#keyValue.get<Told[]>(key) ?? []), { status: outcome.status, late }]);
     });

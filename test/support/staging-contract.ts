@@ -8,6 +8,7 @@ import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
+import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import type { Signal } from "../../src/agents/conversation/core/signals.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/local.ts";
@@ -18,7 +19,6 @@ import { allowAll } from "../../src/policy/gate.ts";
 import type { KeyValue } from "../../src/ports/key-value.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
-import { newOperationId } from "../../src/protocol/envelope.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { scriptedFetch, textPayloads } from "./chat-replies.ts";
@@ -30,6 +30,7 @@ export interface Stores {
 }
 
 const ARMED = "test:armed";
+const ADA = { type: "user", userId: "ada" } as const;
 
 /** A conversation that starts two turns for each envelope of the type `talk`. */
 async function openHost({ database, keyValue }: Stores) {
@@ -71,10 +72,11 @@ async function openHost({ database, keyValue }: Stores) {
     id: "conv_test",
     tenant: "test",
     title: null,
-    agentId: "tester",
     projectId: "default",
     participants: [{ type: "user", id: "ada" }],
-    chain: await resolveChain(registry, { identity: { systemPrompt: "Test." } }, profile),
+    agents: [
+      { id: "tester", chain: await resolveChain(registry, { identity: { systemPrompt: "Test." } }, profile) },
+    ],
     createdAt: 1,
   });
   const self = { kind: "conversation", tenant: "test", id: "conv_test" };
@@ -92,7 +94,7 @@ async function openHost({ database, keyValue }: Stores) {
   const says = (id: string): Signal => ({
     type: "conversation.user.message",
     id,
-    caller: { type: "user", userId: "ada" },
+    caller: ADA,
     data: { content: `Message ${id}` },
   });
   mailbox.receives("talk", z.null(), (_, { afterCommit }) => {
@@ -137,7 +139,7 @@ async function expectUntouched(host: Host, created: Host["runtime"]["state"]): P
   await new Promise((resolve) => setTimeout(resolve, 0));
   expect(host.runtime.state, "in memory").toBe(created);
   expect(host.reloaded(), "on disk").toEqual(created);
-  expect(host.runtime.store.turnOfKey("ada", "a"), "key").toBeUndefined();
+  expect(host.runtime.store.turnOfKey(ADA, "a"), "key").toBeUndefined();
   expect(host.frames, "published").toEqual([]);
   expect(host.modelCalls, "started").toEqual([]);
   expect(host.isArmed(), "armed on disk").toBe(false);
@@ -218,10 +220,9 @@ export function stagingContract(
     await withStores(async (stores) => {
       const host = await openHost(stores);
       const { runtime } = host;
-      const caller = { type: "user", userId: "ada" } as const;
       const says = (content: string): Signal => ({
         type: "conversation.user.message",
-        caller,
+        caller: ADA,
         data: { content },
       });
       const first = runtime.stage([says("first")]);

@@ -9,13 +9,16 @@ import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { reduce } from "../../src/agents/conversation/core/reducer.ts";
 import type { Signal } from "../../src/agents/conversation/core/signals.ts";
-import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
+import {
+  type ConversationIdentity,
+  type ConversationState,
+  NEW_STANDING,
+} from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import { TurnEnds } from "../../src/agents/conversation/door/turn-ends.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
-import { NO_USAGE } from "../../src/model/usage.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
@@ -646,16 +649,10 @@ describe("the core", () => {
     vi.spyOn(globalThis, "fetch").mockImplementation(no("the network"));
     const input = { now: 5_000, stem: "01ARZ3NDEKTSV4RRFFQ", gate: allowAll };
     const participants = [{ type: "user" as const, id: "ada" }];
-    const where = { id: "conv_a71", tenant: "test", agentId: "handy", projectId: "default" };
-    const record = { ...where, title: null, participants, chain, createdAt: 1 };
-    const start: ConversationState = {
-      record,
-      seq: 1,
-      turns: 0,
-      sessions: {},
-      usage: NO_USAGE,
-      active: new Map(),
-    };
+    const where = { id: "conv_a71", tenant: "test", projectId: "default" };
+    const agents: ConversationIdentity["agents"] = [{ id: "handy", chain }];
+    const record = { ...where, title: null, participants, agents, createdAt: 1 };
+    const start: ConversationState = { ...NEW_STANDING, record, seq: 1, active: new Map() };
     const reply = { text: "Now. ", finishReason: "tool_calls" as const };
     const call = (name: string, id: string) => ({ id, name, arguments: { key: "k" } });
     const error = {

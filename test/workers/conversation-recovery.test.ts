@@ -10,6 +10,7 @@ import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
+import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/local.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
@@ -222,8 +223,9 @@ describe("failing model calls", () => {
         },
       });
       const participants = [{ type: "user" as const, id: "ada" }];
-      const where = { id: "conv_a43", tenant: "test", agentId: "plain", projectId: "default" };
-      runtime.create({ ...where, title: null, participants, chain, createdAt: clock.now() });
+      const where = { id: "conv_a43", tenant: "test", projectId: "default" };
+      const agents: ConversationIdentity["agents"] = [{ id: "plain", chain }];
+      runtime.create({ ...where, title: null, participants, agents, createdAt: clock.now() });
       const caller = { type: "user", userId: "ada" } as const;
       await runtime.accept({ type: "conversation.user.message", caller, data: { content: play.content } });
       await play.reached("never");
@@ -273,7 +275,7 @@ describe("failing model calls", () => {
   });
 });
 
-test("A72 an accepted turn finishes even if nobody ever calls again: the platform's own alarm brings it back", async () => {
+test("RUN-3 A72 an accepted turn finishes even if nobody ever calls again: the platform's own alarm brings it back", async () => {
   const { conversation, play, turnId } = forgotten;
   await play.requests(2);
   expect(await conversation.ended(turnId)).toMatchObject({ moves: [{ reasoning: "By myself." }] });
@@ -347,7 +349,7 @@ describe("A72 a crash at every phase of a turn", () => {
     expect(shown(client, turnId)).toEqual([play.content, "Now. ", [tool, "completed"], "Done."]);
   });
 
-  test("A72 while a pure tool runs for a reply that is not yet committed: no run has another operation id", async () => {
+  test("EFFECT-3 A72 while a pure tool runs for a reply that is not yet committed: no run has another operation id", async () => {
     const set = await scene(
       (key) => ({ replies: [[{ call: "look_up", input: { key, gate: "hold" } }], say("Done.")] }),
       ({ play }) => play.reached("hold"),
@@ -694,7 +696,7 @@ describe("what survives", () => {
     await play.open("hold");
   });
 
-  test("A turn whose row is several megabytes long, and leaves nothing of that behind when it is complete", async () => {
+  test("ROW-1 A turn whose row is several megabytes long, and leaves nothing of that behind when it is complete", async () => {
     const size = 900_000;
     const big: StepScript = { call: "big", input: { size } };
     const set = await scene(

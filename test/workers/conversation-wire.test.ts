@@ -140,7 +140,7 @@ describe("idempotency", () => {
 });
 
 describe("joining and resuming", () => {
-  test("Who joins in the middle of a text gets it with the snapshot, and the deltas go on from there", async () => {
+  test("WIRE-2 Who joins in the middle of a text gets it with the snapshot, and the deltas go on from there", async () => {
     const conversation = await open();
     const [first, play] = [
       await conversation.connect(),
@@ -165,7 +165,7 @@ describe("joining and resuming", () => {
     expect(late.state.turns).toEqual(first.state.turns);
   });
 
-  test("F14 whoever comes back with `from` has lost nothing and gets nothing twice", async () => {
+  test("CONN-1 SUB-1 F14 whoever comes back with `from` has lost nothing and gets nothing twice", async () => {
     const conversation = await open();
     const [steady, leaving] = [await conversation.connect(), await conversation.connect()];
     const { play } = await conversation.play((key) => ({
@@ -447,7 +447,7 @@ describe("doors", () => {
   });
 
   test.each(["conversations", "agents/conversation"] as const)(
-    "SDK state and SDK calls are refused on /%s",
+    "GUARD-1 SDK state and SDK calls are refused on /%s",
     async (entrance) => {
       // The SDK logs each call that it refuses.
       const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
@@ -613,7 +613,7 @@ describe("doors", () => {
   });
 });
 
-test("Numbers of a long conversation ascend strictly on every kind of stream", async () => {
+test("WIRE-1 JOURNAL-1 numbers of a long conversation ascend strictly on every kind of stream", async () => {
   const conversation = await open();
   const client = await conversation.connect();
   const stream = await conversation.events("/events");

@@ -10,6 +10,7 @@ import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
+import { NEW_STANDING } from "../../src/agents/conversation/core/state.ts";
 import { turnEvents } from "../../src/agents/conversation/core/turn-events.ts";
 import { seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
@@ -82,10 +83,9 @@ class CountedConversation {
           id: "conv_cost",
           tenant: "test",
           title: null,
-          agentId: "assistant",
           projectId: "default",
           participants: [{ type: "user", id: "ada" }],
-          chain: this.chain,
+          agents: [{ id: "assistant", chain: this.chain }],
           createdAt: systemClock.now(),
         },
         history,
@@ -191,7 +191,7 @@ function seedHistory({ runtime, storage }: CountedConversation, messages: number
         createdAt: at,
         completedAt: at,
         firstSeq: n * 6 - 4,
-        snapshot: (n - 1) * 2,
+        snapshotSeq: n * 6 - 5,
         events: { from: (n - 1) * 2, count: 2 },
         items: 2,
         call: null,
@@ -212,7 +212,7 @@ function seedHistory({ runtime, storage }: CountedConversation, messages: number
       ] as const;
       runtime.store.journal.append(
         { seq: turn.firstSeq, at, entries: [...entries] },
-        { turns: n, sessions: { assistant: n * 2 }, active: [] },
+        { ...NEW_STANDING, turns: n, sessions: { assistant: n * 2 }, active: [] },
       );
     }
   });
@@ -271,7 +271,7 @@ describe("H5 constant cost", () => {
     expect(cost.created.statements + cost.turn.statements).toBeLessThanOrEqual(20);
   });
 
-  test("H5 a plain turn in an open conversation: at most 8 statements and 8 rows", async () => {
+  test("COMMIT-2 H5 a plain turn in an open conversation: at most 8 statements and 8 rows", async () => {
     const cost = await inFreshConversation(async (conversation) => {
       conversation.create();
       await conversation.turn("warm up");

@@ -4,7 +4,7 @@
  */
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { FLOOD, MAX_FRAME_LENGTH, MAX_SUBSCRIBERS } from "../../src/agents/conversation/core/limits.ts";
+import { FLOOD, MAX_FRAME_LENGTH, MAX_SUBSCRIBERS } from "../../src/agents/conversation/door/limits.ts";
 import protocolV1 from "../fixtures/protocol-v1.json";
 import { Play } from "./provider.ts";
 import { actorOf, sign, TokenServer } from "./token-server.ts";
@@ -354,7 +354,7 @@ describe("protocol versions", () => {
     },
   );
 
-  test("G5 an exchange as clients of version 1 have it goes on to mean the same", async () => {
+  test("WIRE-3 G5 an exchange as clients of version 1 have it goes on to mean the same", async () => {
     const persona = { identity: { systemPrompt: "You are a test." }, tools: { toolIds: ["test/double"] } };
     await server.call(token, "POST", "/api/agents", 201, { id: "guide", persona });
     const body = { agentId: "guide", title: "Recorded" };

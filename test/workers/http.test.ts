@@ -150,7 +150,7 @@ describe("agents", () => {
     expect(body.projectIds).toEqual(["default"]);
   });
 
-  test("keep their ids: a second one is a conflict, also when both come at once, and changes nothing", async () => {
+  test("IDENT-1 keep their ids: a second one is a conflict, also when both come at once, and changes nothing", async () => {
     const both = await Promise.all([1, 2].map(() => post("/api/agents", { id: "twin", persona })));
     expect(both.map(({ status }) => status).sort()).toEqual([201, 409]);
     const other = { identity: { systemPrompt: "Another." } };
@@ -194,7 +194,7 @@ describe("agents", () => {
     [[], ""],
     ["text", ""],
     [null, ""],
-  ])("refuses %j at %s", async (body, path) => {
+  ])("IDENT-2 refuses %j at %s", async (body, path) => {
     expectProblem(await post("/api/agents", body), 422, "INVALID_INPUT", path);
   });
 

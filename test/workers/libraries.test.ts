@@ -333,7 +333,7 @@ describe("personas and model profiles by API", () => {
       "/executionConfig/idleTimeoutMs",
     ],
     ["model-profiles", { id: "p", ...scripted("m"), apiKey: "sk-1" }, "/apiKey"],
-  ])("LIBAPI-3 %s %j are refused, by field", async (kind, body, path) => {
+  ])("AUTHOR-1 LIBAPI-3 %s %j are refused, by field", async (kind, body, path) => {
     expectProblem(await post(`/api/libraries/refused/${kind}`, body, AUTHOR), 422, "INVALID_INPUT", path);
     expect((await get("/api/libraries/refused", AUTHOR)).status).toBe(404);
   });

@@ -54,7 +54,7 @@ afterEach(() => {
 });
 
 describe("G6 LIMIT-2 requests of a principal", () => {
-  test("are limited together on every route, LIMIT-3 and pass again after the wait", async () => {
+  test("LIMIT-3 are limited together on every route, and pass again after the wait", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const send = application({ limits: { requests: { perMinute: 60, burst: 3 } } });
     expect(await statuses(3, () => send("/api/agents"))).toEqual([200, 200, 200]);

@@ -554,7 +554,7 @@ describe("the cost of an envelope", () => {
       let arrived = () => {};
       const sender = mailbox("sender", sending, (envelope, attempt) => receiver.receive(envelope, attempt));
       receiver.receives("work", z.null(), () => null);
-      sender.told("work", () => arrived());
+      sender.outcomes("work", () => arrived());
       const send = async () => {
         const told = new Promise<void>((resolve) => {
           arrived = resolve;

@@ -78,6 +78,22 @@ describe("WAKE-3 a wake-up is armed", () => {
   });
 });
 
+test("WAKE-2 a handler that throws is called again, and stays in the queue however often it throws", () =>
+  asleep(async (sleeper, storage) => {
+    const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    await sleeper.wakeups.arm("first", MINUTE);
+    sleeper.isBroken = true;
+    wait(MINUTE);
+    for (let time = 1; time <= 5; time++) {
+      await ring(sleeper);
+      expect(sleeper.woken).toHaveLength(time);
+      expect(jobs(storage)).toEqual([["first", 5_000]]);
+      wait(5_000);
+    }
+    expect(logged).toHaveBeenCalledTimes(5);
+    logged.mockRestore();
+  }));
+
 describe("WAKE-4 while the alarm is late", () => {
   test("a later request does not delay a due job whose handler ran for an earlier time", () =>
     asleep(async (sleeper, storage) => {

@@ -4,12 +4,13 @@ import { Lifecycle } from "agents/lifecycle";
 import { z } from "zod";
 import { workersAIAdapter } from "../../src/adapters/formats/workers-ai/adapter.ts";
 import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
+import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import { SessionAgent } from "../../src/agents/base/session-agent.ts";
 import { Wakeups } from "../../src/agents/base/timers/wakeups.ts";
 import { D1DeadLetters } from "../../src/d1/dead-letters.ts";
 import { dramatis } from "../../src/dramatis.ts";
 import { localAuthorize } from "../../src/http/auth/authorize.ts";
-import { type Envelope, newOperationId } from "../../src/protocol/envelope.ts";
+import type { Envelope } from "../../src/protocol/envelope.ts";
 import type { Answer, Attempt } from "../../src/protocol/mailbox-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
@@ -58,11 +59,14 @@ export class Sleeper extends DurableObject {
   /** Wake-ups that came. */
   readonly woken: string[] = [];
   again: number | null = null;
+  /** The handlers throw. */
+  isBroken = false;
   readonly wakeups = new Wakeups({ first: () => this.#wake("first"), second: () => this.#wake("second") });
   readonly lifecycle = Lifecycle.install(this).use(this.wakeups);
 
   #wake(name: string): number | null {
     this.woken.push(name);
+    if (this.isBroken) throw new Error("The handler is broken.");
     return this.again;
   }
 }
@@ -100,7 +104,7 @@ export class Courier extends SessionAgent {
       if (mood === "busy") throw new NotNow("Too much to do.", 20_000);
       return { done: note };
     });
-    this.mailbox.told("work", ({ envelope, outcome, late }) => {
+    this.mailbox.outcomes("work", ({ envelope, outcome, late }) => {
       this.#add("told", { operationId: envelope.operationId, ...outcome, late });
     });
   }
@@ -155,7 +159,7 @@ export class Courier extends SessionAgent {
 export class Orders extends SessionAgent {
   constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
     super(ctx, env);
-    this.mailbox.told("order.placed", ({ outcome, late }) => {
+    this.mailbox.outcomes("order.placed", ({ outcome, late }) => {
       ctx.storage.kv.put("outcome", { ...outcome, late });
     });
   }

@@ -1,12 +1,12 @@
 /** Seeds a conversation turn by turn with the actor's own reducer and store. */
 import type { AgentDecision } from "../../../src/agents/conversation/core/decisions.ts";
-import { stemOf } from "../../../src/agents/conversation/core/ids.ts";
 import { reduce } from "../../../src/agents/conversation/core/reducer.ts";
-import type { ConversationIdentity } from "../../../src/agents/conversation/core/state.ts";
+import { type ConversationIdentity, primaryAgent } from "../../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../../src/agents/conversation/core/transition.ts";
 import { ConversationDatabase } from "../../../src/agents/conversation/store/conversation-database.ts";
 import { systemIds } from "../../../src/ports/system.ts";
 import { DurableKeyValue, DurableSqlDatabase } from "../../../src/ports/workers/durable-storage.ts";
+import { stemOf } from "../../../src/protocol/ids.ts";
 import { seededMessage } from "../workload.ts";
 
 /**
@@ -38,7 +38,7 @@ function accepted(record: ConversationIdentity, turn: number, clientId: string):
   const input = seededMessage(2 * turn - 2).text;
   const stem = stemOf(systemIds.ulid());
   return [
-    { type: "START_TURN", turn, stem, agentId: record.agentId, caller, clientId, input },
+    { type: "START_TURN", turn, stem, agentId: primaryAgent(record).id, caller, clientId, input },
     { type: "CALL_LLM", turn, final: false },
   ];
 }

@@ -7,13 +7,17 @@
  * DEADLINE-3  No timer outlives the attempt.
  */
 
-import type { ModelProfile } from "../../model/profile.ts";
+import { MODEL_TIMEOUT_MS, type ModelProfile } from "../../model/profile.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { Deadline } from "../../ports/deadline.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
 
 /** Defaults for a profile without limits, in milliseconds. */
-export const TIMEOUTS = { timeoutMs: 120_000, firstByteTimeoutMs: 60_000, idleTimeoutMs: 60_000 } as const;
+export const TIMEOUTS = {
+  timeoutMs: MODEL_TIMEOUT_MS,
+  firstByteTimeoutMs: 60_000,
+  idleTimeoutMs: 60_000,
+} as const;
 
 export class AttemptDeadlines {
   readonly #clock: Pick<Clock, "timer" | "now">;

@@ -1,6 +1,7 @@
 /**
  * A gateway that owns its attempts: it retries, falls back to the next model and reports one outcome. For callers whose
- * attempts need not survive a crash. Conversations own durable attempts instead.
+ * attempts need not survive a crash. Conversations own durable attempts instead:
+ * `agents/conversation/core/planning/model-failure.ts`.
  *
  * RESIL-7  Each request ends with one outcome, the last delta. If the consumer leaves before it, the outcome is only
  *          reported.

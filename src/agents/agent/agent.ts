@@ -24,6 +24,7 @@ import { asResult, DramatisError } from "../../shared/errors.ts";
 import { CHOSEN_ID_RULE, type DefinitionReference, isChosenId } from "../../shared/identifiers.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import { mayAuthor, type Principal } from "../../shared/principal.ts";
+import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
 import { SessionAgent } from "../base/session-agent.ts";
@@ -52,7 +53,10 @@ export function createAgentClass<Env extends Cloudflare.Env>(
   env: Env,
 ) => SessionAgent<Env> & AgentApi {
   return class Agent extends SessionAgent<Env> implements AgentApi {
-    readonly #store = new AgentStore(durableStorage(this.ctx.storage));
+    readonly #store = new AgentStore(
+      durableStorage(this.ctx.storage),
+      () => this.mailboxAddress?.id ?? this.name,
+    );
     readonly #wakeups = new Wakeups({ directory: () => this.#listing.wake() });
     readonly #listing = new Mirror({
       clock: systemClock,
@@ -92,7 +96,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         const { tenant } = principal;
         const { id, persona, projectIds = ["default"] } = validate(createSchema, input);
         const checked = await this.#checkPersona(persona, tenant);
-        const now = new Date(systemClock.now()).toISOString();
+        const now = toIso(systemClock.now());
         const identity = { id, tenant, persona: checked, projectIds, createdAt: now, updatedAt: now };
         await this.#commit(() => this.#store.create(identity));
         return identity;
@@ -117,7 +121,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         const identity: AgentIdentity = {
           ...current,
           ...defined({ persona, projectIds }),
-          updatedAt: new Date(updatedAt).toISOString(),
+          updatedAt: toIso(updatedAt),
         };
         await this.#commit(() => this.#store.update(identity));
         return identity;

@@ -1,8 +1,10 @@
 /** The storage of an agent in its actor's database: its identity, and one row per conversation. */
+
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import { bothOrders, type Page, type PageOptions, pageOf, pageSchema } from "../../shared/page.ts";
+import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
 import { type ActorSchema, type ActorStores, VersionedRecord } from "../base/storage/schema-upgrade.ts";
 
@@ -25,7 +27,11 @@ const optionsSchema = pageSchema(isConversationId);
 export class AgentStore {
   readonly #identity: VersionedRecord<AgentIdentity>;
 
-  constructor(private readonly stores: ActorStores) {
+  /** `idOf` returns the agent's id, for errors. */
+  constructor(
+    private readonly stores: ActorStores,
+    private readonly idOf: () => string,
+  ) {
     this.#identity = new VersionedRecord(AGENT_SCHEMA, stores, IDENTITY_KEY);
   }
 
@@ -53,7 +59,7 @@ export class AgentStore {
   /** Throws `NOT_FOUND` if the agent was never created, `UNAVAILABLE` if a newer release stored it. */
   identity(): AgentIdentity {
     const identity = this.#identity.get();
-    if (identity === undefined) throw new DramatisError("NOT_FOUND", "There is no such agent.");
+    if (identity === undefined) throw new DramatisError("NOT_FOUND", `There is no agent "${this.idOf()}".`);
     return identity;
   }
 
@@ -77,5 +83,5 @@ export class AgentStore {
 type ConversationRow = { id: string; added_at: number };
 
 function toItem({ id, added_at }: ConversationRow): { id: string; addedAt: string } {
-  return { id, addedAt: new Date(added_at).toISOString() };
+  return { id, addedAt: toIso(added_at) };
 }

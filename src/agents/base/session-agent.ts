@@ -205,14 +205,14 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
 
   async deadLetters(principal: Principal, options?: PageOptions): Promise<Result<Page<DeadLetterView>>> {
     return asResult(() => {
-      checkOperator(principal, this.mailboxAddress);
+      checkOperator(principal, this.mailboxAddress, this.name);
       return this.mailbox.deadLetters(options);
     });
   }
 
   async redeliver(principal: Principal, operationId: string): Promise<Result<null>> {
     return asResult(async () => {
-      checkOperator(principal, this.mailboxAddress);
+      checkOperator(principal, this.mailboxAddress, this.name);
       await this.mailbox.redeliver(operationId);
       return null;
     });

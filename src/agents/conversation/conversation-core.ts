@@ -2,17 +2,17 @@
 import type { Gate } from "../../policy/gate.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
+import { stemOf } from "../../protocol/ids.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ActorCore, Commit } from "../base/runtime/shell.ts";
-import { stemOf } from "./core/ids.ts";
+import { dueIn, type Effect, effectsOf, effectsOfTurn, endedEffects } from "./core/effects.ts";
 import type { JournalRow } from "./core/journal-entry.ts";
 import { plan } from "./core/planning/plan.ts";
 import { reduce } from "./core/reducer.ts";
 import type { Signal } from "./core/signals.ts";
 import type { ConversationState } from "./core/state.ts";
 import { beginTransition, type Transition } from "./core/transition.ts";
-import { dueIn, type Effect, effectsOf, effectsOfTurn, endedEffects } from "./effects/effects.ts";
 import type { ConversationDatabase } from "./store/conversation-database.ts";
 
 /** A committed transition of a conversation. */

@@ -1,6 +1,10 @@
 /**
  * The actor `Conversation`: transport and RPC of one conversation. Every entrance checks its caller and its input, and
  * answers errors as data. The shell in `runtime.ts` does the work.
+ *
+ * The way of a message: `door/` checks it, `core/` plans and reduces it (pure), `store/` commits it, and `effects/` calls
+ * models and tools, whose outcomes return to the shell as signals. Beside it, `reads/` answers queries, and `mirror/`
+ * publishes to the agent, the directory and the metrics sink.
  */
 
 import type { Connection, ConnectionContext, WSMessage } from "agents";
@@ -16,8 +20,11 @@ import type {
   SubscribeOptions,
 } from "../../protocol/conversation-api.ts";
 import type { TaskResult, TaskResultApi, ToolStateApi, ToolStateEntry } from "../../protocol/executor-api.ts";
-import { type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
+import { taskResultSchema } from "../../protocol/executor-reports.ts";
+import { endsTurn, type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
+import { checkStateEntry, MAX_STATE_ENTRIES } from "../../protocol/tool-state.ts";
+import { readEntrance } from "../../protocol/upgrade-request.ts";
 import type { TurnView } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { asResult, type DramatisError, type Result, unwrap } from "../../shared/errors.ts";
@@ -28,11 +35,8 @@ import { validate } from "../../shared/validation.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import { isRefusal } from "../base/storage/schema-upgrade.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
-import { taskResultSchema } from "../executor/report-schema.ts";
-import { checkStateEntry, MAX_STATE_ENTRIES } from "../executor/tool-state.ts";
-import { endsTurn } from "./core/frames.ts";
 import type { ConversationState } from "./core/state.ts";
-import { checkReader, checkSpeaker } from "./door/access.ts";
+import { checkReader, checkSpeaker, noConversation } from "./door/access.ts";
 import { ConnectionGuard } from "./door/connection-guard.ts";
 import {
   broadcast,
@@ -44,7 +48,6 @@ import {
   receiveFrame,
 } from "./door/connections.ts";
 import { checkSameRequest, conversationRecord, parseCreate } from "./door/create-conversation.ts";
-import { readEntrance } from "./door/entrance.ts";
 import {
   messageOf,
   parseSignal,
@@ -80,7 +83,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
   {
     static override readonly options = { sendIdentityOnConnect: false };
 
-    /** The names are stored with the jobs: never change them. */
+    /** The names are stored with the jobs: never change them. `window` wakes active turns. */
     readonly #wakeups = new Wakeups({
       window: () => {
         this.#runtime.reconcile();
@@ -191,9 +194,9 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const agent = await ports.actors(this.env).agent(principal.tenant, agentId);
         const part = unwrap(await agent.persona());
         if (fingerprint !== undefined && this.#runtime.exists) {
-          const { record, active } = this.#stateFor(principal);
-          checkSameRequest(record, fingerprint);
-          return conversationView(record, active.size);
+          const state = this.#stateFor(principal);
+          checkSameRequest(state.record, fingerprint);
+          return conversationView(state);
         }
         const now = systemClock.now();
         const record = conversationRecord(principal, request, part, now);
@@ -205,14 +208,14 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         });
         this.#runtime.create(record, events);
         if (record.listed !== false) await this.#announcement.publish();
-        return conversationView(record, 0);
+        return conversationView(this.#runtime.state);
       });
     }
 
     async view(principal: Principal) {
-      return this.#read(principal, ({ record, active, usage }) => ({
-        ...conversationView(record, active.size),
-        usage: usageView(usage),
+      return this.#read(principal, (state) => ({
+        ...conversationView(state),
+        usage: usageView(state.usage),
       }));
     }
 
@@ -265,7 +268,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const list = Array.isArray(signals) ? signals : [signals];
         const messages = list.map((signal) => parseSignal(signal, principal));
         const started: StartedTurn[] = [];
-        // One after another: a message whose media must be looked up would otherwise be overtaken.
+        // One after another. Otherwise a later message could overtake one that waits for its media.
         for (const message of messages) started.push(await this.#runtime.accept(message));
         return started;
       });
@@ -367,9 +370,15 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     /** Throws as `checkReader`, and before the conversation was created. */
     #stateFor(reader: Principal): ConversationState {
-      const { state } = this.#runtime;
+      const state = this.#requireState();
       checkReader(state.record, reader);
       return state;
+    }
+
+    /** Throws `NOT_FOUND` before the conversation was created. */
+    #requireState(): ConversationState {
+      if (this.#runtime.exists) return this.#runtime.state;
+      throw noConversation(this.mailboxAddress?.id ?? this.name);
     }
 
     /** Reports whether the conversation exists and this principal may read it. */
@@ -389,7 +398,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     #checkSpeaker(principal: Principal): void {
-      checkSpeaker(this.#runtime.state.record, principal);
+      checkSpeaker(this.#requireState().record, principal);
     }
 
     async #accept(principal: Principal, input: unknown): Promise<StartedTurn> {

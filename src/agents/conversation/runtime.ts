@@ -2,12 +2,8 @@
  * A conversation: takes messages and results of clients' tools, and connects the shell with the conversation's core, store
  * and effects. Runs unchanged in a Durable Object and in Node.
  *
- * The way of a message: `door/` checks it, `core/` plans and reduces it (pure), `store/` commits it, `effects/` calls
- * models and tools, whose outcomes return as signals. The shell in `base/runtime/` keeps this order. Beside it, `reads/`
- * answers queries, and `mirror/` publishes to the agent, the directory and the metrics sink.
- *
- * RUN-5  Limit turns whoever starts them and through whatever door. Count only turns that began: neither repeated nor
- *        refused messages.
+ * RUN-5  Limit all turns, from every caller and entrance. Count only turns that began: neither repeated nor refused
+ *        messages.
  */
 
 import { type MetricsSink, reportMetrics } from "../../adapters/resilience/telemetry.ts";
@@ -18,6 +14,7 @@ import type { StartedTurn, SubmittedResult } from "../../protocol/conversation-a
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
+import { messageId, turnId } from "../../protocol/ids.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
 import { parseContent } from "../../shared/content.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -25,21 +22,20 @@ import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../
 import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import { ActorShell, type Staged } from "../base/runtime/shell.ts";
 import { type ConversationCommit, ConversationCore, type PlanningPorts } from "./conversation-core.ts";
+import type { Effect } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
-import { messageId, turnId } from "./core/ids.ts";
 import { isRepeated } from "./core/planning/results.ts";
 import { checkTurnSchemas } from "./core/planning/schema-check.ts";
 import type { EffectSignal, Signal, UserMessage } from "./core/signals.ts";
 import type { ConversationIdentity, ConversationState, Turn } from "./core/state.ts";
 import type { Transition } from "./core/transition.ts";
-import { checkRepeated, checkReplyTo, operationAt, startedTurn } from "./door/acceptance.ts";
+import { checkRepeated, checkReplyTo, operationAt, startedTurn } from "./door/message-checks.ts";
+import { metricsOfClosedCalls } from "./effects/call-metrics.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
 import { type EffectPorts, EffectRunner } from "./effects/effect-runner.ts";
-import type { Effect } from "./effects/effects.ts";
 import { checkNewMedia, hasMedia } from "./effects/media.ts";
 import type { ModelCallPorts } from "./effects/model-call.ts";
-import { SessionWindow } from "./effects/session-window.ts";
-import { metricsOfClosedCalls } from "./mirror/call-metrics.ts";
+import { SessionWindows } from "./effects/session-windows.ts";
 import { ConversationDatabase } from "./store/conversation-database.ts";
 import { ToolStateStore } from "./store/tool-state.ts";
 
@@ -64,7 +60,7 @@ export class ConversationRuntime {
   readonly deltas: DeltaBuffer;
   readonly #shell: ActorShell<ConversationState, Signal, Transition, ConversationCommit, Effect>;
   readonly #effects: EffectRunner;
-  readonly #window: SessionWindow;
+  readonly #windows: SessionWindows;
   readonly #toolState: ToolStateStore;
   #turnBucket: TokenBucket | null;
 
@@ -72,7 +68,7 @@ export class ConversationRuntime {
     const { database, keyValue, clock, turnLimit } = ports;
     this.store = new ConversationDatabase(database, keyValue);
     this.deltas = new DeltaBuffer(ports);
-    this.#window = new SessionWindow(this.store.events);
+    this.#windows = new SessionWindows(this.store, () => this.state.record);
     this.#effects = new EffectRunner(this.#effectPorts());
     this.#toolState = new ToolStateStore(keyValue);
     this.#turnBucket = turnLimit === undefined ? null : tokenBucket(turnLimit);
@@ -93,7 +89,8 @@ export class ConversationRuntime {
    */
   get state(): ConversationState {
     const { state } = this.#shell;
-    if (state === null) throw new DramatisError("NOT_FOUND", "There is no such conversation.");
+    if (state === null)
+      throw new DramatisError("NOT_FOUND", "This conversation does not exist. Create it first.");
     return state;
   }
 
@@ -169,7 +166,7 @@ export class ConversationRuntime {
     const { id: key, caller, data } = signal;
     const content = parseContent(data.content);
     checkTurnSchemas(data);
-    const turnOfKey = () => (key === undefined ? undefined : this.store.turnOfKey(caller.userId, key));
+    const turnOfKey = () => (key === undefined ? undefined : this.store.turnOfKey(caller, key));
     // Before the key is looked up for good: nothing may come between that and the commit.
     if (hasMedia(content)) await checkNewMedia(content, this.ports.media, () => turnOfKey() !== undefined);
     const known = turnOfKey();
@@ -244,9 +241,10 @@ export class ConversationRuntime {
   #publish({ before, state, transition, row }: ConversationCommit): void {
     const { record } = state;
     for (const turn of transition.touched.values()) {
+      if (!before.active.has(turn.n)) this.#windows.begin(turn, before);
       for (const metrics of metricsOfClosedCalls(record, before.active.get(turn.n), turn))
         reportMetrics(this.ports.metrics, metrics);
-      if (turn.status !== "active") this.#window.end(turn, record.chain);
+      if (turn.status !== "active") this.#windows.end(turn);
     }
     this.deltas.publish(framesOf(row, 0, (n) => transition.touched.get(n)));
   }
@@ -256,7 +254,7 @@ export class ConversationRuntime {
     return {
       ...this.ports,
       record: () => this.state.record,
-      history: (turn) => this.#window.messagesFor(turn, this.state.record.chain),
+      history: (turn) => this.#windows.messagesFor(turn),
       preview: (signal) => this.#preview(signal),
       report: (...outcomes) => this.#shell.report(outcomes),
       onText: (turn, item, text) => this.deltas.append(turnId(turn), messageId(turn, item), text),

@@ -9,9 +9,6 @@ import { ToolError } from "../../library/tool-error.ts";
 import type { Json } from "../../shared/json.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 
-/** Maximum size of a tool's output, in bytes of JSON. */
-export const MAX_OUTPUT_BYTES = 1_048_576;
-
 /** Maximum size of a progress report, in bytes of JSON. */
 export const MAX_PROGRESS_BYTES = 16_384;
 

@@ -13,10 +13,11 @@ import { ToolError } from "../../library/tool-error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { withDeadline } from "../../ports/deadline.ts";
 import type { ToolErrorCode, ToolInvocation, ToolResult, ToolState } from "../../protocol/executor-api.ts";
+import { MAX_OUTPUT_BYTES } from "../../protocol/executor-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
-import { MAX_OUTPUT_BYTES, MAX_PROGRESS_BYTES, toJson } from "./output.ts";
+import { MAX_PROGRESS_BYTES, toJson } from "./output.ts";
 
 export interface ToolPorts {
   tools: ToolCodes;

@@ -6,6 +6,7 @@ import { joinedText, userContent } from "../content.ts";
 import { callArguments, type InputItem, type MessageInput, type ResultsInput, turnInput } from "./input.ts";
 import {
   agentModel,
+  COMMON_FIELDS,
   IGNORED,
   jsonSchema,
   only,
@@ -67,8 +68,10 @@ const tool = z.object({
 export const completionSchema = z
   .strictObject({
     model: agentModel,
-    messages: z.array(message).min(1).max(MAX_MESSAGES),
-    stream: z.boolean().nullish(),
+    messages: z
+      .array(message)
+      .min(1, "Must have at least one message.")
+      .max(MAX_MESSAGES, `Must have at most ${MAX_MESSAGES} messages.`),
     stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
     tools: z.array(tool).nullish(),
     tool_choice: z
@@ -88,18 +91,13 @@ export const completionSchema = z
       .nullish(),
     n: only(1),
     logprobs: only(false),
-    top_logprobs: only(0),
-    parallel_tool_calls: only(true),
     modalities: z.array(z.literal("text", "Only text is supported.")).nullish(),
     audio: REFUSED,
     stop: REFUSED,
     functions: REFUSED,
     function_call: REFUSED,
     web_search_options: REFUSED,
-    moderation: REFUSED,
     logit_bias: REFUSED,
-    temperature: IGNORED,
-    top_p: IGNORED,
     max_tokens: IGNORED,
     max_completion_tokens: IGNORED,
     frequency_penalty: IGNORED,
@@ -108,14 +106,7 @@ export const completionSchema = z
     reasoning_effort: IGNORED,
     verbosity: IGNORED,
     prediction: IGNORED,
-    service_tier: IGNORED,
-    store: IGNORED,
-    metadata: IGNORED,
-    user: IGNORED,
-    safety_identifier: IGNORED,
-    prompt_cache_key: IGNORED,
-    prompt_cache_retention: IGNORED,
-    prompt_cache_options: IGNORED,
+    ...COMMON_FIELDS,
   })
   .meta({
     example: { model: "assistant", messages: [{ role: "user", content: "What is 12*(3+4)?" }] },

@@ -34,6 +34,24 @@ export const agentModel = z
   .max(200)
   .meta({ description: "The id of an agent.", example: "assistant" });
 
+/** The fields of both protocols with the same meaning. */
+export const COMMON_FIELDS = {
+  stream: z.boolean().nullish(),
+  parallel_tool_calls: only(true),
+  top_logprobs: only(0),
+  moderation: REFUSED,
+  temperature: IGNORED,
+  top_p: IGNORED,
+  service_tier: IGNORED,
+  store: IGNORED,
+  metadata: IGNORED,
+  user: IGNORED,
+  safety_identifier: IGNORED,
+  prompt_cache_key: IGNORED,
+  prompt_cache_retention: IGNORED,
+  prompt_cache_options: IGNORED,
+};
+
 export type TurnOptions = Pick<StartTurn, "tools" | "toolChoice" | "output">;
 
 interface FunctionFields {

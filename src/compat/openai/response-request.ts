@@ -12,6 +12,7 @@ import {
 } from "./input.ts";
 import {
   agentModel,
+  COMMON_FIELDS,
   IGNORED,
   jsonSchema,
   only,
@@ -93,7 +94,6 @@ export const responseSchema = z
     instructions: z.string().nullish(),
     previous_response_id: z.string().nullish(),
     conversation: z.union([z.string(), z.object({ id: z.string() })]).nullish(),
-    stream: z.boolean().nullish(),
     tools: z.array(tool).nullish(),
     tool_choice: z
       .union([
@@ -112,27 +112,15 @@ export const responseSchema = z
       })
       .nullish(),
     background: only(false),
-    parallel_tool_calls: only(true),
-    top_logprobs: only(0),
     max_tool_calls: REFUSED,
     prompt: REFUSED,
-    moderation: REFUSED,
-    store: IGNORED,
     include: IGNORED,
     stream_options: IGNORED,
-    metadata: IGNORED,
-    user: IGNORED,
-    safety_identifier: IGNORED,
     reasoning: IGNORED,
-    temperature: IGNORED,
-    top_p: IGNORED,
     max_output_tokens: IGNORED,
     truncation: IGNORED,
     context_management: IGNORED,
-    service_tier: IGNORED,
-    prompt_cache_key: IGNORED,
-    prompt_cache_retention: IGNORED,
-    prompt_cache_options: IGNORED,
+    ...COMMON_FIELDS,
   })
   .meta({ example: { model: "assistant", input: "What is 12*(3+4)?" } });
 

@@ -4,7 +4,9 @@
  * JWT-4  If the keys cannot be fetched, requests fail with 503 rather than 401. Keys fetched before stay in use for one
  *        more hour.
  */
+
 import { createLocalJWKSet, createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey } from "jose";
+import type { Clock } from "../../ports/clock.ts";
 import { DramatisError } from "../../shared/errors.ts";
 
 /** Delay after a failed fetch, in milliseconds. */
@@ -17,28 +19,28 @@ const KEYS_GRACE_MS = 3_600_000;
  * seconds, so keys are rotated without a restart. `jose` fetches per request: on Workers a request cannot await the
  * promise of another.
  */
-export function issuerKeys(url: URL): JWTVerifyGetKey {
+export function issuerKeys(url: URL, clock: Pick<Clock, "now">): JWTVerifyGetKey {
   let retryAt = 0;
   let goodAt = Number.NEGATIVE_INFINITY;
   const keys = createRemoteJWKSet(url, {
     // A flood of tokens must not become a flood of requests to a failing server.
     [customFetch]: async (input, init) => {
-      if (Date.now() < retryAt) throw new Error("The last fetch of the keys failed a moment ago.");
+      if (clock.now() < retryAt) throw new Error("The last fetch of the keys failed a moment ago.");
       return fetch(input, init);
     },
   });
   return async (header, token) => {
     try {
       const key = await keys(header, token);
-      if (keys.fresh) goodAt = Date.now();
+      if (keys.fresh) goodAt = clock.now();
       return key;
     } catch (cause) {
       if (namesNoKey(cause)) throw cause;
-      if (Date.now() >= retryAt) {
-        retryAt = Date.now() + KEYS_RETRY_MS;
+      if (clock.now() >= retryAt) {
+        retryAt = clock.now() + KEYS_RETRY_MS;
         console.error(`The keys at ${url.origin} could not be fetched:`, cause);
       }
-      const known = Date.now() - goodAt < KEYS_GRACE_MS ? keys.jwks() : undefined;
+      const known = clock.now() - goodAt < KEYS_GRACE_MS ? keys.jwks() : undefined;
       const key = known && (await createLocalJWKSet(known)(header, token).catch(() => null));
       if (key) return key;
       throw new DramatisError(

@@ -6,8 +6,10 @@
  * JWT-2  An invalid configuration refuses every request, and `/health` reports what to change.
  * JWT-3  A token is valid until its `exp`. A token without `exp` is refused.
  */
+
 import { errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from "jose";
 import { z } from "zod";
+import { systemClock } from "../../ports/system.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isChosenId } from "../../shared/identifiers.ts";
@@ -165,7 +167,8 @@ function createVerifier(env: JwtEnv): Verifier {
 function keysAt(address: string): JWTVerifyGetKey {
   const url = URL.canParse(address) ? new URL(address) : null;
   const isLoopback = ["127.0.0.1", "localhost", "[::1]"].includes(url?.hostname ?? "");
-  if (url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback)) return issuerKeys(url);
+  if (url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback))
+    return issuerKeys(url, systemClock);
   throw misconfigured("AUTH_JWKS_URL must be an https address (http on a loopback address only).");
 }
 

@@ -1,11 +1,10 @@
 /** Query and path parameters. Known query parameters are validated, unknown ones ignored. */
 import { z } from "zod";
-import type { PageOptions } from "../../shared/page.ts";
+import { CURSOR_RULE, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, type PageOptions } from "../../shared/page.ts";
 import { validate } from "../../shared/validation.ts";
 import { nothingHere } from "./respond.ts";
 
-const MAX_LIMIT = 200;
-const LIMIT_RULE = `Must be an integer from 1 to ${MAX_LIMIT}.`;
+const LIMIT_RULE = `Must be an integer from 1 to ${MAX_PAGE_SIZE}.`;
 
 /** The query of a list. */
 export const pageSchema = z.object({
@@ -14,13 +13,16 @@ export const pageSchema = z.object({
       .string()
       .regex(/^[0-9]{1,3}$/, LIMIT_RULE)
       .transform(Number)
-      .refine((limit) => limit >= 1 && limit <= MAX_LIMIT, LIMIT_RULE)
-      .meta({ description: `Page size, from 1 to ${MAX_LIMIT}. Default: 50.`, example: "50" }),
+      .refine((limit) => limit >= 1 && limit <= MAX_PAGE_SIZE, LIMIT_RULE)
+      .meta({
+        description: `Page size, from 1 to ${MAX_PAGE_SIZE}. Default: ${DEFAULT_PAGE_SIZE}.`,
+        example: `${DEFAULT_PAGE_SIZE}`,
+      }),
   ),
   cursor: z.exactOptional(
     z
       .string()
-      .min(1, "Must be the `nextCursor` of an answer.")
+      .min(1, CURSOR_RULE)
       .max(512, "Must be the `nextCursor` of an answer: it has at most 512 characters.")
       .meta({ description: "The `nextCursor` of the previous page." }),
   ),
@@ -53,12 +55,12 @@ export function streamPosition(from: string | undefined, lastEventId?: string): 
   return from === undefined ? undefined : validate(positionSchema, from, "/from");
 }
 
-/** Reads the parameters of a path. Throws `NOT_FOUND` if one of them cannot exist. */
+/** Reads the parameters of the request's path. Throws `NOT_FOUND` if one of them cannot exist. */
 export function pathParams<Schema extends z.ZodType>(
   schema: Schema,
-  params: Record<string, string>,
+  request: { method: string; path: string; param(): Record<string, string> },
 ): z.output<Schema> {
-  const parsed = schema.safeParse(params);
-  if (!parsed.success) throw nothingHere();
+  const parsed = schema.safeParse(request.param());
+  if (!parsed.success) throw nothingHere(request);
   return parsed.data;
 }

@@ -61,11 +61,12 @@ export function empty(): Response {
 }
 
 /** The answer for paths and resources that do not exist, or belong to someone else. */
-export function notFound(): Response {
-  return problemOf(nothingHere(), "");
+export function notFound({ req }: Context): Response {
+  return problemOf(nothingHere(req), "");
 }
 
 /** `notFound` as an error. */
-export function nothingHere(): DramatisError {
-  return new DramatisError("NOT_FOUND", "There is nothing here, or it is not yours.");
+export function nothingHere({ method, path }: { method: string; path: string }): DramatisError {
+  const message = `Not found: \`${method} ${path}\`. Check the path and the id; resources of others are 404.`;
+  return new DramatisError("NOT_FOUND", message);
 }

@@ -123,7 +123,7 @@ async function findResponse(
     if (!turn.ok && turn.error.code !== "NOT_FOUND") unwrap(turn);
     if (turn.ok && address.index < answerCount(turn.value)) return { address, turn: turn.value };
   }
-  throw new DramatisError("NOT_FOUND", "There is no such response.");
+  throw new DramatisError("NOT_FOUND", `There is no response "${id}".`);
 }
 
 async function start(request: AnswerRequest, body: ResponseRequest): Promise<PendingAnswer> {

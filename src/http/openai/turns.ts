@@ -6,10 +6,10 @@
  * OAI-9  Results must cover all calls of their answer, and continue the turn that waits for them. The agent repeats no
  *        work when they are sent again.
  */
+
 import type { Context } from "hono";
 import { ulid } from "ulid";
 import { z } from "zod";
-import { parseItemId, turnId as turnIdOf } from "../../agents/conversation/core/ids.ts";
 import { answerWithCall } from "../../compat/answer.ts";
 import { type AnswerAddress, conversationOfKey, toolCallId } from "../../compat/openai/ids.ts";
 import { invalidInput, type MessageInput, type ResultsInput } from "../../compat/openai/input.ts";
@@ -17,6 +17,8 @@ import type { TurnOptions } from "../../compat/openai/request-fields.ts";
 import type { ActorLookup, ConversationActor } from "../../protocol/actor-lookup.ts";
 import type { StartTurn } from "../../protocol/conversation-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
+import { parseItemId, turnId as turnIdOf } from "../../protocol/ids.ts";
+import { MAX_KEY_LENGTH } from "../../protocol/requests.ts";
 import type { TurnView } from "../../protocol/views.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
@@ -24,13 +26,12 @@ import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { isChosenId } from "../../shared/identifiers.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
+import { sha256Hex } from "../../shared/sha256.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { BODY_ERRORS } from "../openapi/operation.ts";
 import { findConversation } from "../routes/conversations.ts";
 import { turnFrames } from "../routes/turn-frames.ts";
 import { CONVERSATION_HEADER, noSuchModel, withPointers } from "./errors.ts";
-
-const MAX_KEY_LENGTH = 200;
 
 /** The header of both protocols, for their descriptions. */
 export const keyHeader = z.object({
@@ -167,7 +168,10 @@ export async function submitResults(
   const turnId = turnOf(operationId);
   const turn = unwrap(await conversation.turn(principal, turnId));
   const answered = answerWithCall(turn, operationId);
-  if (answered === null) throw new DramatisError("NOT_FOUND", "There is no such tool call.");
+  if (answered === null) {
+    const id = toolCallId(conversationId, operationId);
+    throw new DramatisError("NOT_FOUND", `There is no tool call "${id}".`);
+  }
   checkModel(turn.agentId, model);
   const given = results.map((result) => result.operationId);
   const missing = answered.operationIds.filter((id) => !given.includes(id));
@@ -217,9 +221,7 @@ function turnOf(operationId: string): string {
   return address === null ? "" : turnIdOf(address);
 }
 
-async function fingerprintOf(question: object): Promise<string> {
+function fingerprintOf(question: object): Promise<string> {
   // SAFETY: the question was parsed from JSON, and the schema changes nothing.
-  const bytes = new TextEncoder().encode(canonicalJson(question as Json));
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return sha256Hex(canonicalJson(question as Json));
 }

@@ -1,7 +1,7 @@
 /** Schemas of the values that many answers have in common. */
 import { z } from "zod";
 import { idSchema } from "../../library/reference.ts";
-import { CONVERSATION_ID, TURN_ID } from "../../shared/identifiers.ts";
+import { CONVERSATION_ID, isOperationId, TURN_ID } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
 
 /** Ids, by the resource that they identify. */
@@ -16,7 +16,7 @@ export const ids = {
     .regex(TURN_ID)
     .meta({ description: "Id of a turn.", example: "turn_01JD0000000000000000000001" }),
   message: z.string().meta({ description: "Id of a message.", example: "msg_01JD00000000000000000000A0" }),
-  operation: z.string().meta({ description: "Id of a tool call." }),
+  operation: z.string().refine(isOperationId).meta({ description: "Id of a tool call." }),
   deadLetter: z
     .string()
     .meta({ description: "Id of an operation.", example: "op_01JD0000000000000000000000" }),

@@ -4,12 +4,12 @@
  * API-1  Every answer fits its schema strictly: no field is missing, and no field is unknown to the schema.
  */
 import { z } from "zod";
-import { ENTRY_TYPES } from "../../agents/conversation/core/journal-entry.ts";
 import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../compat/openai/errors.ts";
 import { idSchema, referenceSchema } from "../../library/reference.ts";
 import { personaSchema } from "../../library/schemas.ts";
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import type { SubmittedResult } from "../../protocol/conversation-api.ts";
+import { ENTRY_TYPES } from "../../protocol/journal.ts";
 import { clientFrameSchema } from "../../protocol/requests.ts";
 import type {
   AttachmentView,

@@ -111,14 +111,14 @@ export function agentRoutes(app: HttpRoutes): void {
   });
 
   app.get(AGENT, async ({ req, var: { principal, actors } }) => {
-    const { id } = pathParams(params, req.param());
+    const { id } = pathParams(params, req);
     const agent = await actors.agent(principal.tenant, id);
     return json(unwrap(await agent.identity()));
   });
 
   app.patch(AGENT, async (context) => {
     const { principal, actors } = context.var;
-    const { id } = pathParams(params, context.req.param());
+    const { id } = pathParams(params, context.req);
     requireAuthor(principal);
     const { persona, ...change } = await readBody(context, changeSchema, MAX_AGENT_BYTES);
     const agent = await actors.agent(principal.tenant, id);
@@ -130,7 +130,7 @@ export function agentRoutes(app: HttpRoutes): void {
   });
 
   app.get(`${AGENT}/usage`, async ({ req, var: { principal, actors, directory } }) => {
-    const { id } = pathParams(params, req.param());
+    const { id } = pathParams(params, req);
     if (!mayAuthor(principal) && !mayReadAll(principal)) {
       throw new DramatisError("FORBIDDEN", "Only authors, operators and administrators may read usage.");
     }

@@ -14,6 +14,7 @@ import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { validate } from "../../shared/validation.ts";
 import { readBytes } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
+import { pathParams } from "../base/query.ts";
 import { json, nothingHere } from "../base/respond.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
 import { attachment } from "../openapi/views.ts";
@@ -21,6 +22,9 @@ import { CONVERSATION, conversationOf, conversationParams } from "./conversation
 
 const ATTACHMENTS = `${CONVERSATION}/attachments` as const;
 const ATTACHMENT = `${ATTACHMENTS}/:attachmentId` as const;
+const attachmentParams = conversationParams.extend({
+  attachmentId: z.string().refine(isAttachmentId).meta({ description: "Id of an attachment." }),
+});
 
 const uploadSchema = z.object({
   name: z.exactOptional(
@@ -63,9 +67,7 @@ export const attachmentOperations: readonly ApiOperation[] = [
     path: ATTACHMENT,
     tag: "conversations",
     summary: "Read an attachment",
-    params: conversationParams.extend({
-      attachmentId: z.string().meta({ description: "Id of an attachment." }),
-    }),
+    params: attachmentParams,
     answers: [
       { status: 200, description: "The file as it was uploaded.", type: "application/octet-stream" },
       { status: 304, description: "The attachment matches `If-None-Match`." },
@@ -104,10 +106,9 @@ export function attachmentRoutes(app: HttpRoutes): void {
 
   app.get(ATTACHMENT, async (context) => {
     const { req } = context;
+    const { attachmentId: id } = pathParams(attachmentParams, req);
     const conversation = await conversationOf(context);
     unwrap(await conversation.view(context.var.principal));
-    const id = req.param("attachmentId");
-    if (!isAttachmentId(id)) throw nothingHere();
     const store = context.var.attachments();
     const owner = ownerOf(context);
     const etag = `"${id}"`;
@@ -116,7 +117,7 @@ export function attachmentRoutes(app: HttpRoutes): void {
       return new Response(null, { status: 304, headers: { ...CACHED, etag } });
     }
     const found = await store.get(owner, id);
-    if (found === null) throw nothingHere();
+    if (found === null) throw nothingHere(req);
     const { mediaType, name, bytes } = found;
     const disposition = SHOWN_INLINE.has(mediaType) ? "inline" : "attachment";
     return new Response(bytes, {

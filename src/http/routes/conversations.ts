@@ -2,9 +2,9 @@
 import type { Context } from "hono";
 import { ulid } from "ulid";
 import { z } from "zod";
-import { historySchema } from "../../agents/conversation/door/seed-history.ts";
 import { idSchema } from "../../library/reference.ts";
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
+import { historySchema } from "../../protocol/history.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import { readBody } from "../base/body.ts";

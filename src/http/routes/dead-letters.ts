@@ -1,6 +1,6 @@
 /** `/api/dead-letters`: messages between the tenant's actors that could not be delivered. For operators. */
 import { z } from "zod";
-import { requireOperator } from "../../agents/base/mailbox/dead-letter.ts";
+import { requireOperator } from "../../protocol/mailbox-api.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { isOperationId } from "../../shared/identifiers.ts";
 import { validate } from "../../shared/validation.ts";

@@ -28,7 +28,7 @@ export function libraryRoutes(app: HttpRoutes): void {
   );
 
   app.get(LIBRARY, async ({ req, var: ports }) => {
-    const { library } = pathParams(libraryParams, req.param());
+    const { library } = pathParams(libraryParams, req);
     return json(await registryOf(ports).library(library));
   });
 
@@ -59,13 +59,13 @@ function definitionRoutes<Kind extends DefinitionKind, Body extends { id: string
   const list = `${LIBRARY}/${path}` as const;
 
   app.get(list, async ({ req, var: ports }) => {
-    const { library } = pathParams(libraryParams, req.param());
+    const { library } = pathParams(libraryParams, req);
     return page(resource, await registryOf(ports).list(kind, library, pageOptions(req.query())));
   });
 
   app.post(list, async (context) => {
     const { principal, libraries } = context.var;
-    const { library } = pathParams(libraryParams, context.req.param());
+    const { library } = pathParams(libraryParams, context.req);
     const ports = libraries(principal.tenant);
     ports.registry.checkWriter(principal, library);
     const { id, ...posted } = await readBody(context, body, maxBytes);
@@ -77,16 +77,16 @@ function definitionRoutes<Kind extends DefinitionKind, Body extends { id: string
   });
 
   app.get(`${list}/:id`, async ({ req, var: ports }) =>
-    json(await registryOf(ports).find(kind, pathParams(definitionParams, req.param()))),
+    json(await registryOf(ports).find(kind, pathParams(definitionParams, req))),
   );
 
   app.get(`${list}/:id/versions`, async ({ req, var: ports }) => {
-    const reference = pathParams(definitionParams, req.param());
+    const reference = pathParams(definitionParams, req);
     return page("versions", await registryOf(ports).versions(kind, reference, pageOptions(req.query())));
   });
 
   app.get(`${list}/:id/versions/:version`, async ({ req, var: ports }) =>
-    json(await registryOf(ports).find(kind, pathParams(versionParams, req.param()))),
+    json(await registryOf(ports).find(kind, pathParams(versionParams, req))),
   );
 }
 

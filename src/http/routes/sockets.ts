@@ -11,8 +11,7 @@
 
 import type { Context } from "hono";
 import { z } from "zod";
-import type { Entrance } from "../../agents/conversation/door/entrance.ts";
-import { entranceRequest } from "../../agents/conversation/door/entrance.ts";
+import { type Entrance, entranceRequest } from "../../protocol/upgrade-request.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import { isUpgrade, legibleRefusal, withProtocol } from "../auth/bearer.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
@@ -54,12 +53,13 @@ export function socketRoutes(app: HttpRoutes): void {
   app.get("/agents/conversation/:id", (context) => connect(context, "sdk"));
 }
 
-async function connect(
-  { req, var: { principal, actors } }: Context<HttpEnv, "/:id">,
-  entrance: Entrance,
-): Promise<Response> {
+async function connect(context: Context<HttpEnv, "/:id">, entrance: Entrance): Promise<Response> {
+  const {
+    req,
+    var: { principal, actors },
+  } = context;
   const id = req.param("id");
-  if (!isConversationId(id)) return legibleRefusal(req.raw, notFound());
+  if (!isConversationId(id)) return legibleRefusal(req.raw, notFound(context));
   if (!isUpgrade(req.raw)) {
     return problem("UPGRADE_REQUIRED", "Connect with a WebSocket.", {
       headers: { upgrade: "websocket", connection: "upgrade" },

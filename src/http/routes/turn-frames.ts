@@ -6,7 +6,7 @@
  */
 
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
-import { type Frame, parseFrame } from "../../protocol/frames.ts";
+import { endsTurn, type Frame, parseFrame } from "../../protocol/frames.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
@@ -55,7 +55,7 @@ export async function* turnFrames(
           position = frame.seq;
         }
         yield frame;
-        if (frame.type === "turn.completed" || frame.type === "turn.failed") return;
+        if (endsTurn(frame)) return;
       }
     } catch (error) {
       if (error instanceof DramatisError) throw error;

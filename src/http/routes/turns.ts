@@ -2,20 +2,18 @@
 import { accepts } from "hono/accepts";
 import { z } from "zod";
 import {
-  clientToolsSchema,
+  identifier,
   isOutcome,
   ONE_OUTCOME,
   outcomeFields,
-  outputSchema,
   type ToolOutcome,
-  toolChoiceSchema,
+  turnFields,
 } from "../../protocol/requests.ts";
 import { parseContent } from "../../shared/content.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
-import { isOperationId, isTurnId } from "../../shared/identifiers.ts";
+import { unwrap } from "../../shared/errors.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
-import { pageOptions, pageSchema } from "../base/query.ts";
+import { pageOptions, pageSchema, pathParams } from "../base/query.ts";
 import { events, json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { ids } from "../openapi/scalars.ts";
@@ -26,20 +24,20 @@ const TURNS = `${CONVERSATION}/turns` as const;
 const TURN = `${TURNS}/:turnId` as const;
 const RESULT = `${CONVERSATION}/operations/:operationId/result` as const;
 
-const identifier = z.string().min(1).max(200);
 const startSchema = z.strictObject({
   content: z.unknown(),
-  replyToMessageId: z.exactOptional(identifier),
-  idempotencyKey: z.exactOptional(identifier),
-  output: z.exactOptional(outputSchema),
-  tools: clientToolsSchema.exactOptional().meta({
+  idempotencyKey: identifier.exactOptional(),
+  ...turnFields,
+  tools: turnFields.tools.meta({
     description:
       "Tools that the client runs: the turn waits for their results. At most 64, together 256 KiB. Their names must differ from the agent's tools.",
   }),
-  toolChoice: toolChoiceSchema.exactOptional().meta({
+  toolChoice: turnFields.toolChoice.meta({
     description: "Tools that the model may or must use in its first reply. Default: `auto`.",
   }),
 });
+const turnParams = conversationParams.extend({ turnId: ids.turn });
+const resultParams = conversationParams.extend({ operationId: ids.operation });
 const resultSchema = z
   .strictObject(outcomeFields)
   .refine(isOutcome, ONE_OUTCOME)
@@ -86,7 +84,7 @@ export const turnOperations: readonly ApiOperation[] = [
     path: TURN,
     tag: "turns",
     summary: "Read a turn with its moves",
-    params: conversationParams.extend({ turnId: ids.turn }),
+    params: turnParams,
     answers: ok("The turn.", turn),
     errors: ["NOT_FOUND"],
   },
@@ -98,7 +96,7 @@ export const turnOperations: readonly ApiOperation[] = [
     summary: "Submit the result of a client's tool",
     description:
       "For a call whose `tool.requested` has `client: true`. The turn waits for the result, by default ten minutes. Give `result` or `error`. The same result again has the same answer; a different one is a conflict.",
-    params: conversationParams.extend({ operationId: ids.operation }),
+    params: resultParams,
     body: resultSchema.meta({ example: { result: { celsius: 21 } } }),
     answers: ok("The result is recorded.", submittedResult),
     errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
@@ -131,18 +129,14 @@ export function turnRoutes(app: HttpRoutes): void {
   });
 
   app.get(TURN, async (context) => {
+    const { turnId } = pathParams(turnParams, context.req);
     const conversation = await conversationOf(context);
-    const turnId = context.req.param("turnId");
-    if (!isTurnId(turnId)) throw new DramatisError("NOT_FOUND", `There is no turn "${turnId}".`);
     return json(unwrap(await conversation.turn(context.var.principal, turnId)));
   });
 
   app.post(RESULT, async (context) => {
+    const { operationId } = pathParams(resultParams, context.req);
     const conversation = await conversationOf(context);
-    const operationId = context.req.param("operationId");
-    if (!isOperationId(operationId)) {
-      throw new DramatisError("NOT_FOUND", `There is no operation "${operationId}".`);
-    }
     // SAFETY: the schema accepts JSON only.
     const outcome = (await readBody(context, resultSchema)) as ToolOutcome;
     const submissions = [{ operationId, ...outcome }];

@@ -90,7 +90,11 @@ export function modelSummariser({ gateway, adapter, profile, context }: ModelSum
     const outcome = await collectReply(profile.provider, gateway.stream({ profile, body, context }, signal));
     if (!outcome.ok) {
       const { message, retriable } = outcome.error;
-      throw new DramatisError("MODEL_FAILED", `The model gave no summary: ${message}`, { retriable });
+      const hint = retriable ? "Compact again later." : "Check the model profile, or use another summariser.";
+      const reason = message.replace(/\.$/, "");
+      throw new DramatisError("MODEL_FAILED", `The model returned no summary: ${reason}. ${hint}`, {
+        retriable,
+      });
     }
     const { finishReason, text } = outcome.reply;
     if (finishReason === "stop") return text;

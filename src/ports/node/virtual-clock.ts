@@ -42,7 +42,7 @@ export class VirtualClock implements Clock {
     return this.sleepers.length;
   }
 
-  /** When the next sleeper is due; `undefined` without sleepers. */
+  /** The time at which the next sleeper is due; `undefined` without sleepers. */
   get nextDue(): number | undefined {
     return this.sleepers[0]?.due;
   }

@@ -48,14 +48,14 @@ const SPACE: CharSet = union([
   [0xfeff, 0xfeff],
 ]);
 
-/** What `.` matches. */
+/** The characters that `.` matches. */
 export const ANY: CharSet = complement([
   [10, 10],
   [13, 13],
   [0x2028, 0x2029],
 ]);
 
-/** What the escapes of one letter match. */
+/** The characters that each one-letter escape matches. */
 export const CLASSES: ReadonlyMap<string, CharSet> = new Map([
   ["d", DIGITS],
   ["D", complement(DIGITS)],

@@ -1,26 +1,29 @@
 /**
- * What it takes to check a value against a schema, found out before it is checked: a validator cannot be stopped, and the
- * actor it runs in does nothing else meanwhile.
+ * Estimates the work of checking a value against a schema, before the check. A running check cannot be stopped, and it
+ * blocks its actor.
  *
- * EFFORT-1  Every value is measured before it is checked, and one that would take more than `MAX_EFFORT` is not checked. To
- *           measure it takes no more than that, either.
+ * EFFORT-1  Every value is measured before it is checked. A value whose check would take more than `MAX_EFFORT` is refused
+ *           without a check. Measuring is subject to the same limit.
  */
 import { isJsonObject, type Json, type JsonObject } from "../json.ts";
 import { referredSchema, schemasInPlace } from "./keywords.ts";
 import { UnboundedPattern } from "./pattern.ts";
 import { patternSteps } from "./pattern-effort.ts";
 
-/** Schemas applied to values, or as much other work as one of them: a few microseconds each. */
+/** Limit of the work, in applications of a schema to a value. Each takes a few microseconds. */
 const MAX_EFFORT = 20_000;
-/** Steps at a pattern, and characters compared, that are worth a schema. */
+/** Number of pattern steps that count as one schema. */
 const STEPS = 2_000;
+/** Number of compared characters that count as one schema. */
 const CHARACTERS = 250;
-/** Schemas within schemas, each applied because of the one before. */
+/** Limit of nested applications of schemas. */
 const MAX_DEPTH = 200;
 
-/** `bounded` may be checked, `large` would take too much, `unbounded` has a part whose effort nobody knows. */
+/** `bounded` may be checked, `large` exceeds the limit, `unbounded` has a part without a known bound. */
 export type Effort = "bounded" | "large" | "unbounded";
 
+/** Classifies the work of checking `value` against `schema`. */
+/** Classifies the work of checking `value` against `schema`. */
 export function effortOf(schema: JsonObject, value: Json): Effort {
   try {
     new Meter(schema).apply(schema, value, 0);
@@ -34,7 +37,7 @@ export function effortOf(schema: JsonObject, value: Json): Effort {
 
 class Spent extends Error {}
 
-/** Keywords that mean something else elsewhere, and a format whose check may take for ever. */
+/** Finds keywords whose meaning depends on the draft, and a format whose check has no bound. */
 function isStrange({ format, ...schema }: JsonObject): boolean {
   return (
     format === "url" ||
@@ -59,13 +62,13 @@ class Meter {
     else if (isJsonObject(value)) this.#object(schema, value, depth + 1);
   }
 
-  /** The schemas that apply to the same value, looked up once. */
+  /** Returns the schemas that apply to the same value; finds them once per schema. */
   #inPlace(schema: JsonObject): Json[] {
     const known = this.#known.get(schema);
     if (known !== undefined) return known;
     const { $ref } = schema;
     const isLost = $ref !== undefined && referredSchema($ref, this.root) === undefined;
-    if (isLost || isStrange(schema)) throw new UnboundedPattern("Its effort is not known.");
+    if (isLost || isStrange(schema)) throw new UnboundedPattern("A part of the schema has no known bound.");
     const found = schemasInPlace(schema, this.root);
     this.#known.set(schema, found);
     return found;

@@ -1,4 +1,4 @@
-/** Which keywords of a JSON Schema hold schemas, and what a reference leads to. Pure. */
+/** Keywords of a JSON Schema that hold schemas, and its references. Pure. */
 import { isJsonObject, type Json } from "../json.ts";
 
 export const SCHEMAS = [
@@ -9,7 +9,7 @@ export const SCHEMAS = [
 export const SCHEMA_LISTS = ["allOf", "anyOf", "oneOf", "prefixItems"];
 export const SCHEMA_MAPS = ["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"];
 
-/** What `#`, or `#/…`, stands for in `root`; `undefined` for what leads out of it, or to no schema. */
+/** Resolves `#` or `#/…` in `root`; `undefined` if the reference leaves the document or finds no schema. */
 export function referredSchema(reference: Json, root: Json): Json | undefined {
   if (typeof reference !== "string" || !/^#(?:\/|$)/.test(reference)) return undefined;
   let node: Json | undefined = root;
@@ -21,7 +21,7 @@ export function referredSchema(reference: Json, root: Json): Json | undefined {
   return typeof node === "boolean" || isJsonObject(node) ? node : undefined;
 }
 
-/** The schemas that apply to the same value as `schema` itself does, where they apply. */
+/** Returns the subschemas and the referenced schema that may apply to the same value as `schema`. */
 export function schemasInPlace(schema: Json, root: Json): Json[] {
   if (!isJsonObject(schema)) return [];
   const { allOf, anyOf, oneOf, not, if: condition, then: yes, else: no, dependentSchemas, $ref } = schema;
@@ -31,7 +31,7 @@ export function schemasInPlace(schema: Json, root: Json): Json[] {
   return [...lists, not, condition, yes, no, ...dependent, referred].filter((found) => found !== undefined);
 }
 
-/** A part of a JSON pointer in a URI's fragment. */
+/** Decodes one part of a JSON pointer in a URI fragment. */
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");

@@ -1,35 +1,36 @@
 /**
- * How many steps an engine that tries one way after another may take at a regular expression. Pure.
+ * Estimates the steps of a backtracking engine at a regular expression. Pure.
  *
- * PATTERN-1  The estimate is an upper bound, up to a constant factor, whatever the text. A pattern whose steps grow
- *            exponentially with the text is refused.
+ * PATTERN-1  The estimate is an upper bound for every text, up to a constant factor. A pattern whose steps grow exponentially
+ *            with the length of the text is refused.
  *
- * What is followed is the number of ways: a repetition has several where what it repeats and what follows may begin with the
- * same character. A repetition of what has several ways itself is what grows exponentially.
+ * Counts the ways to match. A repetition is ambiguous if its body and the text after it can begin with the same character.
+ * Repeating an ambiguous part grows exponentially.
  */
 import { type CharSet, NOTHING, overlap, union } from "./char-set.ts";
 import { type Pattern, parsePattern, UnboundedPattern } from "./pattern.ts";
 
-/** Characters of a pattern. */
+/** Limit of the characters of a pattern. */
 const MAX_LENGTH = 500;
-/** Characters that it may have with its counted repetitions written out. */
+/** Limit of the characters of a pattern with its counted repetitions written out. */
 const MAX_SIZE = 10_000;
-/** A text of this length must be checked in so many steps. */
+/** Length of the text for which a pattern is judged when it is defined. */
 const USUAL_LENGTH = 32;
+/** Limit of the steps at such a text. */
 const MAX_USUAL_STEPS = 20_000_000;
 
-/** What is wrong with a pattern; `null` where nothing is. */
+/** Describes the problem of a pattern; `null` if it has none. */
 export function patternProblem(source: unknown): string | null {
   if (typeof source !== "string") return "Must be a string.";
   if (source.length > MAX_LENGTH) return `Must have at most ${MAX_LENGTH} characters.`;
   try {
     new RegExp(source, "u");
   } catch {
-    return "Is no regular expression of JavaScript with the flag `u`.";
+    return "Must be a regular expression of JavaScript with the flag `u`.";
   }
   try {
     if (patternSteps(source, USUAL_LENGTH) <= MAX_USUAL_STEPS) return null;
-    return "Can match the same text in too many ways: let neighbouring repetitions begin with different characters.";
+    return "Can match the same text in too many ways. Begin neighbouring repetitions with different characters.";
   } catch (error) {
     if (error instanceof UnboundedPattern) return error.message;
     throw error;
@@ -39,7 +40,7 @@ export function patternProblem(source: unknown): string | null {
 const parsed = new Map<string, Pattern>();
 const MAX_PARSED = 200;
 
-/** The steps at a text of so many characters. Throws `UnboundedPattern`, or `SyntaxError` for what is no pattern. */
+/** Estimates the steps at a text of `length` characters. Throws `UnboundedPattern`, or `SyntaxError` for an invalid pattern. */
 export function patternSteps(source: string, length: number): number {
   const pattern = parsed.get(source) ?? checkedPattern(source);
   if (parsed.size >= MAX_PARSED) parsed.clear();
@@ -58,7 +59,10 @@ function checkedPattern(source: string): Pattern {
   );
 }
 
-/** `ways` to get past it, and the `work` of trying them all; `next` is what may follow, `most` bounds repetitions. */
+/**
+ * Counts the `ways` to match, and the `work` of trying all of them. `next` holds the characters that may follow; `most` limits
+ * the rounds of a repetition.
+ */
 function effortOf(pattern: Pattern, next: CharSet, most: number): { ways: number; work: number } {
   switch (pattern.type) {
     case "chars":
@@ -112,15 +116,15 @@ function repetition(
   }
   if (inner.ways > 1 || widthOf(body) === 0) {
     throw new UnboundedPattern(
-      "Must not repeat, without a limit, what can match the same text in several ways, as (a+)* does: let each round begin with a character that nothing else in it takes.",
+      "Unlimited repetition of an ambiguous part, as in (a+)*. Begin each repetition with a character that the rest of it cannot match.",
     );
   }
-  // All rounds together take each character once; what looks ahead does so in every round.
+  // All rounds together consume each character once; a lookahead reads ahead again in every round.
   const round = looksAhead(body) ? inner.work : sizeOf(body);
   return { ways: isClear ? 1 : most, work: 1 + round * Math.max(most, min) };
 }
 
-/** What may follow each of the items. */
+/** Returns the characters that may follow each of the items. */
 function followersOf(items: readonly Pattern[], next: CharSet): CharSet[] {
   const followers: CharSet[] = [];
   let follower = next;
@@ -132,7 +136,7 @@ function followersOf(items: readonly Pattern[], next: CharSet): CharSet[] {
   return followers;
 }
 
-/** What it may begin with, and whether it may be passed without taking a character. Nothing follows an end. */
+/** Returns the possible first characters; `isOptional` if the pattern may consume none. Nothing follows an end. */
 function firstOf(pattern: Pattern): { set: CharSet; isOptional: boolean } {
   switch (pattern.type) {
     case "chars":
@@ -168,7 +172,10 @@ function firstOf(pattern: Pattern): { set: CharSet; isOptional: boolean } {
   }
 }
 
-/** What each of the first characters may be, as far as that is fixed; of one that is fixed as a whole, also what follows. */
+/**
+ * Returns the possible first characters, position by position while they are fixed. Includes the following characters if the
+ * whole item is fixed.
+ */
 function beginningOf(pattern: Pattern, next: CharSet): CharSet[] {
   const items = pattern.type === "sequence" ? pattern.items : [pattern];
   const sets: CharSet[] = [];
@@ -182,7 +189,7 @@ function beginningOf(pattern: Pattern, next: CharSet): CharSet[] {
   return [...sets, next];
 }
 
-/** Whether no text begins both ways. */
+/** Reports whether the two alternatives can never begin with the same text. */
 function areApart(one: readonly CharSet[], other: readonly CharSet[]): boolean {
   return one.some((set, index) => {
     const beside = other[index];
@@ -190,7 +197,7 @@ function areApart(one: readonly CharSet[], other: readonly CharSet[]): boolean {
   });
 }
 
-/** Characters that it takes at least. */
+/** Returns the least number of characters that the pattern consumes. */
 function widthOf(pattern: Pattern): number {
   switch (pattern.type) {
     case "chars":
@@ -212,7 +219,7 @@ function looksAhead(pattern: Pattern): boolean {
   return (pattern.type === "sequence" || pattern.type === "choice") && pattern.items.some(looksAhead);
 }
 
-/** Its length with counted repetitions written out. */
+/** Returns the length of the pattern with counted repetitions written out. */
 function sizeOf(pattern: Pattern): number {
   switch (pattern.type) {
     case "look":

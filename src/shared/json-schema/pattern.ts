@@ -1,28 +1,31 @@
 /**
- * Regular expressions of JavaScript with the flag `u`, as trees. Pure. What is given is known to be one: the syntax is not
- * checked again.
+ * Regular expressions of JavaScript with the flag `u`, as trees. Pure. Expects a valid expression; does not check the
+ * syntax again.
  */
 import { ANY, type CharSet, CLASSES, complement, EVERYTHING, union } from "./char-set.ts";
 
 export type Pattern =
   | { type: "chars"; set: CharSet }
-  /** Looks at where it is and takes nothing: `\b`, `\B`. */
+  /** Tests the position and consumes nothing: `\b`, `\B`. */
   | { type: "place" }
   | { type: "start" }
   | { type: "end" }
-  /** Looks ahead, whether for something or for its absence. */
+  /** Lookahead, positive or negative. */
   | { type: "look"; body: Pattern }
   | { type: "sequence"; items: Pattern[] }
   | { type: "choice"; items: Pattern[] }
   | { type: "repeat"; body: Pattern; min: number; max: number };
 
-/** What cannot be bounded, and why. */
+/** Refuses a pattern or schema whose work has no known bound. The message names the part. */
 export class UnboundedPattern extends Error {}
 
-/** Groups within groups. */
+/** Limit of nested groups. */
 const MAX_DEPTH = 20;
 
-/** Throws `UnboundedPattern` for what has no tree here: back-references, look-behind, modifiers, deeply nested groups. */
+/**
+ * Parses a pattern. Throws `UnboundedPattern` for back-references, lookbehind, flag modifiers, and groups nested deeper than
+ * `MAX_DEPTH`.
+ */
 export function parsePattern(source: string): Pattern {
   return new Reader([...source]).choice();
 }
@@ -86,12 +89,13 @@ class Reader {
 
   #group(): Pattern {
     const isLook = this.#take("?=") || this.#take("?!");
-    if (this.#take("?<=") || this.#take("?<!")) throw new UnboundedPattern("Must not look behind.");
+    if (this.#take("?<=") || this.#take("?<!"))
+      throw new UnboundedPattern("Must not use lookbehind, as in (?<=a).");
     if (this.#take("?<")) this.#until(">");
     else if (!isLook && !this.#take("?:") && this.#peek() === "?")
-      throw new UnboundedPattern("Must not switch flags.");
+      throw new UnboundedPattern("Must not change flags within a group, as in (?i:a).");
     this.#depth += 1;
-    if (this.#depth > MAX_DEPTH) throw new UnboundedPattern(`Must not nest more than ${MAX_DEPTH} groups.`);
+    if (this.#depth > MAX_DEPTH) throw new UnboundedPattern(`Must not nest groups deeper than ${MAX_DEPTH}.`);
     const body = this.choice();
     this.#depth -= 1;
     this.#next();
@@ -119,14 +123,15 @@ class Reader {
     return this.#take("b") ? one(8) : this.#escape();
   }
 
-  /** What stands behind a backslash. */
+  /** Reads the characters after a backslash. */
   #escape(): CharSet {
     const char = this.#next();
     const known = CLASSES.get(char);
     if (known !== undefined) return known;
     const control = CONTROLS.get(char);
     if (control !== undefined) return one(control);
-    if (char === "k" || /[1-9]/.test(char)) throw new UnboundedPattern("Must not refer back to a group.");
+    if (char === "k" || /[1-9]/.test(char))
+      throw new UnboundedPattern("Must not use a back-reference, as in \\1.");
     if (char === "p" || char === "P") {
       this.#until("}");
       return EVERYTHING;
@@ -166,7 +171,7 @@ class Reader {
     return true;
   }
 
-  /** What stands before `end`, which is taken, too. */
+  /** Returns the text before `end` and consumes `end`. */
   #until(end: string): string {
     let text = "";
     for (let char = this.#next(); char !== end && char !== ""; char = this.#next()) text += char;

@@ -14,4 +14,10 @@ export const RECORDED_ENDS: Record<string, [status: string, reasoning: string | 
   "after-recoveries": [["completed", "In spite of everything."]],
   "after-too-many-recoveries": [["failed", undefined]],
   "with-long-row": [["completed", "That was long."]],
+  "waiting-for-client": [["completed", "That one."]],
+  "during-tools-of-both": [["completed", "Both of them."]],
+  "several-snapshots": [
+    ["completed", "The first."],
+    ["completed", "The last."],
+  ],
 };

@@ -2,14 +2,18 @@
  * The recordings of a release: actors with history, actors in every phase of a turn, and the directory. The current
  * code writes them; equal code gives equal recordings.
  */
+
 import { AgentStore } from "../../../src/agents/agent/store.ts";
 import { openSessionTables } from "../../../src/agents/base/storage/session-tables.ts";
+import type { ConversationIdentity } from "../../../src/agents/conversation/core/state.ts";
 import { D1Definitions } from "../../../src/d1/d1-definitions.ts";
 import { D1Directory } from "../../../src/d1/d1-directory.ts";
 import { contentHash } from "../../../src/library/definition.ts";
 import { Registry } from "../../../src/library/registry.ts";
 import { resolveChain } from "../../../src/library/resolve.ts";
 import { SessionStore } from "../../../src/memory/session/session-store.ts";
+import type { SessionEvent } from "../../../src/memory/session/types.ts";
+import type { ToolSpec } from "../../../src/model/context.ts";
 import type { Content } from "../../../src/shared/content.ts";
 import { VERSION } from "../../../src/shared/version.ts";
 import { compaction, everyAction, numbered, agent as spoken, user } from "../events.ts";
@@ -45,6 +49,9 @@ export async function recordAll(): Promise<Recording[]> {
     await afterRecoveries(),
     await afterTooManyRecoveries(),
     await withLongRow(),
+    await waitingForClient(),
+    await duringToolsOfBoth(),
+    await severalSnapshots(),
     agent(),
     sessions(),
     await directory(),
@@ -62,41 +69,47 @@ class Take {
     this.life = this.stage.begin();
   }
 
-  static async begin(name: string): Promise<Take> {
+  static async begin(name: string, history: SessionEvent[] = []): Promise<Take> {
     const take = new Take(name);
     const { stage, life } = take;
     const profile = { provider: "openai", modelId: "scripted", baseUrl: RECORDED_PROVIDER } as const;
-    life.runtime.create({
+    const record = {
       id: `conv_${stage.ids.ulid()}`,
       tenant: TENANT,
       title: name,
-      agentId: "recorded",
       projectId: "default",
       participants: [
-        { type: "user", id: RECORDED_USER },
-        { type: "agent", id: "recorded" },
+        { type: "user" as const, id: RECORDED_USER },
+        { type: "agent" as const, id: "recorded" },
       ],
-      chain: await resolveChain(new Registry(stage.code), RECORDED_PERSONA, profile),
+      agents: [
+        { id: "recorded", chain: await resolveChain(new Registry(stage.code), RECORDED_PERSONA, profile) },
+      ],
       createdAt: stage.clock.now(),
-    });
+    } satisfies ConversationIdentity;
+    life.runtime.create(record, history);
     return take;
   }
 
   /** Sends a message with its own script. `as` converts the text to another form of content. */
   async send(
     replies: (key: string) => ReplyScript[],
-    more: { id?: string; replyToMessageId?: string; as?: (text: string) => Content } = {},
+    more: { id?: string; replyToMessageId?: string; as?: (text: string) => Content; tools?: ToolSpec[] } = {},
   ) {
     this.#plays += 1;
     const key = `${VERSION}-${this.name}-${this.#plays}`;
     const text = JSON.stringify({ key, replies: replies(key) } satisfies Script);
-    const { id, replyToMessageId, as } = more;
+    const { id, replyToMessageId, as, tools } = more;
     await this.stage.clock.advance(1_000);
     return this.life.runtime.accept({
       type: "conversation.user.message",
       ...(id === undefined ? {} : { id }),
       caller: { type: "user", userId: RECORDED_USER },
-      data: { content: as?.(text) ?? text, ...(replyToMessageId === undefined ? {} : { replyToMessageId }) },
+      data: {
+        content: as?.(text) ?? text,
+        ...(replyToMessageId === undefined ? {} : { replyToMessageId }),
+        ...(tools === undefined ? {} : { tools }),
+      },
     });
   }
 
@@ -254,11 +267,56 @@ async function withLongRow(): Promise<Recording> {
   return take.recording();
 }
 
+/** A tool that the client runs. */
+const ASK: ToolSpec = { name: "ask", description: "Asks the user.", inputSchema: { type: "object" } };
+
+async function waitingForClient(): Promise<Recording> {
+  const take = await Take.begin("waiting-for-client");
+  await take.send(() => [[{ call: "ask", input: { question: "Which?" } }], say("That one.")], {
+    tools: [ASK],
+  });
+  await take.reached("turn.waiting");
+  return take.recording();
+}
+
+async function duringToolsOfBoth(): Promise<Recording> {
+  const take = await Take.begin("during-tools-of-both");
+  await take.play(() => [say("Before.")]);
+  await take.send(
+    (key) => [
+      [
+        { call: "ask", input: { question: "Which?" } },
+        { call: "look_up", input: { key, n: 1, gate: "hold" } },
+        { call: "charge", input: { key, n: 2, gate: "hold" } },
+        { call: "ask", input: { question: "And which?" } },
+        { call: "save", input: { key, n: 3 } },
+      ],
+      say("Both of them."),
+    ],
+    { tools: [ASK] },
+  );
+  await take.reached("tool.completed");
+  return take.recording();
+}
+
+/** Two turns in flight that began at different times, after a history from elsewhere. */
+async function severalSnapshots(): Promise<Recording> {
+  const take = await Take.begin("several-snapshots", numbered([user("elsewhere"), spoken("before")]));
+  await take.send(() => [held("The first.")]);
+  await take.send(() => [say("In between.")]);
+  await take.reached("turn.completed");
+  await take.send((key) => [[{ call: "save", input: { key, n: 1, gate: "hold" } }], say("The last.")]);
+  await take.reached("tool.requested");
+  await take.send(() => [say("At the end.")]);
+  await take.reached("turn.completed", 2);
+  return take.recording();
+}
+
 function agent(): Recording {
   const stage = new Stage();
   const { database, keyValue, clock, ids } = stage;
   sessionStore(stage);
-  const store = new AgentStore({ database, keyValue });
+  const store = new AgentStore({ database, keyValue }, () => "recorded");
   const time = () => new Date(clock.now()).toISOString();
   const identity = {
     id: "recorded",

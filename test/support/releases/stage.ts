@@ -6,7 +6,7 @@
 
 import { adapterFor } from "../../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../../src/adapters/gateway/gateway.ts";
-import { effectsOf } from "../../../src/agents/conversation/effects/effects.ts";
+import { effectsOf } from "../../../src/agents/conversation/core/effects.ts";
 import { ConversationQueries } from "../../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../../src/agents/executor/local.ts";
@@ -42,8 +42,12 @@ export class Stage {
   readonly code: DeployedCode;
   /** Reported runs of tools, oldest first. */
   readonly runs: RunRecord[] = [];
+  /** The messages of each request to the model, oldest first. */
+  readonly requests: { role: string; content: string }[][] = [];
   /** `true` while the gates are open. */
   isOpen = false;
+  /** Requests to the model. */
+  asked = 0;
   readonly #asked = new Map<string, number>();
   /** The newest life. */
   #runtime: ConversationRuntime | null = null;
@@ -113,7 +117,9 @@ export class Stage {
   }
 
   async #answer(body: string): Promise<Response> {
+    this.asked += 1;
     const { messages } = JSON.parse(body);
+    this.requests.push(messages);
     const start = messages.findLastIndex(({ role }: { role: string }) => role === "user");
     const script: Script = JSON.parse(messages[start].content);
     const reply = messages.slice(start).filter(({ role }: { role: string }) => role === "assistant").length;

@@ -1,5 +1,6 @@
 /** The views of a recorded actor's readers, which must not change with the code. */
 import type { AgentStore } from "../../../src/agents/agent/store.ts";
+import { primaryAgent } from "../../../src/agents/conversation/core/state.ts";
 import type { ConversationQueries } from "../../../src/agents/conversation/reads/queries.ts";
 import type { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
 import { applyFrame } from "../../../src/client/reducer.ts";
@@ -26,7 +27,7 @@ export function conversationViews({ runtime, queries }: Awake): Record<string, u
     turns: queries.turns({ limit: 200 }).items.map(({ id }) => queries.turn(state, id)),
     journal: all((options) => queries.journal(state, options)),
     snapshot: queries.snapshot(state, []),
-    events: runtime.store.events.load(state.record.agentId, { limit: 10_000, maxBytes: 2 ** 30 }),
+    events: runtime.store.events.load(primaryAgent(state.record).id, { limit: 10_000, maxBytes: 2 ** 30 }),
     toolState: runtime.toolState.list("", 1_000),
     frames,
     client: frames.reduce(applyFrame, initialState),

@@ -1,8 +1,8 @@
 /**
  * Anthropic's Messages API.
  *
- * ANTHROPIC-1  Turns alternate, begin with a user's and end with one, unless calls wait for their results; blank texts
- *              are left out. A request that is extended keeps its turns as they are; new turns come behind them.
+ * ANTHROPIC-1  Turns alternate. The first and the last turn are the user's, unless calls wait for their results. Blank
+ *              texts are left out. A request that is extended keeps its turns as they are; new turns come behind them.
  * ANTHROPIC-2  All results of one reply come first in the user's turn right behind it. Ids of calls are unique in the
  *              request, whatever ids the calls came with.
  * ANTHROPIC-3  A reply of the same model goes back in its own blocks, in order and unchanged.

@@ -1,8 +1,8 @@
 /**
  * Google's Gemini API: the body of `generateContent` and `streamGenerateContent`.
  *
- * GEMINI-1  Turns alternate, begin with a user's and end with one, unless calls wait for their results; blank texts are
- *           left out. A request that is extended keeps its contents as they are; new contents come behind them.
+ * GEMINI-1  Turns alternate. The first and the last turn are the user's, unless calls wait for their results. Blank texts
+ *           are left out. A request that is extended keeps its contents as they are; new contents come behind them.
  * GEMINI-2  All results of one reply come first in the user's content right behind it, in the order of their calls and
  *           under their names. Ids of calls are unique in the request, whatever ids the calls came with.
  * GEMINI-3  A reply of the same model goes back in its own parts, each with its own signature.

@@ -53,7 +53,7 @@ function chunksOf(answer: OfflineAnswer, { messages }: OfflineBody): OfflineChun
   return [start, ...texts, { done: "stop", usage: { inputTokens, outputTokens: countWords(answer.text) } }];
 }
 
-/** Cuts a text into pieces of so many words, with their spaces. A very long word is cut too. */
+/** Cuts a text into pieces of `words` words, with their spaces. A very long word is cut too. */
 function pieces(text: string, words: number): string[] {
   const parts = text.match(/\s*\S{1,80}\s?|\s+/gu) ?? [];
   const count = Math.ceil(parts.length / words);

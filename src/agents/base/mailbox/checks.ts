@@ -63,7 +63,11 @@ export function checkIncoming(
   const envelope: Envelope = validate(envelopeSchema, input, "", "The envelope");
   const attempt = validate(attemptSchema, attemptInput, "", "The attempt");
   if (self === null || !sameAddress(envelope.to, self)) {
-    throw new DramatisError("NOT_FOUND", "The envelope is addressed to another actor.");
+    const { kind, id } = envelope.to;
+    throw new DramatisError(
+      "NOT_FOUND",
+      `The envelope is addressed to the ${kind} "${id}", not to this actor. Deliver it to the actor in \`to\`.`,
+    );
   }
   checkSize(JSON.stringify(envelope));
   return { envelope, attempt };

@@ -3,8 +3,8 @@
  *
  * DEAD-2  A change is noted in the transaction that makes it, and the note is deleted only when the directory has taken
  *         that change: a directory that was down catches up later.
- * DEAD-3  Without a directory there is no wake-up. A failed put is retried after 15 seconds, then after twice as long each
- *         time, up to 15 minutes. A letter that the directory rejects delays no other.
+ * DEAD-3  Without a directory there is no wake-up. A failed put is retried as PUB-3 states. A letter that the directory
+ *         rejects delays no other.
  */
 
 import { Mirror } from "../mirror/mirror.ts";

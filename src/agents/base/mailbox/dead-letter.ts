@@ -5,14 +5,16 @@
  */
 
 import type { ActorAddress, Envelope } from "../../../protocol/envelope.ts";
+import { requireOperator } from "../../../protocol/mailbox-api.ts";
 import type { DeadLetterView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import { isOperationId } from "../../../shared/identifiers.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { pageSchema } from "../../../shared/page.ts";
-import { mayReadAll, type Principal } from "../../../shared/principal.ts";
+import type { Principal } from "../../../shared/principal.ts";
 import { redactSecrets } from "../../../shared/redact.ts";
+import { toIso } from "../../../shared/time.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
 import { MAX_SHOWN_BODY_BYTES } from "./limits.ts";
 
@@ -26,28 +28,19 @@ export interface DeadLetter {
   unanswered: boolean;
   /** Milliseconds since the epoch. */
   diedAt: number;
-  /** When a late result arrived. */
+  /** The time at which a late result arrived. */
   repliedAt?: number;
 }
 
 /** The options of a page of dead letters. The cursor is the last letter's operation id. */
 export const deadLetterPageSchema = pageSchema(isOperationId);
 
-/** Throws unless the principal may see and redeliver the dead letters of the actor at this address. */
-export function checkOperator(principal: Principal, address: ActorAddress | null): void {
+/** Throws unless the principal may see and redeliver the dead letters of the actor with this address and name. */
+export function checkOperator(principal: Principal, address: ActorAddress | null, name: string): void {
   if (address === null || address.tenant !== principal.tenant) {
-    throw new DramatisError("NOT_FOUND", "There is no such actor.");
+    throw new DramatisError("NOT_FOUND", `There is no actor "${name}".`);
   }
   requireOperator(principal);
-}
-
-/** Throws `FORBIDDEN` unless the principal is an operator or administrator. */
-export function requireOperator(principal: Principal): void {
-  if (mayReadAll(principal)) return;
-  throw new DramatisError(
-    "FORBIDDEN",
-    "Only operators and administrators may see and redeliver dead letters.",
-  );
 }
 
 export function deadLetterView(letter: DeadLetter): DeadLetterView {
@@ -64,9 +57,9 @@ export function deadLetterView(letter: DeadLetter): DeadLetterView {
     error: errorView(error),
     attempts: attempt,
     body: isShown ? withoutSecrets(body) : null,
-    sentAt: iso(sentAt),
-    diedAt: iso(diedAt),
-    ...(repliedAt === undefined ? {} : { repliedAt: iso(repliedAt) }),
+    sentAt: toIso(sentAt),
+    diedAt: toIso(diedAt),
+    ...(repliedAt === undefined ? {} : { repliedAt: toIso(repliedAt) }),
   };
 }
 
@@ -90,8 +83,4 @@ function withoutSecrets(value: Json): Json {
       SECRET_NAME.test(name) ? "[redacted]" : withoutSecrets(member),
     ]),
   );
-}
-
-function iso(milliseconds: number): string {
-  return new Date(milliseconds).toISOString();
 }

@@ -32,8 +32,8 @@ export interface Delivery {
  */
 export type ReceiveHandler<Body> = (body: Body, delivery: Delivery) => Json;
 
-/** The outcome of an outgoing envelope, as its handler gets it in the transaction that empties its place in the outbox. */
-export interface ToldOutcome {
+/** The outcome of an outgoing envelope, as its handler gets it in the transaction that removes it from the outbox. */
+export interface DeliveryOutcome {
   readonly envelope: Envelope;
   readonly outcome: Outcome;
   /** An earlier outcome was reported; this one is a redelivery's. */
@@ -42,7 +42,7 @@ export interface ToldOutcome {
   afterCommit(effect: AfterCommit): void;
 }
 
-export type OutcomeHandler = (told: ToldOutcome) => void;
+export type OutcomeHandler = (outcome: DeliveryOutcome) => void;
 
 /**
  * Refuses an envelope for now. The sender retries, no sooner than after `retryAfterMs`.
@@ -71,7 +71,7 @@ export class Handlers {
     register(this.#receivers, type, { body, handler });
   }
 
-  told(type: string, handler: OutcomeHandler): void {
+  outcomes(type: string, handler: OutcomeHandler): void {
     register(this.#outcomes, type, handler);
   }
 

@@ -35,8 +35,6 @@ export const MAX_DELAY_MS = 15 * MINUTE;
 
 /** A commit that sends arms a wake-up this far ahead: the delay that a crash right after it causes. */
 export const WAKE_AFTER_SEND_MS = 5 * SECOND;
-/** Interval between checks of storage that was of a newer release. */
-export const REFUSED_RETRY_MS = 60 * SECOND;
 
 /**
  * Ages of an operation, counted from the time in its id. Each is longer than the one before, so a receiver never forgets an

@@ -14,12 +14,12 @@ import { DramatisError } from "../../../shared/errors.ts";
 import { isOperationId } from "../../../shared/identifiers.ts";
 import type { Page, PageOptions } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
-import { type ActorSchema, isRefusal, upgrade } from "../storage/schema-upgrade.ts";
+import { type ActorSchema, isRefusal, REFUSED_RETRY_MS, upgrade } from "../storage/schema-upgrade.ts";
 import { deadLetterPageSchema, deadLetterView } from "./dead-letter.ts";
 import { DeadLetterMirror } from "./dead-letter-mirror.ts";
 import { Handlers, type OutcomeHandler, type ReceiveHandler } from "./handlers.ts";
 import { Inbox } from "./inbox.ts";
-import { REDELIVER_WITHIN_MS, REFUSED_RETRY_MS } from "./limits.ts";
+import { REDELIVER_WITHIN_MS } from "./limits.ts";
 import { Outbox } from "./outbox.ts";
 import type { MailboxPorts } from "./ports.ts";
 import { Settlement } from "./settlement.ts";
@@ -62,10 +62,10 @@ export class Mailbox {
    * Registers the handler for outcomes of a type of outgoing envelopes. Call it in the actor's constructor.
    *
    * @example
-   * mailbox.told("order.placed", ({ envelope, outcome }) => orders.close(envelope.operationId, outcome.status));
+   * mailbox.outcomes("order.placed", ({ envelope, outcome }) => orders.close(envelope.operationId, outcome.status));
    */
-  told(type: string, handler: OutcomeHandler): void {
-    this.#handlers.told(type, handler);
+  outcomes(type: string, handler: OutcomeHandler): void {
+    this.#handlers.outcomes(type, handler);
   }
 
   /**

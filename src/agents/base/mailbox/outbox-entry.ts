@@ -22,7 +22,7 @@ export interface OutboxEntry {
   readonly attempt: number;
   /** The number that ends this series of attempts. */
   readonly lastAttempt: number;
-  /** When the next attempt is due; `null` while one is under way. */
+  /** The time at which the next attempt is due; `null` while one is under way. */
   readonly dueAt: number | null;
   /** An attempt ended without an answer: the receiver may have acted, or may act when the attempt arrives late. */
   readonly unanswered: boolean;

@@ -34,7 +34,7 @@ export class Mirror {
   #behindSince: number | null = null;
   #changes = 0;
   #wakeAt = 0;
-  /** When the next attempt may start, after one that failed. */
+  /** The earliest time of the next attempt, after one that failed. */
   #retryAt = 0;
   #running: Promise<void> | null = null;
 

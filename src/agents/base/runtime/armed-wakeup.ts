@@ -10,8 +10,8 @@ import type { Clock } from "../../../ports/clock.ts";
 export interface WakeupPorts {
   clock: Clock;
   /**
-   * Arms the actor's wake-up for at most so many milliseconds from now. Called inside the transaction that needs it: the
-   * wake-up commits with the transaction, and the call throws if it cannot be written. Resolves when it is armed.
+   * Arms the actor's wake-up for at most `milliseconds` from now. Called inside the transaction that needs it: the wake-up
+   * commits with the transaction, and the call throws if it cannot be written. Resolves when it is armed.
    */
   armWakeup(milliseconds: number): Promise<void>;
 }
@@ -42,8 +42,8 @@ export class ArmedWakeup {
   }
 
   /**
-   * Writes the wake-up in the current transaction, unless it is armed for earlier. Call `adopt` with the result after the
-   * commit. Throws if the wake-up cannot be written.
+   * Writes the wake-up for `milliseconds` from now in the current transaction, unless it is armed for an earlier time. Call
+   * `adopt` with the result after the commit. Throws if the wake-up cannot be written.
    */
   write(milliseconds: number): Promise<void> {
     try {

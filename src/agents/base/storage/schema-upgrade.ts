@@ -11,6 +11,9 @@ import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 
+/** Interval between checks of storage that was of a newer release, in milliseconds. Only another deploy helps. */
+export const REFUSED_RETRY_MS = 60_000;
+
 /** Both halves of an actor's storage, which share their transactions. */
 export interface ActorStores {
   database: SqlDatabase;

@@ -9,8 +9,10 @@
  *         A job alone may have lost its alarm, so arming it again sets the alarm.
  * WAKE-4  A job that is due but has not run keeps its time. A later request replaces only a job whose handler was called.
  */
+
 import { LifecycleCapability, type LifecycleJobContext, type LifecycleJobOutcome } from "agents/lifecycle";
-import { isRefusal } from "../storage/schema-upgrade.ts";
+import { systemClock } from "../../../ports/system.ts";
+import { isRefusal, REFUSED_RETRY_MS } from "../storage/schema-upgrade.ts";
 
 /** Does what is due. Returns the milliseconds until the next call, or `null` when nothing is left to wake for. */
 export type WakeupHandler = () => number | null;
@@ -62,7 +64,7 @@ export class Wakeups extends LifecycleCapability {
     const { jobs } = this.lifecycle;
     const id = `${ID_PREFIX}${name}`;
     const job = jobs.get(id);
-    const wished = Math.floor(Date.now() + Math.min(milliseconds, MAX_AHEAD_MS));
+    const wished = Math.floor(systemClock.now() + Math.min(milliseconds, MAX_AHEAD_MS));
     // The queue has yet to remove a handled job. A push replaces it, and wins over what its handler returns.
     const isOver = job !== undefined && this.#handled.get(name) === job.time;
     if (job !== undefined && !isOver && job.time <= wished) return this.#alarm ?? this.#setting(jobs.rearm());
@@ -83,7 +85,7 @@ export class Wakeups extends LifecycleCapability {
     this.#handled.set(job.fn, job.time);
     const again = this.#run(job.fn);
     if (again === null) return undefined;
-    const time = Math.floor(Date.now() + Math.min(again, MAX_AHEAD_MS));
+    const time = Math.floor(systemClock.now() + Math.min(again, MAX_AHEAD_MS));
     return { rescheduleAt: Math.max(time, job.time + 1) };
   }
 
@@ -106,7 +108,5 @@ export class Wakeups extends LifecycleCapability {
 }
 
 const RETRY_MS = 5_000;
-/** Only another deploy helps an actor with storage of a newer release. */
-const REFUSED_RETRY_MS = 60_000;
 /** The platform rejects alarms that are centuries ahead. A handler that is called too early waits on. */
 const MAX_AHEAD_MS = 30 * 24 * 3_600_000;

@@ -2,13 +2,13 @@
  * Journal entries as wire frames. Pure: the same entries and turns give the same frames, live or replayed.
  */
 
-import { toIso } from "../../../model/call-record.ts";
 import { type Frame, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
+import { messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import type { WireError } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import { isJsonObject } from "../../../shared/json.ts";
-import { messageId, operationId, type TurnKey, turnId } from "./ids.ts";
+import { toIso } from "../../../shared/time.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
 import type { OperationTarget } from "./operation.ts";
 import { issuesOf, type Turn } from "./state.ts";
@@ -95,11 +95,6 @@ export function clientMark(target: OperationTarget | undefined): { client?: true
 export function wireError(error: Pick<ErrorData, "code" | "message" | "retriable"> | undefined): WireError {
   const { code = "INTERNAL_ERROR", message = "An internal error occurred.", retriable = false } = error ?? {};
   return { code, message, retriable };
-}
-
-/** Reports whether a frame is the last of its turn's stream. */
-export function endsTurn({ type }: Frame): boolean {
-  return type === "turn.completed" || type === "turn.failed";
 }
 
 /** Returns a frame that is not a durable fact. */

@@ -2,28 +2,9 @@
  * Journal entries: the only record of order and decisions. An entry names its turn and item. Content stays with its owner:
  * the turn's row while the turn is active or failed, the session's events once it completed.
  */
+
+import type { EntryType } from "../../../protocol/journal.ts";
 import type { Json } from "../../../shared/json.ts";
-
-export const ENTRY_TYPES = [
-  "conversation.started",
-  "turn.started",
-  "turn.resumed",
-  "turn.waiting",
-  "turn.completed",
-  "turn.failed",
-  "turn.finalized",
-  "message.user",
-  "message.started",
-  "message.reset",
-  "message.completed",
-  "llm.call.failed",
-  "tool.requested",
-  "tool.interrupted",
-  "tool.completed",
-  "tool.failed",
-] as const;
-
-export type EntryType = (typeof ENTRY_TYPES)[number];
 
 export interface JournalEntry {
   type: EntryType;

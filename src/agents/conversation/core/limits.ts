@@ -8,8 +8,6 @@ export const MODEL_ATTEMPTS = 3;
 export const MODEL_BACKOFF_MS = [500, 1_000] as const;
 /** A provider's `Retry-After` lengthens the backoff up to this many milliseconds. */
 export const MAX_BACKOFF_MS = 60_000;
-/** Time limit of one attempt of a model call, in milliseconds, where its profile sets none. */
-export const MODEL_TIMEOUT_MS = 120_000;
 /** Repairs of one turn's answer where it does not fit its schema. */
 export const MAX_OUTPUT_REPAIRS = 2;
 /** Length of a withdrawn answer that is sent back to the model. */
@@ -43,18 +41,3 @@ export const NOTICES = {
   movesExhausted: "I stopped here: this turn used up its allowed steps before reaching an answer.",
   emptyReply: "The model gave an empty reply.",
 } as const;
-
-/** Length of a client's key. */
-export const MAX_KEY_LENGTH = 200;
-/** Length of a frame from a client. */
-export const MAX_FRAME_LENGTH = 2 * 1024 * 1024;
-/**
- * Rates of one connection: frames, and their length. Both buckets fill up within the ten idle seconds that pass before an
- * actor hibernates.
- */
-export const FLOOD = {
-  frames: { burst: 60, perMinute: 600 },
-  length: { burst: 8 * 1024 * 1024, perMinute: 60 * 1024 * 1024 },
-} as const;
-/** Open WebSockets of a conversation; also its open streams of server-sent events. */
-export const MAX_SUBSCRIBERS = 256;

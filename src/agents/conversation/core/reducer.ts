@@ -15,7 +15,7 @@ import { movedTotals, totalsOf, withAttempt, withoutOpenCall } from "./calls.ts"
 import type { AgentDecision } from "./decisions.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { type Operation, settled } from "./operation.ts";
-import { type ModelCall, nextEvent, type Turn } from "./state.ts";
+import { chainOf, type ModelCall, type Turn } from "./state.ts";
 import { type Transition, withTurn } from "./transition.ts";
 
 export function reduce(transition: Transition, decisions: readonly AgentDecision[], now: number): Transition {
@@ -28,9 +28,9 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     return { ...transition, envelopes: [...transition.envelopes, decision.envelope] };
   }
   const { state } = transition;
-  const { chain } = state.record;
   const turn = state.active.get(decision.turn);
   if (turn === undefined) return transition;
+  const chain = chainOf(state.record, turn.agentId);
   const { call, items } = turn;
   const entry = (type: JournalEntry["type"], item?: number, data?: JournalEntry["data"]): JournalEntry => ({
     type,
@@ -162,7 +162,7 @@ function startTurn(
     status: "active",
     createdAt: now,
     firstSeq: state.seq + entries.length + 1,
-    snapshot: nextEvent(state.sessions, request.agentId),
+    snapshotSeq: state.seq,
     items: 1,
     call: null,
     replies: [],
@@ -171,8 +171,7 @@ function startTurn(
     issues: {},
   };
   const { clientId: key, caller } = request;
-  const keys =
-    key === undefined ? transition.keys : [...transition.keys, { userId: caller.userId, key, turn: n }];
+  const keys = key === undefined ? transition.keys : [...transition.keys, { caller, key, turn: n }];
   return withTurn({ ...transition, state: { ...state, turns: n }, keys }, turn, [
     { type: "turn.started", turn: n },
     { type: "message.user", turn: n, item: 0 },

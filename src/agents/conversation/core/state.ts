@@ -1,6 +1,6 @@
 /**
- * The state of a conversation in memory: its record, the counters of the newest journal row, and its active turns. All of
- * it is plain data: the reducer replaces values and never changes one in place.
+ * The state of a conversation in memory: its record, the head of the newest journal row, and its active turns. All of it
+ * is plain data: the reducer replaces values and never changes one in place.
  *
  * BOUND-1  The state does not grow with history: finished turns are in the store only.
  */
@@ -9,13 +9,13 @@ import type { ModelContext, OutputSpec, ToolSpec } from "../../../model/context.
 import type { ErrorCategory } from "../../../model/error.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { FinishReason, RateLimitFeedback } from "../../../model/reply.ts";
-import type { TokenUsage, UsageTotals } from "../../../model/usage.ts";
+import { NO_USAGE, type TokenUsage, type UsageTotals } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
+import { turnId } from "../../../protocol/ids.ts";
 import type { Caller, TurnIssues } from "../../../protocol/views.ts";
 import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
-import { turnId } from "./ids.ts";
 import { isOpen, type Operation } from "./operation.ts";
 
 /** The record of a conversation. It never changes. All times in this file are milliseconds since the epoch. */
@@ -23,10 +23,10 @@ export interface ConversationIdentity {
   id: string;
   tenant: string;
   title: string | null;
-  agentId: string;
   projectId: string;
   participants: { type: "user" | "agent"; id: string }[];
-  chain: VersionChain;
+  /** The agents among the participants, the primary one first. */
+  agents: readonly [ConversationAgent, ...ConversationAgent[]];
   /** Absent where lists contain the conversation. */
   listed?: false;
   /** Identifies the request that created the conversation. */
@@ -34,27 +34,52 @@ export interface ConversationIdentity {
   createdAt: number;
 }
 
-/** The counters in every journal row. A wake reads the newest row only. */
-export interface Head {
-  /** Number of the newest turn. */
-  turns: number;
-  /** The next event's sequence number, by session. */
-  sessions: Readonly<Record<string, number>>;
-  /** Numbers of the active turns, ascending. */
-  active: number[];
-  /** Totals of all model calls. Absent in rows of releases without totals. */
-  usage?: UsageTotals;
+/** An agent that participates in a conversation. Its session has its id. */
+export interface ConversationAgent {
+  readonly id: string;
+  /** The versions of its definitions, pinned when it joined. */
+  readonly chain: VersionChain;
 }
 
-export interface ConversationState {
+/** The life of a conversation. That it waits is derived from its turns. */
+export type ConversationStatus = "active" | "completed" | "failed";
+
+/** Whether a conversation may call models and tools. That it is idle or running is derived from its turns. */
+export type ConversationGate = "open" | "cancelled";
+
+/** The state of a conversation without its record and its turns: a part of every journal row. */
+export interface Standing {
+  readonly status: ConversationStatus;
+  readonly gate: ConversationGate;
+  /** Number of the newest turn. */
+  readonly turns: number;
+  /** The next event's sequence number, by session. */
+  readonly sessions: Readonly<Record<string, number>>;
+  /** Totals of all model calls. */
+  readonly usage: UsageTotals;
+}
+
+/** The part of the state in every journal row. A wake reads the newest row only. */
+export interface Head extends Standing {
+  /** Numbers of the active turns, ascending. */
+  readonly active: readonly number[];
+}
+
+export interface ConversationState extends Standing {
   readonly record: ConversationIdentity;
   /** Number of the newest journal entry. */
   readonly seq: number;
-  readonly turns: number;
-  readonly sessions: Readonly<Record<string, number>>;
-  readonly usage: UsageTotals;
   readonly active: ReadonlyMap<number, Turn>;
 }
+
+/** What a new conversation begins with. */
+export const NEW_STANDING: Standing = {
+  status: "active",
+  gate: "open",
+  turns: 0,
+  sessions: {},
+  usage: NO_USAGE,
+};
 
 /** A turn, active or finished, with its content. */
 export interface Turn {
@@ -77,8 +102,8 @@ export interface Turn {
   readonly completedAt?: number;
   /** Number of the turn's first journal entry. */
   readonly firstSeq: number;
-  /** The model sees the session's events below this number. */
-  readonly snapshot: number;
+  /** Number of the newest journal entry when the cycle began: the model sees what was committed by then. */
+  readonly snapshotSeq: number;
   /** The place of a completed turn's events in the session of its agent. */
   readonly events?: { readonly from: number; readonly count: number };
   /** Next free item index. The user's message is item 0. */
@@ -163,6 +188,19 @@ export interface CallRecord {
   readonly usage?: TokenUsage;
   /** Present only where the provider reported that a limit was reached. */
   readonly rateLimit?: RateLimitFeedback;
+}
+
+/** Returns the agent that takes part from the beginning, and answers messages without an addressee. */
+export function primaryAgent({ agents }: Pick<ConversationIdentity, "agents">): ConversationAgent {
+  return agents[0];
+}
+
+/** Returns the version chain of an agent of the conversation. */
+export function chainOf({ agents }: Pick<ConversationIdentity, "agents">, agentId: string): VersionChain {
+  const agent = agents.find(({ id }) => id === agentId);
+  if (agent === undefined)
+    throw new Error(`The agent "${agentId}" does not participate in the conversation.`);
+  return agent.chain;
 }
 
 /** Returns the context of a turn's model and tool calls. */

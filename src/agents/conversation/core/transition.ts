@@ -1,6 +1,7 @@
 /** A change of a conversation that is about to be committed. */
 
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
+import type { Caller } from "../../../protocol/views.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { type ConversationState, nextEvent, type Turn } from "./state.ts";
 import { sessionEventCount } from "./turn-events.ts";
@@ -18,9 +19,9 @@ export interface Transition {
   readonly envelopes: readonly NewEnvelope[];
 }
 
-/** The idempotency key of a message, and the turn that the message started. Two users may choose the same key. */
+/** The idempotency key of a message, and the turn that the message started. Two callers may choose the same key. */
 export interface SeenKey {
-  readonly userId: string;
+  readonly caller: Caller;
   readonly key: string;
   readonly turn: number;
 }

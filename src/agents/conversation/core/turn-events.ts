@@ -8,10 +8,11 @@
 
 import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
+import { messageId, operationId, parseItemId } from "../../../protocol/ids.ts";
 import { type Content, plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
-import { messageId, operationId, parseItemId } from "./ids.ts";
+import { originOf } from "./caller.ts";
 import { type Operation, packOperation, type StoredOperation, unpackOperation } from "./operation.ts";
 import { finalReply, operationsOf, type Reply, type Turn } from "./state.ts";
 
@@ -62,7 +63,7 @@ export function turnEvents(turn: Turn): SessionEvent[] {
     ...base(messageId(turn, 0), plainText(turn.input), turn.createdAt),
     action: EventAction.USER_MESSAGE,
     metadata: {
-      origin: `user:${turn.caller.userId}`,
+      origin: originOf(turn.caller),
       ...(typeof turn.input === "string" ? {} : { parts: turn.input }),
     },
   });

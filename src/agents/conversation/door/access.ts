@@ -7,7 +7,12 @@ import type { ConversationIdentity } from "../core/state.ts";
 export function checkReader(record: ConversationIdentity, principal: Principal): void {
   if (record.tenant === principal.tenant && (isParticipant(record, principal) || mayReadAll(principal)))
     return;
-  throw new DramatisError("NOT_FOUND", "There is no such conversation.");
+  throw noConversation(record.id);
+}
+
+/** The refusal for a conversation that does not exist, and for one that the caller may not read. */
+export function noConversation(id: string): DramatisError {
+  return new DramatisError("NOT_FOUND", `There is no conversation "${id}".`);
 }
 
 /** As `checkReader`. Also throws `FORBIDDEN` unless the principal is a participant or an admin. */

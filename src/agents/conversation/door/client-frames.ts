@@ -7,11 +7,16 @@
  */
 import type { WSMessage } from "agents";
 import { PROTOCOL_VERSION } from "../../../protocol/frames.ts";
-import { CLIENT_FRAME_TYPES, type ClientFrame, clientFrameSchema } from "../../../protocol/requests.ts";
+import {
+  CLIENT_FRAME_TYPES,
+  type ClientFrame,
+  clientFrameSchema,
+  MAX_KEY_LENGTH,
+} from "../../../protocol/requests.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { checkJson, isJsonObject, parseJsonText } from "../../../shared/json.ts";
 import { validate } from "../../../shared/validation.ts";
-import { MAX_FRAME_LENGTH, MAX_KEY_LENGTH } from "../core/limits.ts";
+import { MAX_FRAME_LENGTH } from "./limits.ts";
 
 /** Parses a message as JSON. Throws `INVALID_JSON` or `TOO_LARGE`. */
 export function parseMessage(message: WSMessage): unknown {

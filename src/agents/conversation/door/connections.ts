@@ -22,10 +22,10 @@ import { defined } from "../../../shared/defined.ts";
 import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
 import { ephemeralFrame, wireError } from "../core/frames.ts";
-import { MAX_SUBSCRIBERS } from "../core/limits.ts";
 import type { OpeningSlice } from "../reads/opening.ts";
 import { messageLength, parseClientFrame, parseMessage, refOf } from "./client-frames.ts";
 import { type Allowance, spend } from "./flood.ts";
+import { MAX_SUBSCRIBERS } from "./limits.ts";
 import { tooManySubscribers } from "./subscribers.ts";
 
 /** Length of the frames that a connection gets at once when it opens: they wait in the actor's memory. */
@@ -84,7 +84,7 @@ export function openConnection(
   }
 }
 
-/** What connections may still send. Lost on hibernation, which needs so much idle time that each is full again. */
+/** Remaining allowances. Hibernation clears them; by then each has refilled. */
 const allowances = new WeakMap<Client, Allowance>();
 
 /** Reports whether a message may be read. Closes a connection that has expired or exceeds its allowance. */

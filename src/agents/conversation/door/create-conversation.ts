@@ -3,6 +3,7 @@
 import { z } from "zod";
 import type { CreateConversation } from "../../../protocol/conversation-api.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
+import { historySchema } from "../../../protocol/history.ts";
 import { isBlank } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
@@ -10,7 +11,7 @@ import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../../shared/id
 import type { Principal } from "../../../shared/principal.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { ConversationIdentity } from "../core/state.ts";
-import { checkHistory, historySchema } from "./seed-history.ts";
+import { checkHistory } from "./seed-history.ts";
 
 const chosenId = z.string().refine(isChosenId, CHOSEN_ID_RULE);
 
@@ -68,13 +69,12 @@ export function conversationRecord(
     id: input.id,
     tenant: principal.tenant,
     title: input.title ?? null,
-    agentId: input.agentId,
     projectId,
     participants: [
       ...users.map((id) => ({ type: "user" as const, id })),
       { type: "agent" as const, id: input.agentId },
     ],
-    chain,
+    agents: [{ id: input.agentId, chain }],
     ...(input.listed === false ? { listed: false as const } : {}),
     ...defined({ fingerprint: input.fingerprint }),
     createdAt: now,

@@ -1,12 +1,12 @@
 /**
  * Limits what one connection may send: a token bucket of frames, and one of their length. Pure.
  *
- * FLOOD-1  Within any span of time a connection gets through at most the burst and what flows in meanwhile.
+ * FLOOD-1  In any span of time a connection may send at most the burst plus the refill of that time.
  */
 import { type TokenBucket, takeToken, tokenBucket } from "../../../shared/token-bucket.ts";
-import { FLOOD } from "../core/limits.ts";
+import { FLOOD } from "./limits.ts";
 
-/** What a connection has left. */
+/** The remaining allowance of a connection. */
 export interface Allowance {
   frames: TokenBucket;
   length: TokenBucket;

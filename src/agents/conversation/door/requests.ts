@@ -6,37 +6,31 @@
 
 import { z } from "zod";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
+import { MAX_OUTPUT_BYTES } from "../../../protocol/executor-api.ts";
 import {
-  clientToolsSchema,
+  identifier,
+  MAX_KEY_LENGTH,
   outputSchema,
   submissionsSchema,
   type ToolSubmission,
-  toolChoiceSchema,
+  turnFields,
 } from "../../../protocol/requests.ts";
 import { contentSchema } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
-import { validate } from "../../../shared/validation.ts";
-import { MAX_OUTPUT_BYTES } from "../../executor/output.ts";
-import { MAX_KEY_LENGTH } from "../core/limits.ts";
+import { inputIssues, issuesText, validate } from "../../../shared/validation.ts";
 import type { UserMessage } from "../core/signals.ts";
 
-const key = z
-  .string()
-  .min(1)
-  .max(MAX_KEY_LENGTH)
-  .refine((text) => text.isWellFormed(), "Must be well-formed Unicode.");
+const key = identifier.refine((text) => text.isWellFormed(), "Must be well-formed Unicode.");
 
 export const startTurnSchema = z
   .strictObject({
     content: contentSchema,
-    replyToMessageId: z.string().min(1).max(MAX_KEY_LENGTH).optional(),
+    // Callers by RPC may give `undefined` for what they leave out.
+    ...z.object(turnFields).partial().shape,
     idempotencyKey: key.optional(),
-    output: outputSchema.optional(),
-    tools: clientToolsSchema.optional(),
-    toolChoice: toolChoiceSchema.optional(),
   })
   .transform(({ content, tools, toolChoice, ...others }) => ({
     content,
@@ -61,6 +55,9 @@ const signalSchema = z.strictObject({
   }),
 });
 
+/** The only type of signal that is accepted from outside. */
+const EXTERNAL_TYPE = "conversation.user.message";
+
 /** Returns the message of a user who starts a turn. */
 export function messageOf({ subject }: Principal, { idempotencyKey, ...data }: StartTurn): UserMessage {
   return {
@@ -72,22 +69,31 @@ export function messageOf({ subject }: Principal, { idempotencyKey, ...data }: S
 }
 
 /**
- * Parses a signal from outside. Throws `INVALID_SIGNAL` with the reason: `missing_type`, `external_type_not_allowed`,
- * `missing_data_envelope` or `invalid_data`.
+ * Parses a signal from outside. Throws `INVALID_SIGNAL` with the reason in `errors`: `missing_type`,
+ * `external_type_not_allowed`, `missing_data_envelope` or `invalid_data`.
  */
 export function parseSignal(signal: unknown, principal: Principal): UserMessage {
-  const reject = (reason: string, hint: string) =>
-    new DramatisError("INVALID_SIGNAL", `${reason}: ${hint}`, { errors: [{ path: "", message: reason }] });
-  if (typeof signal !== "object" || signal === null) throw reject("invalid_data", "a signal is an object");
-  if (!("type" in signal) || typeof signal.type !== "string") throw reject("missing_type", "give `type`");
-  if (signal.type !== "conversation.user.message") {
-    throw reject("external_type_not_allowed", "only conversation.user.message is accepted from outside");
+  const reject = (reason: string, message: string) =>
+    new DramatisError("INVALID_SIGNAL", message, { errors: [{ path: "", message: reason }] });
+  if (typeof signal !== "object" || signal === null) {
+    throw reject("invalid_data", "A signal must be an object with `type` and `data`.");
   }
-  if (!("data" in signal)) throw reject("missing_data_envelope", "put the payload under `data`");
+  if (!("type" in signal) || typeof signal.type !== "string") {
+    throw reject("missing_type", `The signal has no \`type\`. Set it to "${EXTERNAL_TYPE}".`);
+  }
+  if (signal.type !== EXTERNAL_TYPE) {
+    const type = signal.type.slice(0, MAX_KEY_LENGTH);
+    throw reject(
+      "external_type_not_allowed",
+      `Signals of type "${type}" are not accepted from outside. Send "${EXTERNAL_TYPE}".`,
+    );
+  }
+  if (!("data" in signal)) {
+    throw reject("missing_data_envelope", "The signal has no `data`. Put the payload under `data`.");
+  }
   const parsed = signalSchema.safeParse(signal);
   if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    throw reject("invalid_data", `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "does not fit"}`);
+    throw reject("invalid_data", `The signal is not valid: ${issuesText(inputIssues(parsed.error))}`);
   }
   const { id, data } = parsed.data;
   const { content, ...others } = data;

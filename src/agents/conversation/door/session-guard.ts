@@ -37,7 +37,7 @@ export class GuardedSessionAgent<Env extends Cloudflare.Env> extends SessionAgen
   }
 }
 
-/** A conversation's session, derived from the record: its id is the agent's id. */
+/** A conversation's sessions, derived from the record: one per agent, its id the agent's id. */
 class ConversationSessions implements SessionTable {
   readonly insert = refuse;
   readonly delete = refuse;
@@ -53,9 +53,9 @@ class ConversationSessions implements SessionTable {
     const state = this.store.load();
     const newest = state === null ? null : this.store.journal.newest();
     if (state === null || newest === null) return [];
-    const { agentId, createdAt } = state.record;
-    const updatedAt = newest.row.at;
-    return [{ id: agentId, agent_id: agentId, created_at: createdAt, updated_at: updatedAt, metadata: null }];
+    const { agents, createdAt: created_at } = state.record;
+    const updated_at = newest.row.at;
+    return agents.map(({ id }) => ({ id, agent_id: id, created_at, updated_at, metadata: null }));
   }
 }
 

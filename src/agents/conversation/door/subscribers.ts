@@ -9,11 +9,12 @@
 import type { Clock } from "../../../ports/clock.ts";
 import type { SubscribeOptions } from "../../../protocol/conversation-api.ts";
 import type { Frame } from "../../../protocol/frames.ts";
+import { endsTurn } from "../../../protocol/frames.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
-import { endsTurn, ephemeralFrame } from "../core/frames.ts";
-import { MAX_SUBSCRIBERS } from "../core/limits.ts";
+import { ephemeralFrame } from "../core/frames.ts";
 import type { OpeningSlice } from "../reads/opening.ts";
+import { MAX_SUBSCRIBERS } from "./limits.ts";
 
 export type Listener = (frames: readonly Frame[]) => void;
 

@@ -7,9 +7,8 @@
  */
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
-import type { Frame } from "../../../protocol/frames.ts";
+import { endsTurn, type Frame } from "../../../protocol/frames.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import { endsTurn } from "../core/frames.ts";
 
 /** Milliseconds. */
 const MAX_TURN_WAIT_MS = 15 * 60_000;

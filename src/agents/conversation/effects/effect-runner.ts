@@ -9,13 +9,13 @@
 import type { ContextMessage } from "../../../model/messages.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { TaskExecutor } from "../../../protocol/executor-api.ts";
+import { operationId } from "../../../protocol/ids.ts";
 import type { Json } from "../../../shared/json.ts";
 import { RunningEffects } from "../../base/runtime/running.ts";
-import { operationId } from "../core/ids.ts";
+import { type Effect, effectsOfTurn, type ModelCallEffect, type OperationEffect } from "../core/effects.ts";
 import { PURE_WINDOW_MS } from "../core/limits.ts";
 import type { EffectSignal } from "../core/signals.ts";
 import { type ConversationIdentity, openOperations, type Turn } from "../core/state.ts";
-import { type Effect, effectsOfTurn, type ModelCallEffect, type OperationEffect } from "./effects.ts";
 import { type ModelCallPorts, performModelCall } from "./model-call.ts";
 import { ToolBatch, type ToolReports } from "./tool-batch.ts";
 

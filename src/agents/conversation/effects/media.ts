@@ -89,7 +89,7 @@ async function attachmentIssue(
   const id = attachmentIdOf(url);
   if (id === undefined) return undefined;
   const info = await reached(media, (store) => store.head(id));
-  if (info === null) return "This conversation has no such attachment: upload it here first.";
+  if (info === null) return `This conversation has no attachment "${id}". Upload it here first.`;
   if (type !== "image" || info.mediaType.startsWith("image/")) return undefined;
   return `Is ${info.mediaType}, not an image: send it as a file.`;
 }

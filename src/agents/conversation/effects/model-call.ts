@@ -11,16 +11,16 @@ import type { AdapterLookup } from "../../../model/format-adapter.ts";
 import type { ModelGateway } from "../../../model/gateway.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
+import { MODEL_TIMEOUT_MS } from "../../../model/profile.ts";
 import type { ResponseInfo } from "../../../model/reply.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { MODEL_TIMEOUT_MS } from "../core/limits.ts";
 import { baseContext, moveMessages } from "../core/planning/context.ts";
 import type { AttemptFacts, EffectSignal } from "../core/signals.ts";
-import { type ConversationIdentity, callContext, type ModelCall, type Turn } from "../core/state.ts";
+import { type ConversationIdentity, callContext, chainOf, type ModelCall, type Turn } from "../core/state.ts";
 import { type ConversationMedia, withMedia } from "./media.ts";
 
 export interface ModelCallPorts {
@@ -46,7 +46,8 @@ export async function performModelCall(
   signal: AbortSignal,
 ): Promise<EffectSignal> {
   const address = { turn: turn.n, item: call.item, attempt: call.attempt };
-  const profile = profileAt(record.chain, call.profile ?? 0) ?? record.chain.modelProfile.definition;
+  const chain = chainOf(record, turn.agentId);
+  const profile = profileAt(chain, call.profile ?? 0) ?? chain.modelProfile.definition;
   const context = callContext(record, turn);
   const observed: Partial<AttemptFacts> = {};
   let startedAt = clock.now();

@@ -1,6 +1,6 @@
 /**
- * The window of the session that a model sees: the last turns before a cycle began. The window stays in memory from turn
- * to turn, so a busy conversation does not read it again.
+ * The window of one agent's session, which its model sees: the last turns before a cycle began. The window stays in memory
+ * from turn to turn, so a busy conversation does not read it again.
  *
  * CONTEXT-1  The window is a tail of the turns behind the newest compaction, with its summary if there is one; no result
  *            appears in it without its call.
@@ -27,7 +27,6 @@ const MAX_PAST_RESULT_TOKENS = 2_048;
 const MAX_KEPT_LENGTH = 64 * 1024;
 
 interface Kept extends EventWindow {
-  sessionId: string;
   /** The window ends before this sequence number. */
   upTo: number;
 }
@@ -38,20 +37,20 @@ export class SessionWindow {
   readonly #cycles = new Map<number, ContextMessage[]>();
   /** Measurements of the events in the present window. */
   readonly #known: KnownEvents = new Map();
-  /** The history's budget where a turn brings no tools. A conversation's chain never changes. */
+  /** The history's budget where a turn brings no tools. An agent's chain never changes. */
   #budget: number | undefined;
 
   constructor(private readonly events: EventStore) {}
 
-  /** Returns the history that a turn's cycle sees. */
-  messagesFor(turn: Turn, chain: VersionChain): ContextMessage[] {
+  /** Returns the history that a turn's cycle sees: the events before the number that `position` returns. */
+  messagesFor(turn: Turn, chain: VersionChain, position: () => number): ContextMessage[] {
     const known = this.#cycles.get(turn.n);
     if (known !== undefined) return known;
     const maxTurns = recentTurnsLimit(chain.persona.definition);
     const kept = this.#kept;
-    const isCurrent = kept !== null && kept.sessionId === turn.agentId && kept.upTo === turn.snapshot;
-    const window = isCurrent ? kept : this.#read(turn, maxTurns);
-    if (!isCurrent) this.#keep({ ...window, sessionId: turn.agentId, upTo: turn.snapshot });
+    const upTo = position();
+    const window = kept?.upTo === upTo ? kept : this.#read(turn, upTo, maxTurns);
+    if (window !== kept) this.#keep({ ...window, upTo });
     this.#budget ??= historyBudget(chain);
     const { messages } = selectHistory(window, {
       tokenBudget: turn.tools === undefined ? this.#budget : historyBudget(chain, turn.tools),
@@ -68,7 +67,7 @@ export class SessionWindow {
   end(turn: Turn, chain: VersionChain): void {
     this.#cycles.delete(turn.n);
     const kept = this.#kept;
-    if (turn.events === undefined || kept === null || kept.sessionId !== turn.agentId) return;
+    if (turn.events === undefined || kept === null) return;
     const { from, count } = turn.events;
     if (kept.upTo !== from) {
       this.#kept = null;
@@ -79,9 +78,9 @@ export class SessionWindow {
     this.#keep({ ...kept, ...lastTurns({ ...kept, events }, turns), upTo: from + count });
   }
 
-  #read(turn: Turn, maxTurns: number): EventWindow {
-    return this.events.loadWindow(turn.agentId, {
-      before: turn.snapshot,
+  #read({ agentId }: Turn, before: number, maxTurns: number): EventWindow {
+    return this.events.loadWindow(agentId, {
+      before,
       userMessages: maxTurns,
       limit: MAX_READ_EVENTS,
       maxBytes: MAX_READ_BYTES,

@@ -17,15 +17,15 @@ import type {
   ToolInvocation,
   ToolResult,
 } from "../../../protocol/executor-api.ts";
+import { reportsSchema } from "../../../protocol/executor-reports.ts";
+import { operationId } from "../../../protocol/ids.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { validate } from "../../../shared/validation.ts";
-import { reportsSchema } from "../../executor/report-schema.ts";
-import { operationId } from "../core/ids.ts";
 import type { Operation } from "../core/operation.ts";
 import { failure } from "../core/planning/tool-call.ts";
 import type { ToolCompleted } from "../core/signals.ts";
-import { type ConversationIdentity, callContext, type Turn } from "../core/state.ts";
+import { type ConversationIdentity, callContext, chainOf, type Turn } from "../core/state.ts";
 
 export interface ToolReports {
   /** Takes the results that arrived together. */
@@ -95,7 +95,7 @@ export class ToolBatch {
       operationId: id,
       attempt,
       toolCallId,
-      tool: invokedTool(record.chain, tool),
+      tool: invokedTool(chainOf(record, turn.agentId), tool),
       input,
       timeoutMs,
       context: callContext(record, turn),

@@ -1,13 +1,14 @@
-/** Announces a new conversation to its agent and to the directory. */
+/** Announces a new conversation to its agents and to the directory. */
 
 import type { Directory } from "../../../d1/directory.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { CONVERSATION_OPENED } from "../../../protocol/agent-api.ts";
-import { type NewEnvelope, newOperationId } from "../../../protocol/envelope.ts";
+import type { NewEnvelope } from "../../../protocol/envelope.ts";
+import { newOperationId } from "../../base/mailbox/operation-id.ts";
 import { Mirror } from "../../base/mirror/mirror.ts";
 import type { Wakeup } from "../../base/timers/wakeups.ts";
 import type { ConversationIdentity } from "../core/state.ts";
-import { conversationView } from "../reads/views.ts";
+import { conversationSummary } from "../reads/views.ts";
 
 export interface AnnouncementPorts {
   record(): ConversationIdentity;
@@ -33,21 +34,23 @@ export class Announcement {
       wakeup,
       put: async () => {
         const record = ports.record();
-        await ports.directory()?.putConversation(record.tenant, conversationView(record, 0));
+        await ports.directory()?.putConversation(record.tenant, conversationSummary(record));
       },
       changedAt: () => ports.record().createdAt,
     });
   }
 
   /** Call it in the transaction that creates the conversation, and `publish` after the commit. */
-  note({ tenant, agentId }: ConversationIdentity): void {
-    const sent = this.ports.send({
-      operationId: newOperationId(),
-      to: { kind: "agent", tenant, id: agentId },
-      type: CONVERSATION_OPENED,
-      body: {},
-    });
-    this.#armed = Promise.all([sent, this.listing.note()]);
+  note({ tenant, agents }: ConversationIdentity): void {
+    const sent = agents.map(({ id }) =>
+      this.ports.send({
+        operationId: newOperationId(),
+        to: { kind: "agent", tenant, id },
+        type: CONVERSATION_OPENED,
+        body: {},
+      }),
+    );
+    this.#armed = Promise.all([...sent, this.listing.note()]);
   }
 
   /** Publishes to the directory once the wake-ups are armed. Rejects if they could not be armed. */

@@ -8,7 +8,7 @@
 import type { Directory } from "../../../d1/directory.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { Mirror } from "../../base/mirror/mirror.ts";
-import type { ConversationState } from "../core/state.ts";
+import { type ConversationState, primaryAgent } from "../core/state.ts";
 
 export interface UsageMirrorPorts {
   clock: Pick<Clock, "now">;
@@ -27,7 +27,8 @@ export class UsageMirror {
       clock: ports.clock,
       put: async () => {
         const { record, usage } = ports.state();
-        const { tenant, agentId, id: conversationId } = record;
+        const { tenant, id: conversationId } = record;
+        const { id: agentId } = primaryAgent(record);
         await ports.directory()?.putUsage({ tenant, agentId, conversationId, ...usage });
       },
       wakeup: {

@@ -1,29 +1,27 @@
 /** The model calls of a turn, and their usage, as readers see them. Pure. */
 
 import { profileAt } from "../../../library/version-chain.ts";
-import {
-  closeCallRecord,
-  openCallRecord,
-  type ProviderCallRecord,
-  toIso,
-} from "../../../model/call-record.ts";
+import { closeCallRecord, openCallRecord, type ProviderCallRecord } from "../../../model/call-record.ts";
 import { runIdOf } from "../../../model/correlation.ts";
 import { dollarsOf, toDollars } from "../../../model/cost.ts";
 import { addUsage, type TokenUsage, type UsageTotals } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
+import { callId, turnId } from "../../../protocol/ids.ts";
 import type { TurnUsage, UsageView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
+import { toIso } from "../../../shared/time.ts";
 import { openRecord, outcomeOf, totalsOf } from "../core/calls.ts";
-import { callId, turnId } from "../core/ids.ts";
-import type { CallRecord, ConversationIdentity, Turn } from "../core/state.ts";
+import { type CallRecord, type ConversationIdentity, chainOf, type Turn } from "../core/state.ts";
 
 /** Returns the records of a turn's calls, the one in progress included. `previous` is the id of the turn before. */
 export function callViews(
-  { id: conversationId, chain }: ConversationIdentity,
+  record: ConversationIdentity,
   turn: Turn,
   previous: string | undefined,
 ): ProviderCallRecord[] {
   const { agentId: agent, calls = [], call } = turn;
+  const { id: conversationId } = record;
+  const chain = chainOf(record, agent);
   const parentCorrelationId = previous === undefined ? undefined : runIdOf(conversationId, previous);
   const opened = ({ profile, startedAt }: Pick<CallRecord, "profile" | "startedAt">, index: number) => {
     const { provider = "", modelId: model = "" } = profileAt(chain, profile) ?? {};
@@ -38,7 +36,7 @@ export function callViews(
       startedAt,
     });
   };
-  const views = calls.map((record, index) => closed(chain, opened(record, index), record));
+  const views = calls.map((made, index) => closed(chain, opened(made, index), made));
   if (call === null || openRecord(turn) !== undefined) return views;
   return [...views, opened({ profile: call.profile ?? 0, startedAt: call.notBefore }, calls.length)];
 }

@@ -1,9 +1,9 @@
 /** The frames with which a subscriber begins. */
 
-import { toIso } from "../../../model/call-record.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { type Frame, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
 import type { Snapshot } from "../../../protocol/views.ts";
+import { toIso } from "../../../shared/time.ts";
 import type { ConversationState } from "../core/state.ts";
 import type { ConversationQueries } from "./queries.ts";
 

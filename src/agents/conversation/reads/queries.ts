@@ -6,6 +6,7 @@
  */
 
 import type { Frame } from "../../../protocol/frames.ts";
+import { MAX_TURN_NUMBER, parseItemId, resolveId, turnId } from "../../../protocol/ids.ts";
 import type {
   JournalEntryView,
   MessageView,
@@ -15,10 +16,10 @@ import type {
   TurnView,
 } from "../../../protocol/views.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import type { Page, PageOptions } from "../../../shared/page.ts";
+import { type Page, type PageOptions, pageSchema } from "../../../shared/page.ts";
+import { validate } from "../../../shared/validation.ts";
 import { lengthOf } from "../core/content-size.ts";
 import { framesOf } from "../core/frames.ts";
-import { MAX_TURN_NUMBER, parseItemId, resolveId, turnId } from "../core/ids.ts";
 import { type JournalEntry, lastSeq } from "../core/journal-entry.ts";
 import type { ConversationState, Turn } from "../core/state.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
@@ -35,14 +36,14 @@ import {
   turnView,
 } from "./views.ts";
 
-/** Page size. */
-const DEFAULT_LIMIT = 50;
-const MAX_LIMIT = 200;
 /** Journal rows read at a time. */
 const SLICE = 64;
 const SNAPSHOT_MESSAGES = 50;
 /** Length of the tool results in a snapshot, as JSON. */
 const MAX_SNAPSHOT_RESULTS = 4 * 1024 * 1024;
+
+/** The options of a page. The cursor is the number of a journal entry or of a turn. */
+const journalPageSchema = pageSchema((cursor) => /^\d{1,15}$/.test(cursor));
 
 export class ConversationQueries {
   constructor(private readonly store: ConversationDatabase) {}
@@ -72,8 +73,8 @@ export class ConversationQueries {
   }
 
   turns(options: PageOptions = {}): Page<TurnSummary> {
-    const { limit, order, cursor } = readOptions(options);
-    const start = cursor ?? (order === "asc" ? 0 : MAX_TURN_NUMBER + 1);
+    const { limit, order, cursor } = validate(journalPageSchema, options);
+    const start = cursor === undefined ? (order === "asc" ? 0 : MAX_TURN_NUMBER + 1) : Number(cursor);
     const { turns, more } = this.store.turns.list(start, order, limit);
     const last = turns.at(-1);
     return {
@@ -92,7 +93,7 @@ export class ConversationQueries {
   requireTurn(state: ConversationState, id: string): Turn {
     const found = resolveId(id, "turn", (n) => state.active.get(n) ?? this.store.turn(n));
     if (found !== null) return found.turn;
-    throw new DramatisError("NOT_FOUND", "This conversation has no such turn.");
+    throw new DramatisError("NOT_FOUND", `This conversation has no turn "${id}".`);
   }
 
   snapshot(state: ConversationState, partials: Snapshot["partials"]): Snapshot {
@@ -104,7 +105,7 @@ export class ConversationQueries {
     ]);
     const turns = [...numbers].sort((a, b) => a - b).flatMap((n) => reader.take(n) ?? []);
     return {
-      conversation: conversationView(state.record, state.active.size),
+      conversation: conversationView(state),
       turns: turns.map(answeredTurnView),
       messages: items.reverse(),
       partials,
@@ -137,10 +138,11 @@ export class ConversationQueries {
     state: ConversationState,
     pick: (entry: JournalEntry, seq: number, at: number) => Item | null | "full",
   ): Page<Item> {
-    const { limit, order, cursor } = readOptions(options);
+    const { limit, order, cursor } = validate(journalPageSchema, options);
+    const after = cursor === undefined ? undefined : Number(cursor);
     const items: Item[] = [];
-    let position = cursor;
-    for (const { entry, seq, at } of this.#entries(order, cursor, state.seq)) {
+    let position = after;
+    for (const { entry, seq, at } of this.#entries(order, after, state.seq)) {
       const item = pick(entry, seq, at);
       if (item === "full") return { items, nextCursor: String(position) };
       if (item !== null) {
@@ -184,18 +186,4 @@ function operationsWithin(turns: readonly Turn[]): OperationView[] {
       return left < 0 || result === undefined ? view : { ...view, result };
     });
   return views.reverse();
-}
-
-function readOptions({ limit = DEFAULT_LIMIT, order = "asc", cursor }: PageOptions) {
-  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
-    throw invalid("/limit", `Must be a whole number from 1 to ${MAX_LIMIT}.`);
-  }
-  if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) {
-    throw invalid("/cursor", "Must be the `nextCursor` of an answer.");
-  }
-  return { limit, order, cursor: cursor === undefined ? undefined : Number(cursor) };
-}
-
-function invalid(path: string, message: string): DramatisError {
-  return new DramatisError("INVALID_INPUT", message, { errors: [{ path, message }] });
 }

@@ -1,7 +1,7 @@
 /**
  * The turns that one read needs, with their content: active ones from memory, finished ones from the store, each once.
  *
- * READ-1  A read ends once the turns it took hold `MAX_READ_LENGTH`; it takes at least one turn, and takes turns whole.
+ * READ-1  A read returns whole turns, at least one, and stops at `MAX_READ_LENGTH`.
  */
 import { turnLength } from "../core/content-size.ts";
 import type { TurnLookup } from "../core/frames.ts";

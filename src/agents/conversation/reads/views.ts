@@ -1,8 +1,9 @@
 /** A conversation's records as its clients see them. Pure. */
 
-import { toIso } from "../../../model/call-record.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
+import { messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import type {
+  ConversationSummary,
   ConversationView,
   JournalEntryView,
   MessageView,
@@ -13,29 +14,39 @@ import type {
 } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
+import { toIso } from "../../../shared/time.ts";
 import { clientMark, idsOf, wireError } from "../core/frames.ts";
-import { messageId, operationId, type TurnKey, turnId } from "../core/ids.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
 import type { Operation } from "../core/operation.ts";
 import {
   type ConversationIdentity,
+  type ConversationState,
+  chainOf,
   finalReply,
   issuesOf,
   operationsOf,
+  primaryAgent,
   type Reply,
   type Turn,
 } from "../core/state.ts";
 import { outputOf, type TurnRow } from "../core/turn-events.ts";
 import { callViews, turnCost, turnUsage } from "./call-views.ts";
 
-export function conversationView(record: ConversationIdentity, activeTurns: number): ConversationView {
-  const { id, title, agentId, projectId, participants, createdAt } = record;
+export function conversationView(
+  state: Pick<ConversationState, "record" | "status" | "gate" | "active">,
+): ConversationView {
+  const { record, status, gate, active } = state;
+  const running = active.size > 0 ? "running" : "idle";
+  return { ...conversationSummary(record), status, gate: gate === "open" ? running : gate };
+}
+
+/** Returns what lists contain of a conversation. */
+export function conversationSummary(record: ConversationIdentity): ConversationSummary {
+  const { id, title, projectId, participants, createdAt } = record;
   return {
     id,
     title,
-    status: "active",
-    gate: activeTurns > 0 ? "running" : "idle",
-    agentId,
+    agentId: primaryAgent(record).id,
     projectId,
     participants,
     createdAt: toIso(createdAt),
@@ -94,7 +105,7 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
     // The clock may have been set back in between.
     latencyMs: completedAt === undefined ? null : Math.max(0, completedAt - createdAt),
     usage: turnUsage(turn),
-    cost: turnCost(record.chain, turn),
+    cost: turnCost(chainOf(record, turn.agentId), turn),
     calls: callViews(record, turn, previous),
     moves: movesOf(turn),
   };

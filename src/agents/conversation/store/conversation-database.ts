@@ -8,20 +8,25 @@
 import { EventStore } from "../../../memory/session/event-store.ts";
 import { LongText } from "../../../memory/session/long-text.ts";
 import type { SessionEvent } from "../../../memory/session/types.ts";
-import { NO_USAGE } from "../../../model/usage.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import type { Caller } from "../../../protocol/views.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
+import { callerKey } from "../core/caller.ts";
 import { type JournalRow, lastSeq } from "../core/journal-entry.ts";
-import type { ConversationIdentity, ConversationState, Turn } from "../core/state.ts";
+import {
+  type ConversationIdentity,
+  type ConversationState,
+  NEW_STANDING,
+  primaryAgent,
+  type Turn,
+} from "../core/state.ts";
 import type { Transition } from "../core/transition.ts";
 import { type TurnRow, turnEvents, turnFromEvents } from "../core/turn-events.ts";
 import { CREATE_JOURNAL, Journal } from "./journal.ts";
-import { CONVERSATION_SCHEMA } from "./schema.ts";
+import { CONVERSATION_SCHEMA, RECORD_KEY } from "./schema.ts";
 import { CREATE_TURNS, TurnTable } from "./turns.ts";
-
-const RECORD_KEY = "conversation";
 
 /** The result of a commit: the new state, and the row of the journal. */
 export interface Committed {
@@ -61,13 +66,12 @@ export class ConversationDatabase {
       if (turn === null) throw new Error(`The journal names turn ${n}, but its row is missing.`);
       active.set(n, turn);
     }
-    const { turns, sessions, usage = NO_USAGE } = head;
-    return { record, seq: lastSeq(row), turns, sessions, usage, active };
+    return { ...head, record, seq: lastSeq(row), active };
   }
 
   /**
-   * Creates the tables and the record, and appends `history` to the session of the conversation's agent. Throws `CONFLICT`
-   * if the conversation exists.
+   * Creates the tables and the record, and appends `history` to the session of the primary agent. Throws `CONFLICT` if the
+   * conversation exists.
    */
   create(record: ConversationIdentity, history: readonly SessionEvent[] = []): ConversationState {
     return this.database.transaction(() => {
@@ -79,10 +83,12 @@ export class ConversationDatabase {
       this.events.createTable();
       this.#record.put(record);
       const row: JournalRow = { seq: 1, at: record.createdAt, entries: [{ type: "conversation.started" }] };
-      const sessions = history.length === 0 ? {} : { [record.agentId]: history.length };
-      this.journal.append(row, { turns: 0, sessions, active: [] });
-      this.events.append(record.agentId, 0, history);
-      return { record, seq: lastSeq(row), turns: 0, sessions, usage: NO_USAGE, active: new Map() };
+      const { id: sessionId } = primaryAgent(record);
+      const sessions = history.length === 0 ? {} : { [sessionId]: history.length };
+      const standing = { ...NEW_STANDING, sessions };
+      this.journal.append(row, { ...standing, active: [] });
+      this.events.append(sessionId, 0, history);
+      return { ...standing, record, seq: lastSeq(row), active: new Map() };
     });
   }
 
@@ -96,13 +102,13 @@ export class ConversationDatabase {
       this.turns.put(turn);
       if (turn.events !== undefined) this.events.append(turn.agentId, turn.events.from, turnEvents(turn));
     }
-    for (const { userId, key, turn } of keys) this.keyValue.put(seenKey(userId, key), turn);
+    for (const { caller, key, turn } of keys) this.keyValue.put(seenKey(caller, key), turn);
     return { state: { ...next, seq: lastSeq(row) }, row };
   }
 
-  /** Returns the turn that a user's idempotency key started. Two users may choose the same key. */
-  turnOfKey(userId: string, key: string): number | undefined {
-    return this.keyValue.get<number>(seenKey(userId, key));
+  /** Returns the turn that a caller's idempotency key started. Two callers may choose the same key. */
+  turnOfKey(caller: Caller, key: string): number | undefined {
+    return this.keyValue.get<number>(seenKey(caller, key));
   }
 
   /** Returns a turn with all of its content; `null` for an unknown number. */
@@ -119,6 +125,6 @@ export class ConversationDatabase {
   }
 }
 
-function seenKey(userId: string, key: string): string {
-  return `seen:${userId.length}:${userId}:${key}`;
+function seenKey(caller: Caller, key: string): string {
+  return `seen:${callerKey(caller, key)}`;
 }

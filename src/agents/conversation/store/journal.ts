@@ -2,14 +2,16 @@
  * The table `journal`: one packed row per commit, with the commit's entries and the head after it.
  *
  * JOURNAL-1  Entry numbers are gapless: a row's first number is one more than the last of the row before it.
+ * HEAD-1  `unpackHead(packHead(head))` equals the head. A row is never rewritten, so heads of all releases are readable.
  */
 
 import type { UsageTotals } from "../../../model/usage.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import type { EntryType } from "../../../protocol/journal.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
-import type { EntryType, JournalEntry, JournalRow } from "../core/journal-entry.ts";
-import type { Head } from "../core/state.ts";
+import type { JournalEntry, JournalRow } from "../core/journal-entry.ts";
+import { type Head, NEW_STANDING } from "../core/state.ts";
 
 export const CREATE_JOURNAL =
   "CREATE TABLE IF NOT EXISTS journal (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, body TEXT NOT NULL)";
@@ -36,6 +38,12 @@ export class Journal {
     return stored === undefined ? null : unpack(stored);
   }
 
+  /** Returns the head after the commit with entry `seq`; `null` for an entry before the first. */
+  headAt(seq: number): Head | null {
+    const [stored] = this.database.all<Row>(BACKWARD, seq, 1);
+    return stored === undefined ? null : unpack(stored).head;
+  }
+
   /** Returns at most `limit` rows, ascending, from the row with entry `from` on. */
   forward(from: number, limit: number): JournalRow[] {
     return this.#rows(FORWARD, from, limit);
@@ -52,17 +60,54 @@ export class Journal {
 }
 
 type PackedUsage = [calls: number, input: number, cached: number, output: number, nanoDollars: number];
-type PackedHead = [turns: number, sessions: Head["sessions"], active: number[], usage?: PackedUsage];
+/** Every row has one, so names are short, and members that are as at the beginning are left out. */
+type PackedHead = {
+  /** Turns. */
+  n?: number;
+  /** Sessions. */
+  s?: Head["sessions"];
+  /** Active turns. */
+  a?: Head["active"];
+  /** Usage. */
+  u?: PackedUsage;
+  /** Status. */
+  st?: Head["status"];
+  /** Gate. */
+  g?: Head["gate"];
+};
+/** The head in rows of releases up to 0.3.0. */
+type OldHead = [turns: number, sessions: Head["sessions"], active: Head["active"], usage?: PackedUsage];
 type PackedEntry = [type: EntryType, turn?: number | null, item?: number | null, data?: Json];
 
-function packHead({ turns, sessions, active, usage }: Head): PackedHead {
-  if (usage === undefined || usage.calls === 0) return [turns, sessions, active];
-  const { calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars } = usage;
-  return [turns, sessions, active, [calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars]];
+export function packHead({ turns, sessions, active, usage, status, gate }: Head): PackedHead {
+  return defined({
+    n: turns === 0 ? undefined : turns,
+    s: Object.keys(sessions).length === 0 ? undefined : sessions,
+    a: active.length === 0 ? undefined : active,
+    u: usage.calls === 0 ? undefined : packUsage(usage),
+    st: status === NEW_STANDING.status ? undefined : status,
+    g: gate === NEW_STANDING.gate ? undefined : gate,
+  });
 }
 
-function unpackHead([turns, sessions, active, packed]: PackedHead): Head {
-  return { turns, sessions, active, ...defined({ usage: packed && unpackUsage(packed) }) };
+export function unpackHead(packed: PackedHead | OldHead): Head {
+  if (Array.isArray(packed)) {
+    const [n, s, a, u] = packed;
+    return unpackHead({ n, s, a, ...defined({ u }) });
+  }
+  const { n: turns, s: sessions, a: active = [], u, st: status, g: gate } = packed;
+  const usage = u && unpackUsage(u);
+  return { ...NEW_STANDING, ...defined({ turns, sessions, usage, status, gate }), active };
+}
+
+function packUsage({
+  calls,
+  inputTokens,
+  cachedInputTokens,
+  outputTokens,
+  nanoDollars,
+}: UsageTotals): PackedUsage {
+  return [calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars];
 }
 
 function unpackUsage(packed: PackedUsage): UsageTotals {
@@ -78,7 +123,7 @@ function packEntry({ type, turn, item, data }: JournalEntry): PackedEntry {
 
 function unpack({ seq, at, body }: Row): { row: JournalRow; head: Head } {
   // SAFETY: only `append` writes this column.
-  const [head, ...packed] = JSON.parse(body) as [PackedHead, ...PackedEntry[]];
+  const [head, ...packed] = JSON.parse(body) as [PackedHead | OldHead, ...PackedEntry[]];
   const entries = packed.map(([type, turn, item, data]) => ({
     type,
     ...defined({ turn: turn ?? undefined, item: item ?? undefined, data }),

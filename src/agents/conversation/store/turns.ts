@@ -10,6 +10,7 @@ import { type Operation, packOperation, type StoredOperation, unpackOperation } 
 import { issuesOf, type Reply, type Turn } from "../core/state.ts";
 import { type TurnRow, turnRow } from "../core/turn-events.ts";
 import { type PackedCall, packCall, unpackCall } from "./call-rows.ts";
+import { currentForm, storedForm } from "./turn-forms.ts";
 
 export const CREATE_TURNS =
   "CREATE TABLE IF NOT EXISTS turns (n INTEGER PRIMARY KEY, status TEXT NOT NULL, body TEXT NOT NULL)";
@@ -42,7 +43,7 @@ export class TurnTable {
 
   put(turn: Turn): void {
     const content = turn.status === "completed" ? turnRow(turn) : turn;
-    const { n, recoveries, issues: _issues, calls, ...rest } = content;
+    const { n, recoveries, issues: _issues, calls, ...rest } = storedForm(content);
     const body = JSON.stringify({
       ...rest,
       ...(recoveries === 0 ? {} : { recoveries }),
@@ -81,7 +82,8 @@ export class TurnTable {
 
   #read({ n, status, body }: Row): StoredTurn {
     if (typeof body !== "string") this.#long.add(n);
-    const value = { ...DEFAULTS, ...JSON.parse(this.texts.unpack(textKey(n), body)), n, status };
+    const stored = currentForm(JSON.parse(this.texts.unpack(textKey(n), body)));
+    const value = { ...DEFAULTS, ...stored, n, status };
     if (value.calls !== undefined) {
       value.calls = value.calls.map((call: PackedCall) => unpackCall(call, value.createdAt));
     }

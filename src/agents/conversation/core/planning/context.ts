@@ -13,7 +13,7 @@ import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
 import type { ContextMessage } from "../../../../model/messages.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import { defined } from "../../../../shared/defined.ts";
-import type { ConversationIdentity, Turn } from "../state.ts";
+import { type ConversationIdentity, chainOf, type Turn } from "../state.ts";
 import { turnEvents } from "../turn-events.ts";
 
 /** Tokens of instructions, tools and history. The turn itself comes on top: it is sent in any case. */
@@ -21,16 +21,16 @@ const MAX_CONTEXT_TOKENS = 60_000;
 
 /** Returns the context without the turn's moves. */
 export function baseContext(
-  { id, chain }: Pick<ConversationIdentity, "id" | "chain">,
+  record: Pick<ConversationIdentity, "id" | "agents">,
   history: readonly ContextMessage[],
   turn: Turn,
 ): ModelContext {
   const { call, tools, output, toolChoice = "auto", replies, repairs = [] } = turn;
   const isFirstReply = replies.length + repairs.length === 0;
   return {
-    ...frameOf(chain, tools),
+    ...frameOf(chainOf(record, turn.agentId), tools),
     ...defined({ output }),
-    cache: { key: id, stableMessages: history.length },
+    cache: { key: record.id, stableMessages: history.length },
     messages: [...history, ...messagesOf(turnEvents(turn).slice(0, 1))],
     toolChoice: call?.final ? "none" : isFirstReply ? toolChoice : "auto",
   };
@@ -50,7 +50,7 @@ export function moveMessages(turn: Turn): ContextMessage[] {
   return [...messages, ...repairMessages(turn, replies)];
 }
 
-/** Returns the answers that were withdrawn after so many replies, each with its problem. */
+/** Returns the answers that were withdrawn after `replies` replies, each with its problem. */
 function repairMessages({ repairs = [] }: Turn, replies: number): ContextMessage[] {
   return repairs
     .filter(({ after }) => after === replies)

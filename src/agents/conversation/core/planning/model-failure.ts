@@ -14,15 +14,16 @@ import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { MAX_BACKOFF_MS, MODEL_ATTEMPTS, MODEL_BACKOFF_MS } from "../limits.ts";
 import type { ModelFailed } from "../signals.ts";
-import type { CallingTurn, ConversationState } from "../state.ts";
+import { type CallingTurn, type ConversationState, chainOf } from "../state.ts";
 
 export function planModelFailure(
-  { record: { chain } }: ConversationState,
+  state: ConversationState,
   turn: CallingTurn,
   { error, facts, streamed: reset }: ModelFailed,
   { now }: PlanInput,
 ): AgentDecision[] {
   const { n, call } = turn;
+  const chain = chainOf(state.record, turn.agentId);
   // The attempts of the present model, this one included.
   const tried = call.attempt - (call.before ?? 0);
   const isLast = !error.retriable || tried >= MODEL_ATTEMPTS;
@@ -62,6 +63,8 @@ function earlierFailures(
 
 function describe({ category, message, retriable }: ModelError, earlier: readonly string[] = []): ErrorData {
   const what =
-    earlier.length === 0 ? message : `${message.replace(/\.$/, "")}; asked before: ${earlier.join(", ")}`;
+    earlier.length === 0
+      ? message
+      : `${message.replace(/\.$/, "")}; models tried before: ${earlier.join(", ")}`;
   return { code: "MODEL_FAILED", message: `The model call failed (${category}): ${what}`, retriable };
 }

@@ -51,7 +51,7 @@ export function planModelReply(
     if (operation.result === undefined) pending.push(operation);
     decisions.push({ type: "DISPATCH_TASK", turn: n, operation });
   }
-  return [...decisions, ...planNext(state, n, pending, turn.replies.length + 1)];
+  return [...decisions, ...planNext(state, turn, pending, turn.replies.length + 1)];
 }
 
 /** Ends the turn with an answer, repairs the answer, or fails the turn. */

@@ -16,7 +16,7 @@ import type { AgentDecision } from "../decisions.ts";
 import { MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import type { ClientResult, ToolCompleted } from "../signals.ts";
-import { type ConversationState, openOperations, type Turn, waitsForClient } from "../state.ts";
+import { type ConversationState, chainOf, openOperations, type Turn, waitsForClient } from "../state.ts";
 import { failure } from "./tool-call.ts";
 
 /** The result of one operation of a turn. */
@@ -84,19 +84,19 @@ export function resume(
   const waitsOn = left.length > 0 && waitsForClient(turn);
   return [
     ...results.map((given) => ({ type: "RESUME_FROM_TOOL" as const, turn: n, ...given })),
-    ...(waitsOn ? [] : planNext(state, n, left, replies.length)),
+    ...(waitsOn ? [] : planNext(state, turn, left, replies.length)),
   ];
 }
 
 /** Plans the next step after `replies` replies: call the model, or wait for the operations that are pending. */
 export function planNext(
   { record }: ConversationState,
-  turn: number,
+  { n: turn, agentId }: Pick<Turn, "n" | "agentId">,
   pending: readonly Pick<Operation, "target">[],
   replies: number,
 ): AgentDecision[] {
   if (pending.length === 0) {
-    const final = replies >= maxMovesPerTurn(record.chain.persona.definition);
+    const final = replies >= maxMovesPerTurn(chainOf(record, agentId).persona.definition);
     return [{ type: "CALL_LLM", turn, final }];
   }
   return pending.every(({ target }) => target === "client") ? [{ type: "WAIT_FOR_CLIENT", turn }] : [];

@@ -12,17 +12,18 @@ import { isJsonObject } from "../../../../shared/json.ts";
 import type { PlanInput } from "../decisions.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
-import type { ConversationIdentity, Turn } from "../state.ts";
+import { type ConversationIdentity, chainOf, type Turn } from "../state.ts";
 import { violations } from "./schema-check.ts";
 
 export function checkToolCall(
-  { chain, tenant, projectId, agentId, id: conversationId }: ConversationIdentity,
-  { tools = [] }: Pick<Turn, "tools">,
+  record: ConversationIdentity,
+  { agentId, tools = [] }: Pick<Turn, "agentId" | "tools">,
   call: RequestedToolCall,
   { now, gate, clientToolTimeoutMs: timeoutMs = CLIENT_TOOL_TIMEOUT_MS }: PlanInput,
 ): Omit<Operation, "item" | "reply"> {
   const { id: toolCallId, name, invalidArguments } = call;
-  const pinned = chain.tools.find(({ definition }) => definition.name === name);
+  const { tenant, projectId, id: conversationId } = record;
+  const pinned = chainOf(record, agentId).tools.find(({ definition }) => definition.name === name);
   const brought = pinned === undefined ? tools.find((tool) => tool.name === name) : undefined;
   // The effect of a client's tool is unknown, so it counts as `once`.
   const definition: ToolDefinition | undefined =

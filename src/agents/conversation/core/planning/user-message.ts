@@ -1,14 +1,14 @@
 /** Starts a turn with a user's message. */
 import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
+import { MAX_TURN_NUMBER } from "../../../../protocol/ids.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
 import { activeLength, lengthOf } from "../content-size.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
-import { MAX_TURN_NUMBER } from "../ids.ts";
 import { MAX_ACTIVE_CONTENT, MAX_ACTIVE_TURNS } from "../limits.ts";
 import type { UserMessage } from "../signals.ts";
-import type { ConversationState } from "../state.ts";
+import { type ConversationState, primaryAgent } from "../state.ts";
 
 /** Throws `TOO_MANY_TURNS` if the conversation takes no more content, `INVALID_INPUT` for tools that cannot be used. */
 export function planUserMessage(
@@ -17,7 +17,7 @@ export function planUserMessage(
   { stem }: PlanInput,
 ): AgentDecision[] {
   const { content, replyToMessageId: replyTo, output, tools, toolChoice } = data;
-  const { agentId, chain } = state.record;
+  const { id: agentId, chain } = primaryAgent(state.record);
   if (state.active.size >= MAX_ACTIVE_TURNS) {
     throw tooMany(`This conversation has ${MAX_ACTIVE_TURNS} active turns; wait for one to complete.`);
   }

@@ -1,5 +1,5 @@
 /** The internal request with which the Worker passes a WebSocket upgrade to a conversation. */
-import type { Principal } from "../../../shared/principal.ts";
+import type { Principal } from "../shared/principal.ts";
 
 /** `plain` connections get our frames only; `sdk` connections may get the SDK's own messages first. */
 export type Entrance = "plain" | "sdk";

@@ -8,10 +8,16 @@
 import { type RequestMetrics, requestInfo } from "../../../adapters/resilience/telemetry.ts";
 import { profileAt } from "../../../library/version-chain.ts";
 import { costOf } from "../../../model/cost.ts";
+import { callId } from "../../../protocol/ids.ts";
 import { defined } from "../../../shared/defined.ts";
 import { closedRecords, outcomeOf } from "../core/calls.ts";
-import { callId } from "../core/ids.ts";
-import { type CallRecord, type ConversationIdentity, callContext, type Turn } from "../core/state.ts";
+import {
+  type CallRecord,
+  type ConversationIdentity,
+  callContext,
+  chainOf,
+  type Turn,
+} from "../core/state.ts";
 
 /** Returns the metrics of the calls that were closed since the turn was as `before`. */
 export function metricsOfClosedCalls(
@@ -33,7 +39,7 @@ function metricsOf(
 ): RequestMetrics[] {
   const { attempts, usage } = call;
   const outcome = outcomeOf(call);
-  const profile = profileAt(record.chain, call.profile);
+  const profile = profileAt(chainOf(record, turn.agentId), call.profile);
   if (outcome === undefined || profile === undefined) return [];
   const context = callContext(record, turn);
   const info = requestInfo({ profile, body: {}, context, trace: { attempt: attempts } }, requestId);

@@ -1,8 +1,8 @@
 /** Checks of messages and tool results against the turns of their conversation, and the answer to an accepted message. */
 import type { StartedTurn } from "../../../protocol/conversation-api.ts";
+import { messageId, resolveId, turnId } from "../../../protocol/ids.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";
-import { messageId, resolveId, turnId } from "../core/ids.ts";
 import type { Operation } from "../core/operation.ts";
 import type { UserMessage } from "../core/signals.ts";
 import { finalReply, type Turn } from "../core/state.ts";
@@ -15,7 +15,7 @@ export function operationAt(id: string, turnOf: TurnOf): { turn: Turn; operation
   const found = resolveId(id, "op", turnOf);
   const operation = found?.turn.operations.find(({ item }) => item === found.item);
   if (found !== null && operation !== undefined) return { turn: found.turn, operation };
-  throw new DramatisError("NOT_FOUND", "This conversation has no such operation.");
+  throw new DramatisError("NOT_FOUND", `This conversation has no operation "${id}".`);
 }
 
 /** Throws `INVALID_INPUT` unless the id names a message of the transcript. */
@@ -23,7 +23,7 @@ export function checkReplyTo(id: string | undefined, turnOf: TurnOf): void {
   if (id === undefined) return;
   const found = resolveId(id, "msg", turnOf);
   if (found !== null && [0, finalReply(found.turn)?.item].includes(found.item)) return;
-  throw new DramatisError("INVALID_INPUT", "`replyToMessageId` names no message of this conversation.", {
+  throw new DramatisError("INVALID_INPUT", `This conversation has no message "${id}" to reply to.`, {
     errors: [{ path: "/replyToMessageId", message: "Must be the id of a message of this conversation." }],
   });
 }

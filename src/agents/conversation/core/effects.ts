@@ -7,15 +7,15 @@
  * CLIENTTOOL-3  A turn that waits for its client calls for no effect: the actor may hibernate until the client answers,
  *               and wakes by itself when the client's time is up.
  */
-import { HEARTBEAT_MS } from "../core/limits.ts";
-import type { Operation } from "../core/operation.ts";
+import { HEARTBEAT_MS } from "./limits.ts";
+import type { Operation } from "./operation.ts";
 import {
   type ConversationState,
   type ModelCall,
   openOperations,
   runnableOperations,
   type Turn,
-} from "../core/state.ts";
+} from "./state.ts";
 
 export type ModelCallEffect = { kind: "model"; key: string; turn: Turn; call: ModelCall };
 export type OperationEffect = { kind: "tool"; key: string; turn: Turn; operation: Operation };

@@ -1,0 +1,14 @@
+/** The limits of a conversation's door. Lengths are UTF-16 units. */
+
+/** Length of a frame from a client. */
+export const MAX_FRAME_LENGTH = 2 * 1024 * 1024;
+/**
+ * Rates of one connection: frames, and their length. Both buckets fill up within the ten idle seconds that pass before an
+ * actor hibernates.
+ */
+export const FLOOD = {
+  frames: { burst: 60, perMinute: 600 },
+  length: { burst: 8 * 1024 * 1024, perMinute: 60 * 1024 * 1024 },
+} as const;
+/** Open WebSockets of a conversation; also its open streams of server-sent events. */
+export const MAX_SUBSCRIBERS = 256;

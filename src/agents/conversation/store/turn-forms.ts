@@ -1,0 +1,29 @@
+/**
+ * Turns as rows have them: as JSON, in the form of the release that wrote them. Rows are not rewritten when a release
+ * changes the form: an active turn's row changes with its next commit, a finished turn's never. So readers take all forms.
+ *
+ * FORM-1  `currentForm(storedForm(turn))` equals the turn.
+ */
+import type { Turn } from "../core/state.ts";
+
+type Snapshot = Pick<Turn, "firstSeq" | "snapshotSeq">;
+
+/** Leaves out what `currentForm` adds: the first cycle of a turn begins right before its first entry. */
+export function storedForm<Members extends Snapshot>(
+  turn: Members,
+): Omit<Members, "snapshotSeq"> & Partial<Snapshot> {
+  const { snapshotSeq, ...others } = turn;
+  return snapshotSeq === turn.firstSeq - 1 ? others : turn;
+}
+
+/**
+ * Returns a parsed row in the form of this release. Up to 0.3.0 rows had `snapshot`, a position in the session of the
+ * turn's agent; these turns had one cycle only.
+ */
+export function currentForm<Members extends { firstSeq: number }>(
+  stored: Members & { snapshot?: number },
+): Members & Snapshot {
+  const { snapshot: _position, ...others } = stored;
+  // SAFETY: `Members` are the members of today's form.
+  return { snapshotSeq: others.firstSeq - 1, ...others } as unknown as Members & Snapshot;
+}
