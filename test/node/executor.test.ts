@@ -4,7 +4,6 @@ import { readCalls } from "../../src/agents/executor/calls.ts";
 import { deliverResult } from "../../src/agents/executor/deliver.ts";
 import { localExecutor } from "../../src/agents/executor/local.ts";
 import { ReportQueue } from "../../src/agents/executor/report-queue.ts";
-import { reportsSchema } from "../../src/agents/executor/report-schema.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
 import { memoryToolState } from "../../src/agents/executor/tool-state.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
@@ -16,6 +15,7 @@ import type {
   ToolInvocation,
   ToolResult,
 } from "../../src/protocol/executor-api.ts";
+import { reportsSchema } from "../../src/protocol/executor-reports.ts";
 import type { Result } from "../../src/shared/errors.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { callOf, testTools } from "../support/tools.ts";

@@ -88,12 +88,7 @@ const RECORD: ConversationIdentity = {
     {
       id: "tester",
       chain: {
-        persona: {
-          version: 1,
-          hash: "h",
-          id: "inline",
-          definition: { identity: { systemPrompt: "Test." } },
-        },
+        persona: { version: 1, hash: "h", id: "inline", definition: { identity: { systemPrompt: "Test." } } },
         tools: [],
         modelProfile: {
           version: 1,

@@ -9,6 +9,7 @@ import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
+import { deliverResult } from "../../src/agents/executor/deliver.ts";
 import { localExecutor } from "../../src/agents/executor/local.ts";
 import { pendingCalls } from "../../src/client/outbox.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
@@ -25,8 +26,10 @@ import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { Persona, VersionChain } from "../../src/protocol/definitions.ts";
+import type { TaskResultApi } from "../../src/protocol/executor-api.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
+import { asResult } from "../../src/shared/errors.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { MortalClock } from "../simulation/clocks.ts";
 import { type Provider, scriptedFetch } from "./chat-replies.ts";
@@ -50,6 +53,14 @@ export interface WorldOptions {
   client?: { tools: ToolSpec[]; run: (name: string, input: unknown) => Json };
 }
 
+/** One life of the actor. */
+interface Begun {
+  runtime: ConversationRuntime;
+  queries: ConversationQueries;
+  /** Takes results whose caller is lost. */
+  door: TaskResultApi;
+}
+
 /** The parts that outlive the actor. */
 export interface World {
   readonly turns: TurnView[];
@@ -69,7 +80,9 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
   const clock = new VirtualClock();
   const ids = seededIds(7, clock);
   const code = new DeployedCode([options.library]);
-  const executor = localExecutor(code, clock);
+  const executor = localExecutor(code, clock, undefined, ({ operationId, attempt }, result) =>
+    deliverResult(clock, async () => life.door, { operationId, attempt, result }),
+  );
   const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
   const resolved = await resolveChain(new Registry(code), options.persona, profile);
   const chain = options.spoil?.(resolved) ?? resolved;
@@ -82,7 +95,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
   let lives = 0;
   let lifeClock = new MortalClock(clock);
 
-  function begin(): { runtime: ConversationRuntime; queries: ConversationQueries } {
+  function begin(): Begun {
     lives += 1;
     lifeClock.die();
     lifeClock = new MortalClock(clock);
@@ -105,7 +118,14 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
         });
       },
     });
-    return { runtime, queries: new ConversationQueries(runtime.store) };
+    const door: TaskResultApi = {
+      handleTaskResult: (result) =>
+        asResult(async () => {
+          await life.cross("tool.result", () => runtime.takeResult(result));
+          return null;
+        }),
+    };
+    return { runtime, queries: new ConversationQueries(runtime.store), door };
   }
 
   /** Starts a new life after a crash: the actor wakes, and the client reconnects with its last number. */
@@ -124,13 +144,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
     }
   }
 
-  function reconnect({
-    runtime,
-    queries,
-  }: {
-    runtime: ConversationRuntime;
-    queries: ConversationQueries;
-  }): void {
+  function reconnect({ runtime, queries }: Pick<Begun, "runtime" | "queries">): void {
     for (let after = client.seq ?? 0, done = false; !done; ) {
       const slice = queries.replay(runtime.state, after);
       for (const frame of slice.frames) client = applyFrame(client, frame);

@@ -141,9 +141,10 @@ async function pass<Result>(
   operation: () => Result | Promise<Result>,
 ): Promise<Result> {
   try {
-    return await life.cross(name, operation);
+    const result = await life.cross(name, operation);
+    if (life.alive) return result;
   } catch (error) {
-    if (error instanceof Crash) return new Promise<never>(() => undefined);
-    throw error;
+    if (!(error instanceof Crash)) throw error;
   }
+  return new Promise<never>(() => undefined);
 }

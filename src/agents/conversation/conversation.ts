@@ -20,6 +20,7 @@ import type {
   SubscribeOptions,
 } from "../../protocol/conversation-api.ts";
 import type { TaskResult, TaskResultApi, ToolStateApi, ToolStateEntry } from "../../protocol/executor-api.ts";
+import { taskResultSchema } from "../../protocol/executor-reports.ts";
 import { endsTurn, type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../../protocol/tool-state.ts";
@@ -34,7 +35,6 @@ import { validate } from "../../shared/validation.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import { isRefusal } from "../base/storage/schema-upgrade.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
-import { taskResultSchema } from "../executor/report-schema.ts";
 import type { ConversationState } from "./core/state.ts";
 import { checkReader, checkSpeaker, noConversation } from "./door/access.ts";
 import { ConnectionGuard } from "./door/connection-guard.ts";

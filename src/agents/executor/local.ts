@@ -3,17 +3,19 @@ import type { ToolCodes } from "../../library/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { TaskExecutor, ToolState } from "../../protocol/executor-api.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
-import { runCalls } from "./run-calls.ts";
+import { type BatchPorts, runCalls } from "./run-calls.ts";
 import { memoryToolState } from "./tool-state.ts";
 
-/** Returns an executor in this process. `state` keeps the tool state of each conversation. */
+/**
+ * Returns an executor in this process. `state` keeps the tool state of each conversation. `deliver` sends the results of a
+ * caller that is lost; without it they are dropped, for a caller in this process does not die alone.
+ */
 export function localExecutor(
   tools: ToolCodes,
   clock: Clock,
   state: (context: CallContext) => ToolState = statePerConversation(),
+  deliver: BatchPorts["deliver"] = async () => undefined,
 ): TaskExecutor {
-  // A caller in this process does not die alone.
-  const deliver = async () => undefined;
   return { run: (calls, caller) => runCalls({ tools, clock, state, deliver }, { calls }, caller) };
 }
 

@@ -7,8 +7,7 @@
  */
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
-import type { Frame } from "../../../protocol/frames.ts";
-import { endsTurn } from "../../../protocol/frames.ts";
+import { endsTurn, type Frame } from "../../../protocol/frames.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 
 /** Milliseconds. */

@@ -17,11 +17,11 @@ import type {
   ToolInvocation,
   ToolResult,
 } from "../../../protocol/executor-api.ts";
+import { reportsSchema } from "../../../protocol/executor-reports.ts";
 import { operationId } from "../../../protocol/ids.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { validate } from "../../../shared/validation.ts";
-import { reportsSchema } from "../../executor/report-schema.ts";
 import type { Operation } from "../core/operation.ts";
 import { failure } from "../core/planning/tool-call.ts";
 import type { ToolCompleted } from "../core/signals.ts";

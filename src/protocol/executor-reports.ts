@@ -1,12 +1,7 @@
 /** The shape of reports and results, checked where they arrive. */
 import { z } from "zod";
-import {
-  type ExecutorReport,
-  type TaskResult,
-  TOOL_ERROR_CODES,
-  type ToolResult,
-} from "../../protocol/executor-api.ts";
-import type { Json } from "../../shared/json.ts";
+import type { Json } from "../shared/json.ts";
+import { type ExecutorReport, type TaskResult, TOOL_ERROR_CODES, type ToolResult } from "./executor-api.ts";
 
 const operationId = z.string().min(1).max(200);
 
