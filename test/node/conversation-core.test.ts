@@ -565,6 +565,26 @@ describe("the window of the session", () => {
     );
   });
 
+  test("WINDOW-1 a turn that first reads after its neighbour has ended spoils no later window", () => {
+    const driver = new Driver();
+    const { chain } = driver.state.record;
+    const kept = new SessionWindow(driver.store.events);
+    driver.send(user("one"));
+    driver.send(user("two"));
+    const [, late] = driver.state.active.values();
+    if (late === undefined) throw new Error("Two turns are active.");
+    finishTurn(driver, []);
+    for (const turn of driver.finished) kept.end(turn, chain);
+    expect(kept.messagesFor(late, chain)).toEqual([]);
+    finishTurn(driver, []);
+    for (const turn of driver.finished.slice(-1)) kept.end(turn, chain);
+    driver.send(user("three"));
+    const [next] = driver.state.active.values();
+    if (next === undefined) throw new Error("No turn is active.");
+    const contents = kept.messagesFor(next, chain).map(({ content }) => content);
+    expect(contents).toEqual(["one", "the answer", "two", "the answer"]);
+  });
+
   test("M22 WINDOW-1 CONTEXT-1 a compaction's summary stands in front, also once it lies before what is read", () => {
     const driver = new Driver();
     const { chain } = driver.state.record;
