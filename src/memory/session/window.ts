@@ -71,11 +71,28 @@ export function windowMessages(
 ): ContextMessage[] {
   const { summaries, left } = compacted(events);
   const front = summaries.map(measure).filter((summary) => summary !== null);
-  const budget = tokenBudget - tokensOf(front);
-  const turns = grouped(pairedParts(left, measure), ({ event }) => event.action === EventAction.USER_MESSAGE);
-  const chosen = turns.slice(stableStart(turns, budget, isCutOff)).flat();
-  const fitting = isWithin(chosen, budget) ? chosen : cutTurn(turns.at(-1) ?? [], budget);
-  return [...front, ...fitting].map(({ message }) => message);
+  const chosen = newestParts(pairedParts(left, measure), tokenBudget - tokensOf(front), isCutOff);
+  return [...front, ...chosen].map(({ message }) => message);
+}
+
+/** Returns the newest turns that fit (TOKEN-3 to TOKEN-5). */
+function newestParts(
+  parts: readonly Measured[],
+  tokenBudget: number,
+  isCutOff: boolean,
+): readonly Measured[] {
+  // Decides without a count what the search below would come to: all fits, and no part of it fills half of the budget.
+  if (mostTokensOf(parts) < (isCutOff ? tokenBudget / 2 : tokenBudget)) {
+    const second = isCutOff ? parts.findIndex((part, index) => index > 0 && beginsTurn(part)) : 0;
+    return parts.slice(Math.max(0, second));
+  }
+  const turns = grouped(parts, beginsTurn);
+  const chosen = turns.slice(stableStart(turns, tokenBudget, isCutOff)).flat();
+  return tokensOf(chosen) <= tokenBudget ? chosen : cutTurn(turns.at(-1) ?? [], tokenBudget);
+}
+
+function beginsTurn({ event }: Measured): boolean {
+  return event.action === EventAction.USER_MESSAGE;
 }
 
 /** Returns the messages of events, each request directly with all of its results. Omits incomplete pairs. */
@@ -87,7 +104,7 @@ export function pairedParts(events: readonly SessionEvent[], measure: Measure): 
 
 /** Cuts a turn that exceeds the budget to its user's message and the last moves that fit beside it. */
 function cutTurn(turn: readonly Measured[], tokenBudget: number): Measured[] {
-  const head = turn.slice(0, turn[0]?.event.action === EventAction.USER_MESSAGE ? 1 : 0);
+  const head = turn.slice(0, turn[0] !== undefined && beginsTurn(turn[0]) ? 1 : 0);
   const moves = grouped(turn.slice(head.length), ({ message }) => message.role !== "tool");
   const start = stableStart(moves, tokenBudget - tokensOf(head), false);
   return [...head, ...moves.slice(start).flat()];
@@ -97,8 +114,6 @@ function cutTurn(turn: readonly Measured[], tokenBudget: number): Measured[] {
 function stableStart(groups: readonly Measured[][], tokenBudget: number, isCutOff: boolean): number {
   const newest = Math.max(0, groups.length - 1);
   const first = isCutOff && newest > 0 ? 1 : 0;
-  // The search below would come to the same, but counts: all fits, and none of it is enough to stop at.
-  if (mostTokensOf(groups.flat()) < (first === 0 ? tokenBudget : tokenBudget / 2)) return first;
   let best = newest;
   let bestRank = -1;
   let tokens = 0;
@@ -130,10 +145,6 @@ function grouped(parts: readonly Measured[], isStart: (part: Measured) => boolea
     else last.push(part);
   }
   return groups;
-}
-
-function isWithin(parts: readonly Measured[], tokenBudget: number): boolean {
-  return mostTokensOf(parts) <= tokenBudget || tokensOf(parts) <= tokenBudget;
 }
 
 function tokensOf(parts: readonly Measured[]): number {
