@@ -13,7 +13,11 @@ import {
   MAX_RECOVERIES,
   NOTICES,
 } from "../../src/agents/conversation/core/limits.ts";
-import { baseContext, moveMessages } from "../../src/agents/conversation/core/planning/context.ts";
+import {
+  baseContext,
+  historyBudget,
+  moveMessages,
+} from "../../src/agents/conversation/core/planning/context.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { checkTurnSchemas } from "../../src/agents/conversation/core/planning/schema-check.ts";
 import { reduce } from "../../src/agents/conversation/core/reducer.ts";
@@ -40,6 +44,8 @@ import { movesOf } from "../../src/agents/conversation/reads/views.ts";
 import { packCall, unpackCall } from "../../src/agents/conversation/store/call-rows.ts";
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
 import { MAX_MOVES } from "../../src/library/persona.ts";
+import { selectHistory } from "../../src/memory/session/history.ts";
+import { estimateTokens } from "../../src/memory/session/tokens.ts";
 import type { OutputSpec, ToolSpec } from "../../src/model/context.ts";
 import type { ErrorCategory, ModelError } from "../../src/model/error.ts";
 import type { ModelReply } from "../../src/model/reply.ts";
@@ -495,6 +501,31 @@ describe("decisions beside a turn's", () => {
   });
 });
 
+const answer = (text: string): ModelReply => ({ text, toolCalls: [], finishReason: "stop" });
+
+/** Ends the only active turn: the calls of one reply with their results, and the answer. */
+function finishTurn(driver: Driver, results: readonly string[]): void {
+  const turn = () => [...driver.state.active.values()][0];
+  const reply = (value: ModelReply): Signal => {
+    const { n = 0, call } = turn() ?? {};
+    const address = { turn: n, item: call?.item ?? 0, attempt: 1 };
+    return { type: "conversation.llm.completed", ...address, reply: value, facts: FACTS };
+  };
+  if (results.length > 0) {
+    const toolCalls = results.map((_, index) => ({
+      id: `call_${index}`,
+      name: "pure",
+      arguments: { n: index },
+    }));
+    driver.send(reply({ ...answer(""), toolCalls }));
+    for (const [index, { item, toolCallId }] of (turn()?.operations ?? []).entries()) {
+      const result = { tool_call_id: toolCallId, success: true, result: results[index] ?? "" };
+      driver.send({ type: "conversation.tool.completed", turn: turn()?.n ?? 0, item, attempt: 1, result });
+    }
+  }
+  driver.send(reply(answer("the answer")));
+}
+
 describe("the window of the session", () => {
   const steps = fc.array(step, { minLength: 1, maxLength: 80 });
 
@@ -540,6 +571,73 @@ describe("the window of the session", () => {
       }),
       { numRuns: 100 },
     );
+  });
+
+  test("WINDOW-1 WINDOW-2 large windows and narrow budgets: what memory gives equals the store's window, counted whole", () => {
+    const sizes = fc.record({
+      length: fc.oneof(fc.nat(60), fc.nat(12_000)),
+      results: fc.array(fc.nat(12_000), { maxLength: 2 }),
+      brings: fc.boolean(),
+    });
+    const words = (length: number) => "word ".repeat(length / 5);
+    const large = { ...ASK, description: words(20_000) };
+    const counts = new Map<string, number>();
+    const countTokens = (text: string) => {
+      const tokens = counts.get(text) ?? estimateTokens(text);
+      counts.set(text, tokens);
+      return tokens;
+    };
+    fc.assert(
+      fc.property(
+        fc.array(sizes, { minLength: 1, maxLength: 25 }),
+        fc.constantFrom(10, 250_000, 270_000),
+        (given, promptLength) => {
+          const driver = new Driver();
+          const { chain } = primaryAgent(driver.state.record);
+          const identity = { systemPrompt: words(promptLength) };
+          const persona = { ...chain.persona, definition: { ...chain.persona.definition, identity } };
+          const narrow = { ...chain, persona };
+          const kept = new SessionWindow(driver.store.events);
+          for (const { length, results, brings } of given) {
+            driver.send(user(`${words(length)}?`, brings ? [large] : []));
+            const [looking] = driver.state.active.values();
+            if (looking === undefined) throw new Error("No turn is active.");
+            const position = nextEvent(driver.state.sessions, looking.agentId);
+            const read = { before: position, userMessages: 20, limit: 10_000, maxBytes: 2 ** 25 };
+            const counted = selectHistory(driver.store.events.loadWindow(looking.agentId, read), {
+              tokenBudget: historyBudget(narrow, looking.tools),
+              maxTurns: 20,
+              maxResultTokens: 2_048,
+              countTokens,
+            });
+            expect(kept.messagesFor(looking, narrow, () => position)).toEqual(counted.messages);
+            finishTurn(driver, results.map(words));
+            for (const turn of driver.finished.slice(-1)) kept.end(turn, narrow);
+          }
+        },
+      ),
+      { numRuns: 25 },
+    );
+  });
+
+  test("WINDOW-1 a turn that first reads after its neighbour has ended spoils no later window", () => {
+    const driver = new Driver();
+    const { chain } = primaryAgent(driver.state.record);
+    const kept = new SessionWindow(driver.store.events);
+    driver.send(user("one"));
+    driver.send(user("two"));
+    const [, late] = driver.state.active.values();
+    if (late === undefined) throw new Error("Two turns are active.");
+    finishTurn(driver, []);
+    for (const turn of driver.finished) kept.end(turn, chain);
+    expect(kept.messagesFor(late, chain, () => 0)).toEqual([]);
+    finishTurn(driver, []);
+    for (const turn of driver.finished.slice(-1)) kept.end(turn, chain);
+    driver.send(user("three"));
+    const [next] = driver.state.active.values();
+    if (next === undefined) throw new Error("No turn is active.");
+    const contents = kept.messagesFor(next, chain, () => 4).map(({ content }) => content);
+    expect(contents).toEqual(["one", "the answer", "two", "the answer"]);
   });
 
   test("M22 WINDOW-1 CONTEXT-1 a compaction's summary stands in front, also once it lies before what is read", () => {
@@ -620,30 +718,10 @@ describe("signals from outside", () => {
 });
 
 describe("hostile names and sizes", () => {
-  const answer = (text: string): ModelReply => ({ text, toolCalls: [], finishReason: "stop" });
-
   /** A whole turn: the message, the calls of one reply with their results, and the answer. */
   function wholeTurn(driver: Driver, results: string[]): void {
     driver.send(user("go"));
-    const turn = () => [...driver.state.active.values()][0];
-    const reply = (value: ModelReply): Signal => {
-      const { n = 0, call } = turn() ?? {};
-      const address = { turn: n, item: call?.item ?? 0, attempt: 1 };
-      return { type: "conversation.llm.completed", ...address, reply: value, facts: FACTS };
-    };
-    if (results.length > 0) {
-      const toolCalls = results.map((_, index) => ({
-        id: `call_${index}`,
-        name: "pure",
-        arguments: { n: index },
-      }));
-      driver.send(reply({ ...answer(""), toolCalls }));
-      for (const { item, toolCallId } of turn()?.operations ?? []) {
-        const result = { tool_call_id: toolCallId, success: true, result: results.shift() ?? "" };
-        driver.send({ type: "conversation.tool.completed", turn: turn()?.n ?? 0, item, attempt: 1, result });
-      }
-    }
-    driver.send(reply(answer("the answer")));
+    finishTurn(driver, results);
   }
 
   test("an agent may be called as every object's constructor is", () => {

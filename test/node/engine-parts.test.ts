@@ -4,6 +4,8 @@ import { describe, expect, it, test } from "vitest";
 import { type ConfiguredProvider, chooseModel } from "../../src/engine/planner.ts";
 import { profileAt } from "../../src/library/version-chain.ts";
 import { selectHistory } from "../../src/memory/session/history.ts";
+import { KnownEvents } from "../../src/memory/session/measure.ts";
+import { estimateTokens } from "../../src/memory/session/tokens.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
 import { buildWorkingContext } from "../../src/memory/session/working-context.ts";
 import { closeCallRecord, openCallRecord } from "../../src/model/call-record.ts";
@@ -165,6 +167,58 @@ describe("the selection of a history", () => {
       }),
       { numRuns: 200 },
     );
+  });
+
+  it("HISTORY-4 in a growing session, known measurements give what is selected anew, and what counting every text gives", () => {
+    const steps = fc.record({ summaryAfter: fc.nat(12), isCutOff: fc.boolean(), rereads: fc.boolean() });
+    const limits = fc.record({
+      maxTurns: fc.integer({ min: 1, max: 8 }),
+      tokenBudget: fc.integer({ min: 20, max: 600 }),
+      maxResultTokens: fc.integer({ min: 5, max: 40 }),
+    });
+    // Another counter than the default one: no limit stands in for it.
+    const countTokens = (text: string) => estimateTokens(text);
+    // Tokens are far below the limit in long texts, and close to it in short ones.
+    const sessions = fc.oneof(sessionTurns(10, 120), sessionTurns(16, 4));
+    fc.assert(
+      fc.property(sessions, steps, limits, (turns, { summaryAfter, isCutOff, rereads }, given) => {
+        const known = new KnownEvents();
+        let events: SessionEvent[] = [];
+        for (const [index, turn] of turns.entries()) {
+          const summary = index === summaryAfter ? [compaction("k", events.length)] : [];
+          events = [...events, ...numbered([...summary, ...turn], events.length)];
+          const window = { events: rereads ? structuredClone(events) : events, isCutOff };
+          const options = { ...given, tokenBudget: given.tokenBudget + 20 * (index % 3) };
+          const anew = selectHistory(window, options);
+          expect(selectHistory(window, { ...options, known })).toEqual(anew);
+          expect(selectHistory(window, { ...options, countTokens })).toEqual(anew);
+          known.keepOnly(events);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("MEASURE-1 what was counted is not counted again, also when it is read again", () => {
+    const known = new KnownEvents();
+    let counted: string[] = [];
+    const countTokens = (text: string) => {
+      if (text !== "") counted.push(text);
+      return text.length;
+    };
+    const select = (events: readonly SessionEvent[]) => {
+      counted = [];
+      selectHistory(whole(events), { tokenBudget: 1_000, countTokens, known });
+      return counted;
+    };
+    const first = numbered([user("u1"), agent("a1")]);
+    const grown = [...first, ...numbered([user("u2"), agent("a2")], 2)];
+    expect(select(first).sort()).toEqual(["a1", "u1"]);
+    expect(select(first)).toEqual([]);
+    expect(select(structuredClone(first))).toEqual([]);
+    expect(select(grown).sort()).toEqual(["a2", "u2"]);
+    known.keepOnly([]);
+    expect(select(structuredClone(first)).sort()).toEqual(["a1", "u1"]);
   });
 
   const events = numbered([

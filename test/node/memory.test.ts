@@ -5,7 +5,7 @@ import { dehydrateEvent, hydrateEvent } from "../../src/memory/session/event-row
 import { EventStore } from "../../src/memory/session/event-store.ts";
 import { eventToMessage, messageToEvent } from "../../src/memory/session/events.ts";
 import { LongText } from "../../src/memory/session/long-text.ts";
-import { pairedOrder } from "../../src/memory/session/pairs.ts";
+import { isPaired, pairedOrder } from "../../src/memory/session/pairs.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
 import { buildWorkingContext } from "../../src/memory/session/working-context.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
@@ -241,6 +241,8 @@ describe("what holds for any context", () => {
       fc.property(fc.array(message, { maxLength: 30 }), (messages) => {
         const paired = pairedMessages(messages);
         expect(pairedMessages(paired)).toEqual(paired);
+        expect(isPaired(paired)).toBe(true);
+        if (isPaired(messages)) expect(paired).toEqual(messages);
         const others = ({ role, toolCalls }: ContextMessage) => role !== "tool" && toolCalls === undefined;
         expect(paired.filter(others)).toEqual(messages.filter(others));
       }),
@@ -258,6 +260,17 @@ describe("what holds for any context", () => {
     expect(pairedMessages([older, newer, result])).toEqual([newer, result]);
     expect(pairedMessages([result, older])).toEqual([]);
     expect(pairedMessages([older, result, newer, result])).toEqual([older, result, newer, result]);
+  });
+
+  it("CTX-1 a request that names one id twice is not in order by itself: its results decide", () => {
+    const call = { id: "a", name: "n", arguments: {} };
+    const twice: ContextMessage[] = [
+      { role: "assistant", content: "", toolCalls: [call, call] },
+      { role: "tool", content: "one", toolCallId: "a" },
+    ];
+    expect(isPaired(twice)).toBe(false);
+    expect(pairedMessages(twice)).toEqual([]);
+    expect(pairedMessages([...twice, { role: "tool", content: "two", toolCallId: "a" }])).toHaveLength(3);
   });
 
   it("CTX-2 no event below a compaction's count is sent, whatever the window", () => {

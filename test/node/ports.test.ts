@@ -3,11 +3,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import { systemIds } from "../../src/ports/system.ts";
 import { CostCounter, countingDatabase } from "../support/counting.ts";
 import { portContract } from "../support/port-contract.ts";
 
@@ -146,5 +147,40 @@ describe("seededIds", () => {
   it("is reproducible at time 0 too", () => {
     const clock = new VirtualClock(0);
     expect(seededIds(1, clock).ulid()).toBe(seededIds(1, clock).ulid());
+  });
+});
+
+describe("systemIds", () => {
+  const atTimes = (times: readonly number[]) => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    try {
+      return times.map((time) => {
+        vi.setSystemTime(time);
+        return systemIds.ulid();
+      });
+    } finally {
+      vi.useRealTimers();
+    }
+  };
+  const start = Date.UTC(2100, 0);
+
+  it("IDS-1 ascend within a millisecond, and when the clock goes back", () => {
+    const ids = atTimes(Array.from({ length: 400 }, (_, n) => start + (n % 4 === 3 ? -60_000 : n >> 2)));
+    expect(ids).toEqual([...new Set(ids)].sort());
+    for (const id of ids) expect(id).toMatch(/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
+  });
+
+  it("IDS-2 no random digits come twice, and at each place any digit comes", () => {
+    const later = start + 1_000_000;
+    const digits = atTimes(Array.from({ length: 2_000 }, (_, n) => later + n)).map((id) => id.slice(10));
+    for (const [from, to] of [
+      [0, 8],
+      [8, 16],
+    ]) {
+      expect(new Set(digits.map((text) => text.slice(from, to))).size).toBe(digits.length);
+    }
+    for (let place = 0; place < 16; place++) {
+      expect(new Set(digits.map((text) => text[place])).size).toBe(32);
+    }
   });
 });

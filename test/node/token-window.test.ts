@@ -4,8 +4,10 @@ import { describe, expect, it } from "vitest";
 import { shortenedContent } from "../../src/memory/session/shorten.ts";
 import {
   estimateTokens,
+  fitsTokens,
   frameTokens,
   messageTokens,
+  mostTokens,
   type TokenCounter,
 } from "../../src/memory/session/tokens.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
@@ -91,6 +93,50 @@ describe("counting", () => {
     const whole = parts.reduce((sum, part) => sum + estimateTokens(part), 0);
     expect(Math.abs(estimateTokens(parts.join("")) / whole - 1)).toBeLessThan(0.05);
     expect(estimateTokens(paragraph(1).repeat(400_000))).toBeGreaterThan(4_000_000);
+  });
+
+  it("TOKEN-6 no text is estimated above its limit: each character, and texts of any characters", () => {
+    const over: string[] = [];
+    for (let unit = 0; unit <= 0xffff; unit++) {
+      const one = String.fromCharCode(unit);
+      for (const text of [one, one + one, `${one}a`, `a${one}`])
+        if (estimateTokens(text) > mostTokens(text)) over.push(text);
+    }
+    expect(over).toEqual([]);
+    // Symbols are the densest: two tokens of one character.
+    const piece = fc.oneof(
+      fc.string({ unit: "binary", maxLength: 30 }),
+      fc.string({ unit: "grapheme", maxLength: 30 }),
+      fc.string({ unit: "grapheme-ascii", maxLength: 30 }),
+      fc.constantFrom(
+        "☀",
+        "☀1",
+        "\n",
+        "\n\n ",
+        "，",
+        "漢",
+        "가",
+        "é",
+        "ß",
+        "ไ",
+        "7",
+        "a1B2c3D4e5F6g7H8",
+        '{"a":[]}',
+      ),
+    );
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 20 }), fc.constantFrom(1, 3_000), (pieces, times) => {
+        const text = pieces.join("").repeat(times).slice(0, 100_000);
+        expect(estimateTokens(text)).toBeLessThanOrEqual(mostTokens(text));
+      }),
+    );
+  });
+
+  it("TOKEN-6 the limit decides only about estimates: another counter is asked", () => {
+    expect(fitsTokens("word", 4, () => 5)).toBe(false);
+    expect(fitsTokens("word", 4, estimateTokens)).toBe(true);
+    expect(fitsTokens("word word word", 3, estimateTokens)).toBe(true);
+    expect(fitsTokens("word word word", 2, estimateTokens)).toBe(false);
   });
 
   it("keys and encoded bytes are not priced like words", () => {

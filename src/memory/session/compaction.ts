@@ -15,11 +15,12 @@ import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { EventWindow } from "./event-store.ts";
 import { eventToMessage } from "./events.ts";
+import { type Measure, measuring } from "./measure.ts";
 import { pairsOf } from "./pairs.ts";
 import type { SessionStore } from "./session-store.ts";
 import { checkTokenBudget, estimateTokens, messageTokens, type TokenCounter } from "./tokens.ts";
 import { EventAction, isCompaction, type SessionEvent } from "./types.ts";
-import { compacted, type Measure, measuring, pairedParts } from "./window.ts";
+import { compacted, pairedParts } from "./window.ts";
 
 export interface SummariserInput {
   /** The summary before these messages. The new one replaces it. */

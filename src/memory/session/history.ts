@@ -5,13 +5,15 @@
  * HISTORY-1  No limit separates a call from its results. The newest unit is sent even if it alone exceeds the limit, and a
  *            token budget keeps the user's message of the newest turn too.
  * HISTORY-2  `truncated` is true if and only if a message was left out or shortened.
+ * HISTORY-4  Known measurements and cheap limits change no selection: it equals the one that counts every text.
  */
 
 import type { ContextMessage } from "../../model/messages.ts";
 import type { EventWindow } from "./event-store.ts";
+import { type Measure, type MeasureOptions, measuring } from "./measure.ts";
 import { checkTokenBudget, invalidLimit } from "./tokens.ts";
 import { EventAction, isCompaction } from "./types.ts";
-import { type Measure, type MeasureOptions, measuring, windowMessages } from "./window.ts";
+import { windowMessages } from "./window.ts";
 
 /** The limits of a history. Given limits apply together; absent ones do not limit. */
 export interface HistoryLimits extends Pick<MeasureOptions, "tokenBudget" | "maxResultTokens"> {

@@ -43,6 +43,25 @@ export function pairedOrder(messages: readonly ContextMessage[]): number[] {
   });
 }
 
+/**
+ * Reports whether each request is directly followed by all of its results, and no result stands elsewhere. Then
+ * `pairedOrder` returns the present order. Cheap: the histories of whole turns are in this order.
+ */
+export function isPaired(messages: readonly ContextMessage[]): boolean {
+  const waiting = new Set<string>();
+  for (const message of messages) {
+    if (message.role === "tool") {
+      if (!waiting.delete(message.toolCallId ?? "")) return false;
+    } else if (waiting.size > 0) {
+      return false;
+    } else if (isRequest(message)) {
+      for (const { id } of message.toolCalls) waiting.add(id);
+      if (waiting.size !== message.toolCalls.length) return false;
+    }
+  }
+  return waiting.size === 0;
+}
+
 type Request = ContextMessage & Required<Pick<ContextMessage, "toolCalls">>;
 
 function isRequest(message: ContextMessage): message is Request {

@@ -6,7 +6,7 @@
  * SHORT-2  A note marks each omission. Content that is short enough is unchanged.
  */
 import { type Json, jsonDepth } from "../../shared/json.ts";
-import type { TokenCounter } from "./tokens.ts";
+import { fitsTokens, type TokenCounter } from "./tokens.ts";
 
 /** No tokenizer exceeds this density: content with more characters per token is too long without counting. */
 const MAX_CHARS_PER_TOKEN = 16;
@@ -19,7 +19,7 @@ const MAX_DEPTH = 64;
 
 /** Returns the content, or a shortened form of at most `maxTokens` plus the note on the omission. */
 export function shortenedContent(content: string, maxTokens: number, count: TokenCounter): string {
-  const isLong = content.length > maxTokens * MAX_CHARS_PER_TOKEN || count(content) > maxTokens;
+  const isLong = content.length > maxTokens * MAX_CHARS_PER_TOKEN || !fitsTokens(content, maxTokens, count);
   if (!isLong) return content;
   const value = parsed(content);
   let room = Math.min(content.length, maxTokens * FIRST_CHARS_PER_TOKEN);

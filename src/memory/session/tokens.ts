@@ -5,6 +5,7 @@
  * TOKEN-1  Everything that is sent of a message counts: content, name, the ids, names and arguments of tool calls, the
  *          provider's native parts, and each image and file at a flat estimate.
  * TOKEN-2  An estimate takes bounded time: of a long text, evenly spaced samples are counted.
+ * TOKEN-6  `mostTokens` is never below `estimateTokens`.
  *
  * The library is calibrated on OpenAI's `o200k_base`: within 10 % for English prose, code and CJK text, within 15 % for
  * other European languages. Other model families differ by up to a third. Leave this margin in a budget, or pass the
@@ -59,6 +60,17 @@ export const estimateTokens: TokenCounter = (text) => {
   }
   return Math.ceil((counted * text.length) / MAX_COUNTED_LENGTH);
 };
+
+/**
+ * Returns a limit that the estimate of a text does not exceed. It is reached without counting, so whatever fits by this
+ * limit needs no count.
+ */
+export const mostTokens: TokenCounter = (text) => text.length * (/[^\0-\x7f]/.test(text) ? 2 : 1);
+
+/** Reports whether a text has at most `maxTokens`. Counts only if the limit of the estimate does not decide. */
+export function fitsTokens(text: string, maxTokens: number, count: TokenCounter): boolean {
+  return (count === estimateTokens && mostTokens(text) <= maxTokens) || count(text) <= maxTokens;
+}
 
 /**
  * Estimates for an image (a photograph at the provider's maximum size) and a file (three pages). The true number depends

@@ -14,85 +14,28 @@
  */
 
 import type { ContextMessage } from "../../model/messages.ts";
-import { eventToMessage } from "./events.ts";
-import { pairedOrder } from "./pairs.ts";
-import { shortenedContent } from "./shorten.ts";
-import { estimateTokens, messageTokens, type TokenCounter } from "./tokens.ts";
+import type { Measure, Measured } from "./measure.ts";
+import { isPaired, pairedOrder } from "./pairs.ts";
 import { type CompactionEvent, coverage, EventAction, isCompaction, type SessionEvent } from "./types.ts";
-
-/** A message as it is sent, and its tokens. */
-export interface Measured {
-  message: ContextMessage;
-  tokens: number;
-  isShortened: boolean;
-}
-
-/** Returns the message of an event; `null` for an event that no model gets. */
-export type Measure = (event: SessionEvent) => Measured | null;
-
-/** Measured events by id: the tokens of the message, and its content if it was shortened. */
-export type KnownEvents = Map<string, { tokens: number; shortened?: string }>;
-
-export interface MeasureOptions {
-  /** Maximum tokens of all messages together; unlimited when absent. */
-  tokenBudget?: number;
-  /** Maximum tokens of one tool result; a longer one is shortened. A quarter of the budget when absent. */
-  maxResultTokens?: number;
-  /** Counts tokens; an estimate when absent. */
-  countTokens?: TokenCounter;
-  /** Maps an event to a message; `null` omits it. */
-  eventToMessage?: (event: SessionEvent) => ContextMessage | null;
-  /** Caches measurements, because events never change. Only for events with unique ids. */
-  known?: KnownEvents;
-}
-
-/** The part of a budget that one tool result may take. */
-const RESULT_SHARE = 1 / 4;
-
-export function measuring(options: MeasureOptions): Measure {
-  const { tokenBudget = Number.POSITIVE_INFINITY, known } = options;
-  const { maxResultTokens = tokenBudget * RESULT_SHARE, eventToMessage: toMessage = eventToMessage } =
-    options;
-  const isUnlimited = Math.min(tokenBudget, maxResultTokens) === Number.POSITIVE_INFINITY;
-  const { countTokens = estimateTokens } = isUnlimited ? { countTokens: () => 0 } : options;
-  return (event) => {
-    const message = event.action === "unknown" ? null : toMessage(event);
-    if (message === null) return null;
-    const fact = known?.get(event.id);
-    if (fact !== undefined) {
-      const { tokens, shortened } = fact;
-      const isShortened = shortened !== undefined;
-      return { tokens, isShortened, message: isShortened ? { ...message, content: shortened } : message };
-    }
-    const content =
-      message.role === "tool"
-        ? shortenedContent(message.content, maxResultTokens, countTokens)
-        : message.content;
-    const isShortened = content !== message.content;
-    const sent = isShortened ? { ...message, content } : message;
-    const tokens = messageTokens(sent, countTokens);
-    known?.set(event.id, isShortened ? { tokens, shortened: content } : { tokens });
-    return { message: sent, tokens, isShortened };
-  };
-}
 
 export interface Compacted {
   /** The compactions in force, ascending. */
   summaries: CompactionEvent[];
   /** The events that no compaction covers, in order. */
-  left: SessionEvent[];
+  left: readonly SessionEvent[];
   /** Events with a lower sequence number are covered. */
   covered: number;
 }
 
 /** Separates the compactions in force and the events that they do not cover. */
 export function compacted(events: readonly SessionEvent[]): Compacted {
+  if (!events.some(isCompaction)) return { summaries: [], left: events, covered: 0 };
   const position = positions(events);
   const covered = events.reduce(
     (most, event, index) => (isCompaction(event) ? Math.max(most, coverage(event, position(index))) : most),
     0,
   );
-  if (covered === 0) return { summaries: [], left: [...events], covered };
+  if (covered === 0) return { summaries: [], left: events, covered };
   const uncovered = events.filter((_, index) => position(index) >= covered);
   return {
     summaries: uncovered.filter(isCompaction),
@@ -128,35 +71,47 @@ export function windowMessages(
 ): ContextMessage[] {
   const { summaries, left } = compacted(events);
   const front = summaries.map(measure).filter((summary) => summary !== null);
-  const budget = tokenBudget - tokensOf(front);
-  const turns = grouped(pairedParts(left, measure), ({ event }) => event.action === EventAction.USER_MESSAGE);
-  const chosen = turns.slice(stableStart(turns, budget, isCutOff)).flat();
-  const fitting = tokensOf(chosen) <= budget ? chosen : cutTurn(turns.at(-1) ?? [], budget);
-  return [...front, ...fitting].map(({ message }) => message);
+  const chosen = newestParts(pairedParts(left, measure), tokenBudget - tokensOf(front), isCutOff);
+  return [...front, ...chosen].map(({ message }) => message);
 }
 
-/** A message with its event. */
-type Part = Measured & { event: SessionEvent };
+/** Returns the newest turns that fit (TOKEN-3 to TOKEN-5). */
+function newestParts(
+  parts: readonly Measured[],
+  tokenBudget: number,
+  isCutOff: boolean,
+): readonly Measured[] {
+  // Decides without a count what the search below would come to: all fits, and no part of it fills half of the budget.
+  if (mostTokensOf(parts) < (isCutOff ? tokenBudget / 2 : tokenBudget)) {
+    const second = isCutOff ? parts.findIndex((part, index) => index > 0 && beginsTurn(part)) : 0;
+    return parts.slice(Math.max(0, second));
+  }
+  const turns = grouped(parts, beginsTurn);
+  const chosen = turns.slice(stableStart(turns, tokenBudget, isCutOff)).flat();
+  return tokensOf(chosen) <= tokenBudget ? chosen : cutTurn(turns.at(-1) ?? [], tokenBudget);
+}
+
+function beginsTurn({ event }: Measured): boolean {
+  return event.action === EventAction.USER_MESSAGE;
+}
 
 /** Returns the messages of events, each request directly with all of its results. Omits incomplete pairs. */
-export function pairedParts(events: readonly SessionEvent[], measure: Measure): Part[] {
-  const parts = events.flatMap((event) => {
-    const measured = measure(event);
-    return measured === null ? [] : [{ ...measured, event }];
-  });
-  return pairedOrder(parts.map(({ message }) => message)).flatMap((index) => parts[index] ?? []);
+export function pairedParts(events: readonly SessionEvent[], measure: Measure): Measured[] {
+  const parts = events.map(measure).filter((part) => part !== null);
+  const messages = parts.map(({ message }) => message);
+  return isPaired(messages) ? parts : pairedOrder(messages).flatMap((index) => parts[index] ?? []);
 }
 
 /** Cuts a turn that exceeds the budget to its user's message and the last moves that fit beside it. */
-function cutTurn(turn: readonly Part[], tokenBudget: number): Part[] {
-  const head = turn.slice(0, turn[0]?.event.action === EventAction.USER_MESSAGE ? 1 : 0);
+function cutTurn(turn: readonly Measured[], tokenBudget: number): Measured[] {
+  const head = turn.slice(0, turn[0] !== undefined && beginsTurn(turn[0]) ? 1 : 0);
   const moves = grouped(turn.slice(head.length), ({ message }) => message.role !== "tool");
   const start = stableStart(moves, tokenBudget - tokensOf(head), false);
   return [...head, ...moves.slice(start).flat()];
 }
 
 /** Returns the index of the group that a window begins with (TOKEN-5); the newest one if none fits. */
-function stableStart(groups: readonly Part[][], tokenBudget: number, isCutOff: boolean): number {
+function stableStart(groups: readonly Measured[][], tokenBudget: number, isCutOff: boolean): number {
   const newest = Math.max(0, groups.length - 1);
   const first = isCutOff && newest > 0 ? 1 : 0;
   let best = newest;
@@ -177,13 +132,13 @@ function stableStart(groups: readonly Part[][], tokenBudget: number, isCutOff: b
 }
 
 /** Returns the exponent of the highest power of two with a multiple between the sequence numbers of two groups. */
-function rankOf(before: readonly Part[] | undefined, group: readonly Part[] | undefined): number {
+function rankOf(before: readonly Measured[] | undefined, group: readonly Measured[] | undefined): number {
   return 31 - Math.clz32((before?.[0]?.event.seq ?? 0) ^ (group?.[0]?.event.seq ?? 0));
 }
 
 /** Groups parts. A group begins at each part with `isStart`, the first group at the first part. */
-function grouped(parts: readonly Part[], isStart: (part: Part) => boolean): Part[][] {
-  const groups: Part[][] = [];
+function grouped(parts: readonly Measured[], isStart: (part: Measured) => boolean): Measured[][] {
+  const groups: Measured[][] = [];
   for (const part of parts) {
     const last = groups.at(-1);
     if (last === undefined || isStart(part)) groups.push([part]);
@@ -194,4 +149,8 @@ function grouped(parts: readonly Part[], isStart: (part: Part) => boolean): Part
 
 function tokensOf(parts: readonly Measured[]): number {
   return parts.reduce((sum, { tokens }) => sum + tokens, 0);
+}
+
+function mostTokensOf(parts: readonly Measured[]): number {
+  return parts.reduce((sum, part) => sum + part.mostTokens, 0);
 }

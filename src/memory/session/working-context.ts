@@ -10,9 +10,10 @@
 
 import type { ContextMessage } from "../../model/messages.ts";
 import { defined } from "../../shared/defined.ts";
+import { type MeasureOptions, measuring } from "./measure.ts";
 import { checkTokenBudget, type FrameOfContext, frameTokens } from "./tokens.ts";
 import type { LoadEventsOptions, SessionEvent } from "./types.ts";
-import { type MeasureOptions, measuring, type WindowOptions, windowMessages } from "./window.ts";
+import { type WindowOptions, windowMessages } from "./window.ts";
 
 /**
  * The messages of one request, and those added since.

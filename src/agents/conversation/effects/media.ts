@@ -99,6 +99,7 @@ export async function withMedia(
   messages: readonly ContextMessage[],
   media: ConversationMedia | undefined,
 ): Promise<ContextMessage[]> {
+  if (messages.every(({ parts }) => parts === undefined)) return [...messages];
   let left = MAX_MEDIA_BYTES;
   const resolved: ContextMessage[] = [];
   for (const message of messages.toReversed()) {

@@ -10,8 +10,8 @@
 import { recentTurnsLimit } from "../../../library/persona.ts";
 import type { EventStore, EventWindow } from "../../../memory/session/event-store.ts";
 import { lastTurns, selectHistory } from "../../../memory/session/history.ts";
+import { KnownEvents } from "../../../memory/session/measure.ts";
 import type { SessionEvent } from "../../../memory/session/types.ts";
-import type { KnownEvents } from "../../../memory/session/window.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { historyBudget } from "../core/planning/context.ts";
@@ -36,9 +36,7 @@ export class SessionWindow {
   /** The histories of cycles in progress: all calls of a cycle see the same. */
   readonly #cycles = new Map<number, ContextMessage[]>();
   /** Measurements of the events in the present window. */
-  readonly #known: KnownEvents = new Map();
-  /** The history's budget where a turn brings no tools. An agent's chain never changes. */
-  #budget: number | undefined;
+  readonly #known = new KnownEvents();
 
   constructor(private readonly events: EventStore) {}
 
@@ -51,14 +49,13 @@ export class SessionWindow {
     const upTo = position();
     const window = kept?.upTo === upTo ? kept : this.#read(turn, upTo, maxTurns);
     if (window !== kept) this.#keep({ ...window, upTo });
-    this.#budget ??= historyBudget(chain);
     const { messages } = selectHistory(window, {
-      tokenBudget: turn.tools === undefined ? this.#budget : historyBudget(chain, turn.tools),
+      tokenBudget: historyBudget(chain, turn.tools),
       maxTurns,
       maxResultTokens: MAX_PAST_RESULT_TOKENS,
       known: this.#known,
     });
-    this.#forgetAllBut(window.events);
+    this.#known.keepOnly(window.events);
     this.#cycles.set(turn.n, messages);
     return messages;
   }
@@ -90,17 +87,19 @@ export class SessionWindow {
   #keep(window: Kept): void {
     this.#kept = windowLength(window.events) <= MAX_KEPT_LENGTH ? window : null;
   }
-
-  #forgetAllBut(events: readonly SessionEvent[]): void {
-    if (this.#known.size <= 2 * events.length) return;
-    const present = new Set(events.map(({ id }) => id));
-    for (const id of this.#known.keys()) if (!present.has(id)) this.#known.delete(id);
-  }
 }
 
+/** Lengths of events, which never change. */
+const lengths = new WeakMap<SessionEvent, number>();
+
 function windowLength(events: readonly SessionEvent[]): number {
-  return events.reduce(
-    (sum, { content, metadata }) => sum + content.length + JSON.stringify(metadata ?? null).length,
-    0,
-  );
+  return events.reduce((sum, event) => sum + lengthOf(event), 0);
+}
+
+function lengthOf(event: SessionEvent): number {
+  const known = lengths.get(event);
+  if (known !== undefined) return known;
+  const length = event.content.length + JSON.stringify(event.metadata ?? null).length;
+  lengths.set(event, length);
+  return length;
 }

@@ -61,9 +61,14 @@ function repairMessages({ repairs = [] }: Turn, replies: number): ContextMessage
     });
 }
 
+/** Tokens of the instructions and tools of chains, which never change. */
+const chainTokens = new WeakMap<VersionChain, number>();
+
 /** Returns the tokens that remain for the history beside instructions and tools. */
-export function historyBudget(chain: VersionChain, brought?: readonly ToolSpec[]): number {
-  return MAX_CONTEXT_TOKENS - frameTokens(frameOf(chain, brought));
+export function historyBudget(chain: VersionChain, brought: readonly ToolSpec[] = []): number {
+  const own = chainTokens.get(chain) ?? frameTokens(frameOf(chain));
+  chainTokens.set(chain, own);
+  return MAX_CONTEXT_TOKENS - own - frameTokens({ tools: brought });
 }
 
 /** The part that every call sends. The agent's tools come first, so that prompts begin alike whatever a client brings. */
