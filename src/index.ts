@@ -71,7 +71,7 @@ export type {
   StartTurn,
   SubscribeOptions,
 } from "./protocol/conversation-api.ts";
-export type { Persona, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
+export type { Persona, PersonaSource, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
 export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts";
 export { newOperationId } from "./protocol/envelope.ts";
 export type { TurnView } from "./protocol/views.ts";

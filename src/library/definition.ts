@@ -7,6 +7,7 @@
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 import { canonicalJson, type Json } from "../shared/json.ts";
+import { toStored } from "./stored-tool.ts";
 
 /** The type of the definitions of each kind. */
 export interface DefinitionTypes {
@@ -30,7 +31,7 @@ export const MAX_DEFINITION_BYTES = 512 * 1024;
 /** Returns the SHA-256 of the definition's canonical JSON as 64 hex digits. */
 export async function contentHash(definition: DefinitionTypes[DefinitionKind]): Promise<string> {
   // SAFETY: a definition has passed its schema, and the schemas admit only JSON values.
-  const text = canonicalJson(definition as unknown as Json);
+  const text = canonicalJson(toStored(definition) as unknown as Json);
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
   return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

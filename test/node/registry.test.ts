@@ -372,7 +372,7 @@ describe("what is deployed", () => {
     );
     const call = { library: "own", id: "hello", version: 3 };
     expect(invokedTool({ ...chain, tools: [tool] }, call)).toEqual(call);
-    const posted = { ...tool, definition: { ...tool.definition, task: "demo/greet" } };
+    const posted = { ...tool, definition: { ...tool.definition, target: { task: "demo/greet" } } };
     expect(invokedTool({ ...chain, tools: [posted] }, call)).toEqual({
       library: "demo",
       id: "greet",

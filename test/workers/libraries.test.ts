@@ -167,7 +167,7 @@ describe("tools by API", () => {
     id: "twice",
     name: "twice",
     description: "Doubles a small number.",
-    task: "test/double",
+    target: { task: "test/double" },
     inputSchema: {
       type: "object",
       properties: { n: { type: "integer", maximum: 9 } },
@@ -178,7 +178,11 @@ describe("tools by API", () => {
 
   test("A6 A7 run the code of the deployed tool, on input that the posted schema accepts", async () => {
     const added = await add("math/tools", twice);
-    expect(added.body.definition).toMatchObject({ effect: "pure", timeoutMs: 60_000, task: "test/double" });
+    expect(added.body.definition).toMatchObject({
+      effect: "pure",
+      timeoutMs: 60_000,
+      target: { task: "test/double" },
+    });
     await add("math/personas", guide("Count.", { tools: { toolIds: ["twice"] } }));
     const conversation = await createConversation(await createAgent("math/guide"));
     const { play, turnId } = await conversation.play({
@@ -209,7 +213,7 @@ describe("tools by API", () => {
       inputSchema: { type: "object" },
       effect: "pure",
       timeoutMs: 1_000,
-      task: "test/gone",
+      target: { task: "test/gone" },
     });
     await add("ghost/personas", guide("Boo.", { tools: { toolIds: ["spook"] } }), {
       ...AUTHOR,
@@ -224,13 +228,13 @@ describe("tools by API", () => {
   });
 
   test.each([
-    ["an unknown task", { task: "test/nobody" }, "/task"],
-    ["a task of no deployed library", { task: "math/twice" }, "/task"],
-    ["a task without a library", { task: "double" }, "/task"],
-    ["a task with a version", { task: "test/double@1" }, "/task"],
-    ["no task", { task: undefined }, "/task"],
-    ["an effect that promises more", { task: "test/charge", effect: "pure" }, "/effect"],
-    ["an effect that promises a little more", { task: "test/save", effect: "pure" }, "/effect"],
+    ["an unknown task", { target: { task: "test/nobody" } }, "/target/task"],
+    ["a task of no deployed library", { target: { task: "math/twice" } }, "/target/task"],
+    ["a task without a library", { target: { task: "double" } }, "/target/task"],
+    ["a task with a version", { target: { task: "test/double@1" } }, "/target/task"],
+    ["no target", { target: undefined }, "/target"],
+    ["an effect that promises more", { target: { task: "test/charge" }, effect: "pure" }, "/effect"],
+    ["an effect that promises a little more", { target: { task: "test/save" }, effect: "pure" }, "/effect"],
     ["a schema of no object", { inputSchema: { type: "string" } }, "/inputSchema"],
     [
       "a type that there is not",
@@ -256,7 +260,7 @@ describe("tools by API", () => {
     ["code", { execute: "() => 1" }, "/execute"],
     ["a timeout beyond 15 minutes", { timeoutMs: 900_001 }, "/timeoutMs"],
     ["a name that providers refuse", { name: "two words" }, "/name"],
-    ["an id of other characters", { id: "Two" }, "/id"],
+    ["an id of other characters", { id: "two.words" }, "/id"],
   ])("LIBAPI-3 are refused with %s", async (_, change, path) => {
     expectProblem(
       await post("/api/libraries/refused/tools", { ...twice, ...change }, AUTHOR),
@@ -272,7 +276,7 @@ describe("tools by API", () => {
       id: "cautious",
       name: "cautious",
       description: "Doubles, once.",
-      task: "test/double",
+      target: { task: "test/double" },
       effect: "once",
     });
     const double = testLibrary.tools.find(({ id }) => id === "double");
@@ -281,7 +285,7 @@ describe("tools by API", () => {
       name: "cautious",
       description: "Doubles, once.",
       effect: "once",
-      task: "test/double",
+      target: { task: "test/double" },
     });
   });
 
@@ -297,7 +301,7 @@ describe("tools by API", () => {
         inputSchema: { type: "object" },
         effect: old,
         timeoutMs: 1_000,
-        task: "test/charge",
+        target: { task: "test/charge" },
       });
       const { definition } = await registryOf("test").tool({ library: "older", id: `was-${old}` });
       expect(definition.effect).toBe(now);

@@ -10,7 +10,7 @@ import { errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, j
 import { z } from "zod";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { isChosenId } from "../../shared/identifiers.ts";
+import { isAgentId } from "../../shared/identifiers.ts";
 import { type Principal, ROLES } from "../../shared/principal.ts";
 import { problem } from "../base/problem.ts";
 import { bearerToken } from "./bearer.ts";
@@ -67,7 +67,7 @@ const claimsSchema = z.object({
     .min(1)
     .max(200)
     .refine((text) => text.isWellFormed()),
-  tenant: z.string().refine(isChosenId),
+  tenant: z.string().refine(isAgentId),
   roles: z.array(z.string()).max(100).default(["member"]),
   exp: z.number().max(MAX_TIME_S),
 });
