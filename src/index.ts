@@ -1,6 +1,6 @@
 /** The package `dramatis`: the runtime of an application, the library builders, and the session primitives. */
 
-export { type ModelFormatAdapter, workersAIAdapter } from "./adapters/formats/workers-ai/adapter.ts";
+export { workersAIAdapter } from "./adapters/formats/workers-ai/adapter.ts";
 export {
   type Delivery,
   NotNow,
@@ -58,6 +58,7 @@ export {
   type ContextBuilderOptions,
   WorkingContext,
 } from "./memory/session/working-context.ts";
+export type { ModelFormatAdapter } from "./model/format-adapter.ts";
 export type { ModelGateway } from "./model/gateway.ts";
 export type { ContextMessage, ToolCall } from "./model/messages.ts";
 export type { ModelProfile } from "./model/profile.ts";
