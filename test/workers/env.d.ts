@@ -29,3 +29,9 @@ declare namespace Cloudflare {
     mainModule: typeof import("./worker.ts");
   }
 }
+
+/** A file as text. */
+declare module "*?raw" {
+  const text: string;
+  export default text;
+}
