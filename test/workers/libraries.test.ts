@@ -309,6 +309,86 @@ describe("tools by API", () => {
   );
 });
 
+describe("what release 0.3.0 stored", () => {
+  const stored = {
+    name: "doubled",
+    description: "Doubles.",
+    inputSchema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
+    effect: "pure",
+    timeoutMs: 60_000,
+    task: "test/double",
+  };
+  const insert = async (tenant: string, library: string, id: string, definition: object) => {
+    // SAFETY: the hash of a definition is that of its canonical JSON, whatever its type.
+    const hash = await contentHash(definition as ToolDefinition);
+    await database()
+      .prepare(
+        "INSERT INTO definitions (tenant, library, kind, id, version, hash, owner, created_at, definition) VALUES (?1, ?2, 'tool', ?3, 1, ?4, 'ann', 1, ?5)",
+      )
+      .bind(tenant, library, id, hash, JSON.stringify(definition))
+      .run();
+    return hash;
+  };
+
+  test("STORED-1 a posted tool is read with its target, keeps its version when it is posted again, and runs", async () => {
+    await add("stored/personas", guide("Count."));
+    const hash = await insert("test", "stored", "doubled", stored);
+    const { task, ...rest } = stored;
+    const { body } = await get("/api/libraries/stored/tools/doubled", AUTHOR);
+    expect(body).toMatchObject({ version: 1, hash, definition: { ...rest, target: { task } } });
+    expect(body.definition).not.toHaveProperty("task");
+    for (const form of [{ task }, { taskId: task }, { target: { task } }]) {
+      const again = await add("stored/tools", { id: "doubled", ...rest, ...form });
+      expect(again).toMatchObject({ status: 200, body: { version: 1, hash } });
+    }
+    await add("stored/personas", guide("Count.", { tools: { toolIds: ["doubled"] } }));
+    const conversation = await createConversation(await createAgent("stored/guide"));
+    const { turnId } = await conversation.play({
+      replies: [[{ call: "doubled", input: { n: 4 } }], [{ text: "Done." }]],
+    });
+    const { moves } = await conversation.ended(turnId);
+    expect(moves[0]?.toolResult).toMatchObject({ success: true, result: { doubled: 8 } });
+  });
+
+  test("TOOLID-2 versions that were published under a derived id stay, and the id itself means the present tool", async () => {
+    const { task: _, ...before } = { ...stored, name: "place_order", description: "Ordered, before." };
+    await insert(CODE_TENANT, "renamed", "place-order", before);
+    const placeOrder = defineTool({
+      name: "place_order",
+      description: "Orders, now.",
+      input: z.object({}),
+      execute: () => null,
+    });
+    const code = new DeployedCode([defineLibrary("renamed", { tools: [placeOrder] })]);
+    const registry = new Registry(code, storesOf(database(), "test"));
+    const found = (id: string, version?: number) =>
+      registry.tool({ library: "renamed", id, ...(version === undefined ? {} : { version }) });
+    const now = { id: "place_order", version: 1, definition: { description: "Orders, now." } };
+    expect(await found("place_order")).toMatchObject(now);
+    expect(await found("place_order", 1)).toMatchObject(now);
+    expect(await found("place-order")).toMatchObject(now);
+    expect(await found("place-order", 1)).toMatchObject({
+      id: "place-order",
+      version: 1,
+      definition: { description: "Ordered, before." },
+    });
+    await expect(found("place-order", 2)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    expect(code.toolCode("renamed", "place-order")).toBe(placeOrder);
+  });
+});
+
+describe("other forms by RPC", () => {
+  test("A2 PERSONAFORM-1 an agent takes `libraryId` from a Worker, and shows our form", async () => {
+    // SAFETY: the binding's class implements `AgentApi`.
+    const agent = env.Agent.getByName("test:by-rpc") as unknown as AgentApi;
+    const persona = { libraryId: "test/plain", version: "1" };
+    const created = unwrap(await agent.create(AUTHOR, { id: "by-rpc", persona }));
+    expect(created.persona).toEqual({ library: "test", id: "plain", version: 1 });
+    const changed = unwrap(await agent.update(AUTHOR, { persona: { libraryId: "test", id: "plain" } }));
+    expect(changed.persona).toEqual({ library: "test", id: "plain" });
+  });
+});
+
 describe("personas and model profiles by API", () => {
   test.each([
     ["personas", guide("Hi.", { tools: { toolIds: ["absent"] } }), "/tools/toolIds/0"],
