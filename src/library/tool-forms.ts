@@ -48,8 +48,11 @@ export function targetFields(tool: object): string[] {
 export function readTimeout(tool: { timeoutMs?: unknown; retry?: unknown }, report: Report): unknown {
   const { timeoutMs, retry } = tool;
   if (retry === undefined) return timeoutMs;
-  if (!isJsonObject(retry)) report(["retry"], "Must be an object.");
-  const { timeoutMs: inRetry, maxAttempts, backoffMs: _, ...others } = { ...(retry as ToolRetry) };
+  if (!isJsonObject(retry)) {
+    report(["retry"], "Must be an object.");
+    return timeoutMs;
+  }
+  const { timeoutMs: inRetry, maxAttempts, backoffMs: _, ...others } = retry;
   if (maxAttempts !== undefined && maxAttempts !== 1)
     report(
       ["retry", "maxAttempts"],

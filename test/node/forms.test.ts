@@ -78,6 +78,7 @@ describe("a tool's target and timeout", () => {
     [{ retry: { more: 3 } }, "/retry/more", /Unknown/],
     [{ retry: 3 }, "/retry", /object/],
     [{ retry: null }, "/retry", /object/],
+    [{ retry: "5 s" }, "/retry", /object/],
     [{ retry: { timeoutMs: "5" } }, "/timeoutMs", /number/],
   ])("TOOLFORM-2 refuses %j", (fields, path, message) => {
     expect(() => read(fields)).toThrow(refusal(path, message));

@@ -33,7 +33,8 @@ export const persona = personaSchema.meta({
 });
 /** The input of `parsePersonaSource`. */
 export const personaSource = z.union([referenceSchema, persona]).meta({
-  description: "A persona, or a reference to one: `library/id`, `library/id@version`, or an object.",
+  description:
+    'A persona, or a reference to one: `library/id`, `library/id@version`, or an object. `{libraryId: "library/id", version: "1"}` is accepted, too.',
 });
 export const content = contentSchema.meta({
   id: "Content",

@@ -52,7 +52,7 @@ export const conversationOperations: readonly ApiOperation[] = [
     tag: "conversations",
     summary: "Create a conversation with an agent",
     description:
-      "Give `agentId`, or `participants` with one agent and the users who may take part besides the caller. Later changes of the agent do not affect the conversation. With `history` it continues a conversation from elsewhere.",
+      "Give `agentId`, or `participants` with one agent and the users who may take part besides the caller. A participant's `userId` or `agentId` is accepted for `id`. Later changes of the agent do not affect the conversation. With `history` it continues a conversation from elsewhere.",
     body: createSchema.meta({ example: { agentId: "assistant", title: "Numbers" } }),
     answers: [{ status: 201, description: "The conversation.", body: conversation, location: true }],
     errors: [...BODY_ERRORS, "NOT_FOUND"],
