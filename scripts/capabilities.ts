@@ -201,6 +201,7 @@ const rows: [row: string, name: string, statement: string][] = [
   ["M22", "Compaction event", "Its summary appears as system; what it compacts is not sent."],
   ["M23", "Timestamps", "Whole milliseconds throughout."],
   ["M24", "destroy", "The tables are gone."],
+  ["M25", "Model format adapters", "Every format has one beside its format adapter, with the same messages."],
 ];
 
 export const CAPABILITIES: readonly Capability[] = rows.map(([row, name, statement]) => ({

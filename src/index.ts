@@ -1,6 +1,6 @@
 /** The package `dramatis`: the runtime of an application, the library builders, and the session primitives. */
 
-export { type ModelFormatAdapter, workersAIAdapter } from "./adapters/formats/workers-ai/adapter.ts";
+export { workersAIAdapter } from "./adapters/formats/workers-ai/adapter.ts";
 export {
   type Delivery,
   type DeliveryOutcome,
@@ -59,6 +59,7 @@ export {
   type ContextBuilderOptions,
   WorkingContext,
 } from "./memory/session/working-context.ts";
+export type { ModelFormatAdapter } from "./model/format-adapter.ts";
 export type { ModelGateway } from "./model/gateway.ts";
 export type { ContextMessage, ToolCall } from "./model/messages.ts";
 export type { ModelProfile } from "./model/profile.ts";
@@ -72,7 +73,7 @@ export type {
   StartTurn,
   SubscribeOptions,
 } from "./protocol/conversation-api.ts";
-export type { Persona, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
+export type { Persona, PersonaSource, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
 export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts";
 export type { TurnView } from "./protocol/views.ts";
 export {

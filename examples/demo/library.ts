@@ -17,7 +17,7 @@ const assistant = definePersona("assistant", {
       "When the user asks you to remember something in this conversation, keep it with notes.",
     ],
   },
-  tools: { toolIds: ["calculator", "dates", "search-docs", "notes"] },
+  tools: { toolIds: ["calculator", "dates", "search_docs", "notes"] },
 });
 
 export const demoLibrary = defineLibrary("demo", {

@@ -10,16 +10,15 @@ export type * from "../model/reply.ts";
 export type { TokenUsage } from "../model/usage.ts";
 export type { CallContext } from "../shared/identifiers.ts";
 export { defaultModelProfile, type ModelEnvironment, OFFLINE_PROFILE } from "./default-profile.ts";
-export { aiSdkFormat } from "./formats/ai-sdk/adapter.ts";
-export { anthropicFormat } from "./formats/anthropic/adapter.ts";
-export { geminiFormat } from "./formats/gemini/adapter.ts";
+export { aiSdkAdapter, aiSdkFormat } from "./formats/ai-sdk/adapter.ts";
+export { anthropicAdapter, anthropicFormat } from "./formats/anthropic/adapter.ts";
+export { geminiAdapter, geminiFormat } from "./formats/gemini/adapter.ts";
 export { adapterFor, resolveProvider } from "./formats/lookup.ts";
-export { offlineFormat } from "./formats/offline/adapter.ts";
+export { offlineAdapter, offlineFormat } from "./formats/offline/adapter.ts";
 export { offlineModel } from "./formats/offline/model.ts";
-export { openaiFormat } from "./formats/openai/adapter.ts";
-export { openaiResponsesFormat } from "./formats/openai-responses/adapter.ts";
+export { openaiAdapter, openaiFormat } from "./formats/openai/adapter.ts";
+export { openaiResponsesAdapter, openaiResponsesFormat } from "./formats/openai-responses/adapter.ts";
 export {
-  type ModelFormatAdapter,
   type WorkersAIChatMessage,
   workersAIAdapter,
   workersAIFormat,

@@ -17,6 +17,7 @@ import type {
   UnversionedDefinition,
 } from "../library/definition-source.ts";
 import type { DefinitionKey, LibraryReference } from "../library/reference.ts";
+import { fromStored, toStored } from "../library/stored-tool.ts";
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
 import { defined } from "../shared/defined.ts";
@@ -123,7 +124,7 @@ export class D1Definitions implements DefinitionStore {
       [never[], { version: number }[], DefinitionRow[], LibraryRow[]]
     >([
       [ADD_LIBRARY, [library, subject, now]],
-      [ADD_VERSION, [...key, subject, now, JSON.stringify(definition), isAdmin ? 1 : 0]],
+      [ADD_VERSION, [...key, subject, now, JSON.stringify(toStored(definition)), isAdmin ? 1 : 0]],
       [FIND_CONTENT, key],
       [FIND_LIBRARY, [library]],
     ]);
@@ -200,7 +201,7 @@ function toVersion<Kind extends DefinitionKind>(row: DefinitionRow): DefinitionV
     version,
     hash,
     // SAFETY: only `add` and `publish` write this column, from a definition of the row's kind.
-    definition: JSON.parse(row.definition) as DefinitionTypes[Kind],
+    definition: fromStored(JSON.parse(row.definition)) as DefinitionTypes[Kind],
     // Deployments write an empty owner.
     owner: owner === "" ? null : owner,
     createdAt: toIso(created_at),

@@ -10,10 +10,9 @@
  */
 
 import type { ModelProfile } from "../model/profile.ts";
-import type { Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
+import type { Persona, ToolDefinition, ToolEffect, ToolTarget } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError, type InputIssue } from "../shared/errors.ts";
-import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { isPlainUrl } from "../shared/text.ts";
 import { issuesText } from "../shared/validation.ts";
@@ -37,8 +36,8 @@ export interface LibraryPorts {
 export interface PostedTool {
   name: string;
   description: string;
-  /** The deployed tool. */
-  task: DefinitionReference;
+  /** The deployed tool whose code runs. */
+  target: ToolTarget;
   inputSchema?: JsonObject;
   effect?: ToolEffect;
   timeoutMs?: number;
@@ -71,14 +70,14 @@ export async function checkedPersona(
 export async function checkedTool(
   { tools }: LibraryPorts,
   _: DefinitionKey,
-  { task, name, description, inputSchema, effect, timeoutMs }: PostedTool,
+  { target, name, description, inputSchema, effect, timeoutMs }: PostedTool,
 ): Promise<ToolDefinition> {
-  const reference = await resolving("/task", async () => parseReference(task));
+  const reference = await resolving("/target/task", async () => parseReference(target.task));
   const deployed = tools.toolCode(reference.library, reference.id)?.definition;
   if (reference.version !== undefined)
-    throw invalid("/task", "Must name no version: the deployed code runs, whatever its version.");
+    throw invalid("/target/task", "Must name no version: the deployed code runs, whatever its version.");
   if (deployed === undefined)
-    throw invalid("/task", `There is no deployed tool "${formatReference(reference)}".`);
+    throw invalid("/target/task", `There is no deployed tool "${formatReference(reference)}".`);
   if (effect !== undefined && strictest(effect, deployed.effect) !== effect)
     throw invalid("/effect", `Must not promise more than the deployed tool, which is ${deployed.effect}.`);
   const issues = inputSchema === undefined ? [] : inputSchemaIssues(inputSchema, "/inputSchema");
@@ -88,7 +87,7 @@ export async function checkedTool(
     name,
     description,
     ...defined({ inputSchema, effect, timeoutMs }),
-    task: formatReference(reference),
+    target: { task: formatReference(reference) },
   };
 }
 

@@ -10,12 +10,14 @@ import type { ModelProfile } from "../model/profile.ts";
 import type { Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
 import type { ToolState } from "../protocol/executor-api.ts";
 import { DramatisError } from "../shared/errors.ts";
+import { definitionIdSchema } from "../shared/id-schemas.ts";
 import type { CallContext, DefinitionReference } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
-import { inputIssues, issuesText, validate } from "../shared/validation.ts";
+import { inputIssues, issuesText, jsonPointer, validate } from "../shared/validation.ts";
 import { MAX_DEFINITION_BYTES } from "./definition.ts";
-import { idSchema, parseReference } from "./reference.ts";
+import { findTool } from "./find-tool.ts";
+import { parseReference } from "./reference.ts";
 import {
   DEFAULT_TOOL_TIMEOUT_MS,
   modelProfileSchema,
@@ -23,6 +25,7 @@ import {
   toolDefinitionSchema,
 } from "./schemas.ts";
 import { ToolError } from "./tool-error.ts";
+import { readTimeout, type ToolRetry, targetFields } from "./tool-forms.ts";
 
 /** The second argument of a tool's `execute`. */
 export interface ToolContext {
@@ -43,7 +46,7 @@ export interface ToolContext {
 export interface ToolOptions<Input extends z.ZodType> {
   /** Name for the model: 1 to 64 letters, digits, `_` and `-`. */
   name: string;
-  /** Absent = the name in lower case, with `-` for `_`. */
+  /** The name when absent (TOOLID-1). */
   id?: string;
   /** Explains to the model when to use the tool. */
   description: string;
@@ -53,6 +56,8 @@ export interface ToolOptions<Input extends z.ZodType> {
   effect?: ToolEffect;
   /** Timeout of one attempt, in milliseconds: 1 to 900 000; 60 000 when absent. */
   timeoutMs?: number;
+  /** Another form of `timeoutMs`. */
+  retry?: ToolRetry;
   /** Returns the result for the model, any JSON. Throw `ToolError` to report a failure to the model. */
   execute(input: z.output<Input>, context: ToolContext): unknown;
 }
@@ -106,6 +111,16 @@ export function defineModelProfile(id: string, profile: ModelProfile): Defined<M
  */
 export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>): Tool {
   const { name, input, execute } = options;
+  const [target] = targetFields(options);
+  if (target !== undefined) {
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `Tool "${name}" has \`${target}\`, but a tool in code runs its \`execute\`. Remove \`${target}\`, or post the tool by API.`,
+    );
+  }
+  const timeoutMs = readTimeout(options, (path, message) => {
+    throw new DramatisError("INVALID_INPUT", `Tool "${name}": ${jsonPointer(path)}: ${message}`);
+  });
   const definition = validate(
     toolDefinitionSchema,
     {
@@ -113,13 +128,13 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>)
       description: options.description,
       inputSchema: toInputSchema(name, input),
       effect: options.effect ?? "once",
-      timeoutMs: options.timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS,
+      timeoutMs: timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS,
     },
     "",
     `Tool "${name}"`,
   );
   return {
-    ...withId(options.id ?? name.toLowerCase().replaceAll("_", "-"), definition),
+    ...withId(options.id ?? name, definition),
     async run(value, context) {
       const parsed = await input.safeParseAsync(value);
       if (parsed.success) return execute(parsed.data, context);
@@ -138,7 +153,12 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>)
  */
 export function defineLibrary(id: string, contents: Partial<Omit<Library, "id">>): Library {
   const { personas = [], tools = [], modelProfiles = [] } = contents;
-  const library = { id: validate(idSchema, id, "", `The id "${id}"`), personas, tools, modelProfiles };
+  const library = {
+    id: validate(definitionIdSchema, id, "", `The id "${id}"`),
+    personas,
+    tools,
+    modelProfiles,
+  };
   refuseDuplicates(id, "persona", personas);
   refuseDuplicates(id, "tool", tools);
   refuseDuplicates(id, "model profile", modelProfiles);
@@ -153,19 +173,21 @@ function checkOwnReferences({ id: library, personas, tools, modelProfiles }: Lib
     references: readonly DefinitionReference[],
     kind: string,
     known: readonly { id: string }[],
+    has = (id: string) => known.some((definition) => definition.id === id),
   ) => {
-    const ids = known.map(({ id }) => id);
     const targets = references.map((reference) => parseReference(reference, library));
-    const missing = targets.find((target) => target.library === library && !ids.includes(target.id));
+    const missing = targets.find((target) => target.library === library && !has(target.id));
     if (missing === undefined) return;
+    const ids = known.map(({ id }) => id).join(", ") || "none";
     throw new DramatisError(
       "INVALID_INPUT",
-      `${origin} refers to the ${kind} "${missing.id}", which library "${library}" does not have. It has: ${ids.join(", ") || "none"}.`,
+      `${origin} refers to the ${kind} "${missing.id}", which library "${library}" does not have. It has: ${ids}.`,
     );
   };
   for (const { id, definition } of personas) {
     const { modelProfileId } = definition.identity;
-    check(`Persona "${id}"`, definition.tools?.toolIds ?? [], "tool", tools);
+    const hasTool = (tool: string) => findTool(tools, tool) !== undefined;
+    check(`Persona "${id}"`, definition.tools?.toolIds ?? [], "tool", tools, hasTool);
     check(
       `Persona "${id}"`,
       modelProfileId === undefined ? [] : [modelProfileId],
@@ -189,7 +211,7 @@ function refuseDuplicates(library: string, kind: string, definitions: readonly {
 
 /** Checks the id and the size of a definition. Throws `INVALID_INPUT`. */
 function withId<Definition extends object>(id: string, definition: Definition): Defined<Definition> {
-  const checked = validate(idSchema, id, "", `The id "${id}"`);
+  const checked = validate(definitionIdSchema, id, "", `The id "${id}"`);
   const bytes = utf8Length(JSON.stringify(definition));
   if (bytes > MAX_DEFINITION_BYTES) {
     throw new DramatisError(

@@ -14,6 +14,7 @@ import { DramatisError } from "../shared/errors.ts";
 import type { Defined, Library, Tool } from "./define.ts";
 import { contentHash, DEFINITION_KINDS, type DefinitionKind, type DefinitionTypes } from "./definition.ts";
 import type { DefinitionStore, PublishedVersion, UnversionedDefinition } from "./definition-source.ts";
+import { findTool } from "./find-tool.ts";
 import { completePersona } from "./persona.ts";
 import type { DefinitionKey } from "./reference.ts";
 
@@ -64,14 +65,16 @@ export class DeployedCode implements ToolCodes {
   }
 
   toolCode(library: string, id: string): Tool | undefined {
-    return this.#libraries.get(library)?.tool.find((tool) => tool.id === id);
+    return findTool(this.#libraries.get(library)?.tool ?? [], id);
   }
 
   async definition<Kind extends DefinitionKind>(
     kind: Kind,
     { library, id }: DefinitionKey,
   ): Promise<UnversionedDefinition<Kind> | undefined> {
-    const found = this.#of(kind, library).find((candidate) => candidate.id === id);
+    const definitions = this.#of(kind, library);
+    const found =
+      kind === "tool" ? findTool(definitions, id) : definitions.find((candidate) => candidate.id === id);
     return found === undefined ? undefined : this.#hashed(kind, library, found);
   }
 

@@ -43,7 +43,9 @@ export class DeployedDefinitions implements DefinitionSource {
     const deployed = await this.code.definition(kind, reference);
     if (deployed !== undefined) {
       const found = await this.#withVersion(deployed);
-      if (version === undefined || version === found.version) return found;
+      // Versions under a derived id (TOOLID-2) are those that were published under it.
+      const isHere = deployed.id === reference.id || this.store === null;
+      if (version === undefined || (version === found.version && isHere)) return found;
     }
     return version === undefined || this.store === null ? null : this.store.find(kind, reference);
   }

@@ -7,6 +7,7 @@
 import { z } from "zod";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
+import { definitionIdSchema } from "../shared/id-schemas.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 
 /** A definition of a library, whatever its version. */
@@ -20,14 +21,6 @@ export interface LibraryReference extends DefinitionKey {
   version?: number;
 }
 
-/** Ids of libraries and definitions. */
-export const idSchema = z
-  .string()
-  .regex(
-    /^[a-z0-9][a-z0-9-]{0,63}$/,
-    "An id is 1 to 64 lower-case letters, digits and hyphens, and begins with a letter or a digit",
-  );
-
 const textForm = /^(?:(?<library>[^/@]+)\/)?(?<id>[^/@]+)(?:@(?<version>[1-9][0-9]{0,14}))?$/;
 
 const FORMS = 'A reference is "library/id", "library/id@version" or {library, id, version?}';
@@ -37,8 +30,8 @@ export const referenceSchema: z.ZodType<DefinitionReference> = z.union(
   [
     z.string().refine((text) => readText(text) !== undefined, FORMS),
     z.strictObject({
-      library: idSchema,
-      id: idSchema,
+      library: definitionIdSchema,
+      id: definitionIdSchema,
       version: z.exactOptional(z.int().min(1, "A version is an integer from 1")),
     }),
   ],
@@ -74,8 +67,8 @@ export function formatReference({ library, id, version }: LibraryReference): str
 
 function readText(text: string): { library?: string; id: string; version?: number } | undefined {
   const { library, id, version } = textForm.exec(text)?.groups ?? {};
-  if (id === undefined || !idSchema.safeParse(id).success) return undefined;
-  if (library !== undefined && !idSchema.safeParse(library).success) return undefined;
+  if (id === undefined || !definitionIdSchema.safeParse(id).success) return undefined;
+  if (library !== undefined && !definitionIdSchema.safeParse(library).success) return undefined;
   return {
     id,
     ...defined({ library, version: version === undefined ? undefined : Number(version) }),

@@ -62,7 +62,8 @@ export class Registry {
   /** As `persona`. The effect is that of the deployed code if that is stricter (REG-6). */
   async tool(reference: LibraryReference): Promise<Resolved<ToolDefinition>> {
     const { definition, ...pin } = await this.#resolve("tool", reference);
-    const { library, id } = definition.task === undefined ? reference : parseReference(definition.task);
+    const { library, id } =
+      definition.target === undefined ? reference : parseReference(definition.target.task);
     const deployed = this.#code.toolCode(library, id)?.definition;
     const effect = strictest(definition.effect, deployed?.effect ?? "pure");
     return { ...pin, definition: { ...definition, effect } };
@@ -109,7 +110,7 @@ export class Registry {
     reference: LibraryReference,
   ): Promise<DefinitionVersion<Kind>> {
     const found = await this.#source(reference.library).find(kind, reference);
-    if (found === null) throw this.#missing(kind, reference);
+    if (found === null) throw await this.#missing(kind, reference);
     return found;
   }
 
@@ -182,12 +183,18 @@ export class Registry {
     throw this.#missingLibrary(library);
   }
 
-  #missing(kind: DefinitionKind, reference: LibraryReference): DramatisError {
+  /** Returns the error for a definition that does not exist. It names those of the library, of many the first ones. */
+  async #missing(kind: DefinitionKind, reference: LibraryReference): Promise<DramatisError> {
     const { library, id, version } = reference;
-    if (!this.#code.has(library) || version !== undefined)
-      return notFound(`There is no ${kindName(kind)} "${formatReference(reference)}".`);
-    const ids = this.#code.ids(kind, library).join(", ") || "none";
-    return notFound(`Library "${library}" has no ${kindName(kind)} "${id}". It has: ${ids}.`);
+    const nothing = notFound(`There is no ${kindName(kind)} "${formatReference(reference)}".`);
+    if (version !== undefined) return nothing;
+    const ids = this.#code.has(library)
+      ? this.#code.ids(kind, library)
+      : ((await this.#authored?.list(kind, library)) ?? { items: [] }).items.map((item) => item.id);
+    if (ids.length === 0 && !this.#code.has(library)) return nothing;
+    return notFound(
+      `Library "${library}" has no ${kindName(kind)} "${id}". It has: ${ids.join(", ") || "none"}.`,
+    );
   }
 
   #missingLibrary(id: string): DramatisError {

@@ -7,12 +7,13 @@
  *          own fallback, and there are at most five fallbacks.
  */
 import type { ModelProfile } from "../model/profile.ts";
-import type { Persona, Pin, ToolDefinition, VersionChain } from "../protocol/definitions.ts";
+import type { Persona, PersonaSource, Pin, ToolDefinition, VersionChain } from "../protocol/definitions.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import { validate } from "../shared/validation.ts";
 import { contentHash } from "./definition.ts";
 import { completePersona } from "./persona.ts";
+import { hasLibraryId, libraryIdSchema } from "./persona-forms.ts";
 import { formatReference, parseReference, referenceSchema } from "./reference.ts";
 import type { Registry, Resolved } from "./registry.ts";
 import { MAX_FALLBACKS, personaSchema } from "./schemas.ts";
@@ -22,6 +23,7 @@ import { MAX_FALLBACKS, personaSchema } from "./schemas.ts";
  * pointers begin with `base`.
  */
 export function parsePersonaSource(value: unknown, base = ""): Persona | DefinitionReference {
+  if (hasLibraryId(value)) return validate(libraryIdSchema, value, base, "The persona's reference");
   return isReference(value)
     ? validate(referenceSchema, value, base, "The persona's reference")
     : validate(personaSchema, value, base, "The persona");
@@ -34,7 +36,7 @@ export function parsePersonaSource(value: unknown, base = ""): Persona | Definit
  */
 export async function resolveChain(
   registry: Registry,
-  source: Persona | DefinitionReference,
+  source: PersonaSource,
   defaultProfile: ModelProfile,
   complete: (profile: ModelProfile) => ModelProfile = (profile) => profile,
 ): Promise<VersionChain> {

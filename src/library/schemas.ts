@@ -7,6 +7,7 @@ import { type ModelProfile, PROVIDERS } from "../model/profile.ts";
 import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { MAX_MOVES } from "./persona.ts";
+import { refused } from "./persona-forms.ts";
 import { referenceSchema } from "./reference.ts";
 
 /** Maximum timeout of one attempt of a call, in milliseconds. */
@@ -38,8 +39,14 @@ export const personaSchema = z.strictObject({
     systemPrompt: z.string().min(1).max(200_000),
     instructions: z.exactOptional(z.array(z.string().min(1).max(50_000)).max(100)),
     modelProfileId: z.exactOptional(referenceSchema),
+    model: refused("Is not supported: name a model profile in `identity.modelProfileId`."),
   }),
-  memory: z.exactOptional(z.strictObject({ recentTurnsLimit: z.exactOptional(z.int().min(1).max(1_000)) })),
+  memory: z.exactOptional(
+    z.strictObject({
+      recentTurnsLimit: z.exactOptional(z.int().min(1).max(1_000)),
+      storeSchema: refused("Is not supported: the type of a memory is any text. Remove the field."),
+    }),
+  ),
   tools: z.exactOptional(
     z.strictObject({
       toolIds: z.exactOptional(z.array(referenceSchema).max(128)),
@@ -99,5 +106,5 @@ export const toolDefinitionSchema = z.strictObject({
   }),
   effect: z.enum(["pure", "idempotent", "once"]),
   timeoutMs: timeout,
-  task: z.exactOptional(referenceSchema),
+  target: z.exactOptional(z.strictObject({ task: referenceSchema })),
 }) satisfies z.ZodType<ToolDefinition>;

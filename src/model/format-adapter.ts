@@ -17,6 +17,22 @@ export interface FormatAdapter {
   decoder(): StreamDecoder;
 }
 
+/** Converts a working context to the messages of one provider, for a request that you send yourself. Keeps no state. */
+export interface ModelFormatAdapter<Input = unknown> {
+  readonly name: string;
+  /**
+   * Returns the members of a request that hold instructions and messages. Throws `UNSUPPORTED` as `buildRequest` does.
+   * `modelId` is the model that will get them. Without it the reasoning and signatures of earlier replies are left out.
+   * @example
+   * const { system, messages } = anthropicAdapter.toModelMessages(context.systemInstructions, context.messages);
+   */
+  toModelMessages(
+    systemInstructions: readonly string[],
+    messages: readonly ContextMessage[],
+    modelId?: string,
+  ): Input;
+}
+
 /** Decodes one reply. */
 export interface StreamDecoder {
   /** Decodes the payload of one server-sent event: the text of its `data`. */

@@ -1,17 +1,16 @@
 /** The interface of an `Agent` actor: its RPC, and the envelopes it takes. */
 
 import type { Result } from "../shared/errors.ts";
-import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
-import type { Persona, VersionChain } from "./definitions.ts";
+import type { Persona, PersonaSource, VersionChain } from "./definitions.ts";
 
 /** The type of the envelope by which a new conversation joins the index of its agent. */
 export const CONVERSATION_OPENED = "conversation.opened";
 
 export interface CreateAgent {
   id: string;
-  persona: Persona | DefinitionReference;
+  persona: PersonaSource;
   /** `["default"]` when absent. */
   projectIds?: string[];
 }
@@ -35,7 +34,7 @@ export interface AgentApi {
   /** Changes persona or projects. Existing conversations keep what they pinned. */
   update(
     principal: Principal,
-    change: { persona?: Persona | DefinitionReference; projectIds?: string[] },
+    change: { persona?: PersonaSource; projectIds?: string[] },
   ): Promise<Result<AgentIdentity>>;
   /** Returns the resolved chain that a new conversation pins, of the given version of the persona or of its own. */
   persona(version?: number): Promise<Result<{ chain: VersionChain; projectIds: string[] }>>;

@@ -31,6 +31,17 @@ export interface Persona {
   };
 }
 
+/** Another form of a reference to a persona: `libraryId` is `library/id`, or the library alone with `id` beside it. */
+export interface LibraryIdReference {
+  libraryId: string;
+  id?: string;
+  /** A version number as text. */
+  version?: string;
+}
+
+/** A persona as callers give it: inline or by reference. */
+export type PersonaSource = Persona | DefinitionReference | LibraryIdReference;
+
 /** The effect of running a tool twice. `once` when absent. */
 export type ToolEffect = "pure" | "idempotent" | "once";
 
@@ -42,8 +53,13 @@ export interface ToolDefinition {
   effect: ToolEffect;
   /** Time limit of one attempt, in milliseconds. */
   timeoutMs: number;
-  /** The deployed tool whose code runs, if it is not the tool itself. */
-  task?: DefinitionReference;
+  /** What a call runs, if it is not the tool's own code. */
+  target?: ToolTarget;
+}
+
+/** What a call of a tool runs: the code of a deployed tool. */
+export interface ToolTarget {
+  task: DefinitionReference;
 }
 
 /** The source of a pinned definition. Inline definitions have no library. */

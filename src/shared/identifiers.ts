@@ -5,7 +5,8 @@ export const CONVERSATION_ID = new RegExp(`^conv_${ULID}$`);
 export const TURN_ID = new RegExp(`^turn_${ULID}$`);
 /** Ids carry a time of 48 bits, so the first digit of a ULID is at most 7. */
 const OPERATION_ID = /^op_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
-const CHOSEN_ID = /^[a-z0-9][a-z0-9-]{0,63}$/;
+export const AGENT_ID = /^[a-z0-9][a-z0-9-]{0,63}$/;
+export const DEFINITION_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 
 /** `conv_` and a ULID. */
 export function isConversationId(value: string): boolean {
@@ -22,14 +23,10 @@ export function isOperationId(value: unknown): value is string {
   return typeof value === "string" && OPERATION_ID.test(value);
 }
 
-/** Ids that people choose: of agents, libraries, definitions and projects. */
-export function isChosenId(value: string): boolean {
-  return CHOSEN_ID.test(value);
+/** Ids of agents and tenants. */
+export function isAgentId(value: string): boolean {
+  return AGENT_ID.test(value);
 }
-
-/** The rule of `isChosenId`, for error messages. */
-export const CHOSEN_ID_RULE =
-  "Must be 1 to 64 lower-case letters, digits and hyphens, and begin with a letter or digit.";
 
 /** `library/id`, `library/id@version`, or the same as an object. Without a version it resolves to the latest one. */
 export type DefinitionReference = string | { library: string; id: string; version?: number };

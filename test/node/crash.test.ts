@@ -131,7 +131,7 @@ function options(scenario: Scenario, runs: Runs): WorldOptions {
     library: library(runs),
     persona: {
       identity: { systemPrompt: "Test." },
-      tools: { toolIds: ["lib/look_up", "lib/save", "lib/charge"].map((id) => id.replace("_", "-")) },
+      tools: { toolIds: ["lib/look_up", "lib/save", "lib/charge"] },
     },
     messages: scenario.messages,
     ...(scenario.fallback ? { spoil: withFallback } : {}),

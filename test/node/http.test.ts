@@ -16,7 +16,7 @@ import { pageOptions, streamPosition } from "../../src/http/base/query.ts";
 import { sse } from "../../src/http/base/respond.ts";
 import { isBlank, MAX_CONTENT_BYTES, parseContent } from "../../src/shared/content.ts";
 import { DramatisError, ERROR_CODES } from "../../src/shared/errors.ts";
-import { isChosenId, isConversationId, isTurnId } from "../../src/shared/identifiers.ts";
+import { isAgentId, isConversationId, isTurnId } from "../../src/shared/identifiers.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { jsonPointer, validate } from "../../src/shared/validation.ts";
 import { VERSION } from "../../src/shared/version.ts";
@@ -291,7 +291,7 @@ describe("identifiers", () => {
     ["a\n", false],
     ["", false],
   ])("chosen %j: %s", (id, expected) => {
-    expect(isChosenId(id)).toBe(expected);
+    expect(isAgentId(id)).toBe(expected);
   });
 });
 

@@ -80,7 +80,7 @@ describe("defining a tool", () => {
         since: z.iso.date().optional(),
       }),
     });
-    expect(tool.id).toBe("search-docs");
+    expect(tool.id).toBe("Search_Docs");
     expect(tool.definition).toEqual({
       name: "Search_Docs",
       description: "A tool.",
@@ -102,8 +102,8 @@ describe("defining a tool", () => {
     ["a name that providers refuse", { name: "search docs" }, /"search docs".*letters, digits/],
     ["a name too long", { name: "x".repeat(65) }, /1 to 64/],
     ["no description", { description: "" }, /\/description/],
-    ["an id of other characters", { id: "Search_Docs" }, /"Search_Docs".*lower-case/],
-    ["a name that gives no id", { name: "_" }, /id "-"/],
+    ["an id of other characters", { id: "search docs" }, /"search docs".*letters, digits, underscores/],
+    ["a name that is no id", { name: "_" }, /id "_".*begins with a letter/],
     ["a timeout beyond 15 minutes", { timeoutMs: 900_001 }, /\/timeoutMs.*900000/],
     ["an input that is no object", { input: z.string() }, /wrap it in z\.object/],
     ["an input that JSON does not have", { input: z.object({ at: z.date() }) }, /JSON Schema.*Date/],
@@ -178,7 +178,7 @@ describe("defining a library", () => {
 });
 
 describe("references", () => {
-  const id = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,63}$/);
+  const id = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/);
   const reference = fc
     .record({ library: id, id, version: fc.option(fc.integer({ min: 1 }), { nil: undefined }) })
     .map(({ version, ...rest }) => (version === undefined ? rest : { ...rest, version }));
@@ -208,8 +208,10 @@ describe("references", () => {
     "a/b@1.5",
     "a/b@-1",
     "a/b@1@2",
-    "A/b",
-    "a/b_c",
+    "_a/b",
+    "a/-b",
+    "a/ä",
+    "a/b.c",
     "a b/c",
     "@1",
   ])("%j is no reference", (text) => {
@@ -293,7 +295,7 @@ describe("resolving a chain", () => {
       persona: await registry.persona({ library: "acme", id: "reviewer" }),
       tools: [
         await registry.tool({ library: "acme", id: "greet" }),
-        await registry.tool({ library: "acme", id: "greet-politely" }),
+        await registry.tool({ library: "acme", id: "Greet_Politely" }),
       ],
       modelProfile: await registry.modelProfile({ library: "acme", id: "fast" }),
     });

@@ -1,11 +1,12 @@
 /** The format checks, for every format and any valid history. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { adapterFor } from "../../src/adapters/index.ts";
+import * as adapters from "../../src/adapters/index.ts";
+import type { ModelFormatAdapter } from "../../src/model/format-adapter.ts";
 import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";
-import type { ProviderId } from "../../src/model/profile.ts";
+import { PROVIDERS, type ProviderId } from "../../src/model/profile.ts";
 import type { Facts } from "../../src/shared/json.ts";
-import { documents, images } from "../support/context-histories.ts";
+import { contextHistory, documents, FOREIGN, images } from "../support/context-histories.ts";
 import { checkExtension, checkRequests, type FormatChecks } from "../support/format-checks.ts";
 
 const media: fc.Arbitrary<ContextPart> = fc.oneof(images, documents);
@@ -112,6 +113,120 @@ describe.each(CHECKS)("any history for $profile.provider", (checks) => {
   });
 });
 
+/** The adapters of the messages alone. */
+const MESSAGES: Record<ProviderId, ModelFormatAdapter> = {
+  openai: adapters.openaiAdapter,
+  "openai-responses": adapters.openaiResponsesAdapter,
+  "workers-ai": adapters.workersAIAdapter,
+  anthropic: adapters.anthropicAdapter,
+  gemini: adapters.geminiAdapter,
+  "ai-sdk": adapters.aiSdkAdapter,
+  offline: adapters.offlineAdapter,
+};
+
+describe("M25 messages alone", () => {
+  const hello: ContextMessage[] = [{ role: "user", content: "Hello" }];
+  const chatMessages = [
+    { role: "system", content: "Be brief." },
+    { role: "user", content: "Hello" },
+  ];
+
+  test.each<[ProviderId, object]>([
+    ["openai", { messages: chatMessages }],
+    ["workers-ai", { messages: chatMessages }],
+    ["openai-responses", { instructions: "Be brief.", input: [{ role: "user", content: "Hello" }] }],
+    [
+      "anthropic",
+      { system: "Be brief.", messages: [{ role: "user", content: [{ type: "text", text: "Hello" }] }] },
+    ],
+    [
+      "gemini",
+      {
+        systemInstruction: { parts: [{ text: "Be brief." }] },
+        contents: [{ role: "user", parts: [{ text: "Hello" }] }],
+      },
+    ],
+    [
+      "ai-sdk",
+      {
+        prompt: [
+          { role: "system", content: "Be brief." },
+          { role: "user", content: [{ type: "text", text: "Hello" }] },
+        ],
+      },
+    ],
+    [
+      "offline",
+      {
+        messages: [
+          { role: "system", text: "Be brief." },
+          { role: "user", text: "Hello" },
+        ],
+      },
+    ],
+  ])("M25 of %s have instructions and text where the provider expects them", (provider, expected) => {
+    expect(MESSAGES[provider].name).toBe(provider);
+    expect(MESSAGES[provider].toModelMessages(["Be brief."], hello)).toEqual(expected);
+  });
+
+  test.each(CHECKS)(
+    "M25 MESSAGES-1 are those of the request, for any history: $profile.provider",
+    (checks) => {
+      const { format, profile, kind, key } = checks;
+      const { toModelMessages } = MESSAGES[profile.provider];
+      fc.assert(
+        fc.property(
+          contextHistory(profile, kind),
+          fc.array(opaque, { maxLength: 2 }),
+          (groups, instructions) => {
+            const messages = groups.flat();
+            const before = structuredClone(messages);
+            const request = format.buildRequest(profile, {
+              systemInstructions: instructions,
+              messages,
+              tools: [],
+              toolChoice: "auto",
+            });
+            const alone = Object(toModelMessages(instructions, messages, profile.modelId));
+            expect(Object.keys(alone)).toContain(key);
+            // The rest of the request has none of the words.
+            const { model: _, stream, stream_options, store, include, max_tokens, ...said } = request;
+            expect(alone).toEqual(profile.provider === "offline" ? { messages: request.messages } : said);
+            const forAnyModel = JSON.stringify(toModelMessages(instructions, messages));
+            expect(forAnyModel).not.toContain(FOREIGN);
+            expect(messages).toEqual(before);
+          },
+        ),
+      );
+    },
+  );
+
+  test("M25 every provider has one", () => {
+    expect(Object.keys(MESSAGES).toSorted()).toEqual([...PROVIDERS].toSorted());
+  });
+
+  test("M25 signatures go to the model that gave them, and to no other", () => {
+    const signed: ContextMessage = {
+      role: "assistant",
+      content: "Hi.",
+      native: {
+        provider: "anthropic",
+        modelId: "claude-a",
+        parts: [
+          { type: "block", value: { type: "thinking", thinking: "A greeting.", signature: "c2ln" } },
+          { type: "text", length: 3 },
+        ],
+      },
+    };
+    const messages = [...hello, signed, ...hello];
+    const sent = (modelId?: string) =>
+      JSON.stringify(adapters.anthropicAdapter.toModelMessages([], messages, modelId));
+    expect(sent("claude-a")).toContain("c2ln");
+    expect(sent("claude-b")).not.toContain("c2ln");
+    expect(sent()).not.toContain("c2ln");
+  });
+});
+
 test.each(CHECKS.filter(({ kind }) => kind.media !== undefined))(
   "an unresolved attachment is refused with its address: $profile.provider",
   ({ format, profile }) => {
@@ -125,5 +240,5 @@ test.each(CHECKS.filter(({ kind }) => kind.media !== undefined))(
 );
 
 function named(provider: ProviderId) {
-  return { format: adapterFor(provider), profile: { provider, modelId: "model" } };
+  return { format: adapters.adapterFor(provider), profile: { provider, modelId: "model" } };
 }

@@ -372,11 +372,11 @@ describe("what is deployed", () => {
     );
     const call = { library: "own", id: "hello", version: 3 };
     expect(invokedTool({ ...chain, tools: [tool] }, call)).toEqual(call);
-    const posted = { ...tool, definition: { ...tool.definition, task: "demo/greet" } };
-    expect(invokedTool({ ...chain, tools: [posted] }, call)).toEqual({
-      library: "demo",
-      id: "greet",
-      version: 0,
-    });
+    const posted = { ...tool, definition: { ...tool.definition, target: { task: "demo/greet" } } };
+    const greeting = { library: "demo", id: "greet", version: 0 };
+    expect(invokedTool({ ...chain, tools: [posted] }, call)).toEqual(greeting);
+    // STORED-1: release 0.3.0 pinned `task`.
+    const older = { ...tool, definition: { ...tool.definition, task: "demo/greet" } };
+    expect(invokedTool({ ...chain, tools: [older] }, call)).toEqual(greeting);
   });
 });

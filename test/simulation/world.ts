@@ -163,7 +163,7 @@ async function recordOf(
   code: DeployedCode,
   createdAt: number,
 ): Promise<ConversationIdentity> {
-  const toolIds = Object.keys(EFFECTS).map((name) => `${LIBRARY}/${name.replace("_", "-")}`);
+  const toolIds = Object.keys(EFFECTS).map((name) => `${LIBRARY}/${name}`);
   const persona = {
     identity: { systemPrompt: "Simulated." },
     tools: { toolIds, constraints: { maxMovesPerTurn: maxMoves } },

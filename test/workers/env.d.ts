@@ -30,3 +30,9 @@ declare namespace Cloudflare {
       | "PlainSessionAgent";
   }
 }
+
+/** A file as text. */
+declare module "*?raw" {
+  const text: string;
+  export default text;
+}

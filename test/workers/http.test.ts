@@ -182,7 +182,7 @@ describe("agents", () => {
     [{ persona: { ...persona, memory: { recentTurnsLimit: 0 } } }, "/persona/memory/recentTurnsLimit"],
     [{ persona, projectIds: [] }, "/projectIds"],
     [{ persona, projectIds: "default" }, "/projectIds"],
-    [{ persona, projectIds: ["Default"] }, "/projectIds/0"],
+    [{ persona, projectIds: ["a project"] }, "/projectIds/0"],
     [{ persona, id: "" }, "/id"],
     [{ persona, id: "No Spaces" }, "/id"],
     [{ persona, id: "a".repeat(65) }, "/id"],

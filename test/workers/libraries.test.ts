@@ -167,7 +167,7 @@ describe("tools by API", () => {
     id: "twice",
     name: "twice",
     description: "Doubles a small number.",
-    task: "test/double",
+    target: { task: "test/double" },
     inputSchema: {
       type: "object",
       properties: { n: { type: "integer", maximum: 9 } },
@@ -178,7 +178,11 @@ describe("tools by API", () => {
 
   test("A6 A7 run the code of the deployed tool, on input that the posted schema accepts", async () => {
     const added = await add("math/tools", twice);
-    expect(added.body.definition).toMatchObject({ effect: "pure", timeoutMs: 60_000, task: "test/double" });
+    expect(added.body.definition).toMatchObject({
+      effect: "pure",
+      timeoutMs: 60_000,
+      target: { task: "test/double" },
+    });
     await add("math/personas", guide("Count.", { tools: { toolIds: ["twice"] } }));
     const conversation = await createConversation(await createAgent("math/guide"));
     const { play, turnId } = await conversation.play({
@@ -209,7 +213,7 @@ describe("tools by API", () => {
       inputSchema: { type: "object" },
       effect: "pure",
       timeoutMs: 1_000,
-      task: "test/gone",
+      target: { task: "test/gone" },
     });
     await add("ghost/personas", guide("Boo.", { tools: { toolIds: ["spook"] } }), {
       ...AUTHOR,
@@ -224,13 +228,13 @@ describe("tools by API", () => {
   });
 
   test.each([
-    ["an unknown task", { task: "test/nobody" }, "/task"],
-    ["a task of no deployed library", { task: "math/twice" }, "/task"],
-    ["a task without a library", { task: "double" }, "/task"],
-    ["a task with a version", { task: "test/double@1" }, "/task"],
-    ["no task", { task: undefined }, "/task"],
-    ["an effect that promises more", { task: "test/charge", effect: "pure" }, "/effect"],
-    ["an effect that promises a little more", { task: "test/save", effect: "pure" }, "/effect"],
+    ["an unknown task", { target: { task: "test/nobody" } }, "/target/task"],
+    ["a task of no deployed library", { target: { task: "math/twice" } }, "/target/task"],
+    ["a task without a library", { target: { task: "double" } }, "/target/task"],
+    ["a task with a version", { target: { task: "test/double@1" } }, "/target/task"],
+    ["no target", { target: undefined }, "/target"],
+    ["an effect that promises more", { target: { task: "test/charge" }, effect: "pure" }, "/effect"],
+    ["an effect that promises a little more", { target: { task: "test/save" }, effect: "pure" }, "/effect"],
     ["a schema of no object", { inputSchema: { type: "string" } }, "/inputSchema"],
     [
       "a type that there is not",
@@ -256,7 +260,7 @@ describe("tools by API", () => {
     ["code", { execute: "() => 1" }, "/execute"],
     ["a timeout beyond 15 minutes", { timeoutMs: 900_001 }, "/timeoutMs"],
     ["a name that providers refuse", { name: "two words" }, "/name"],
-    ["an id of other characters", { id: "Two" }, "/id"],
+    ["an id of other characters", { id: "two.words" }, "/id"],
   ])("LIBAPI-3 are refused with %s", async (_, change, path) => {
     expectProblem(
       await post("/api/libraries/refused/tools", { ...twice, ...change }, AUTHOR),
@@ -272,7 +276,7 @@ describe("tools by API", () => {
       id: "cautious",
       name: "cautious",
       description: "Doubles, once.",
-      task: "test/double",
+      target: { task: "test/double" },
       effect: "once",
     });
     const double = testLibrary.tools.find(({ id }) => id === "double");
@@ -281,7 +285,7 @@ describe("tools by API", () => {
       name: "cautious",
       description: "Doubles, once.",
       effect: "once",
-      task: "test/double",
+      target: { task: "test/double" },
     });
   });
 
@@ -297,12 +301,92 @@ describe("tools by API", () => {
         inputSchema: { type: "object" },
         effect: old,
         timeoutMs: 1_000,
-        task: "test/charge",
+        target: { task: "test/charge" },
       });
       const { definition } = await registryOf("test").tool({ library: "older", id: `was-${old}` });
       expect(definition.effect).toBe(now);
     },
   );
+});
+
+describe("what release 0.3.0 stored", () => {
+  const stored = {
+    name: "doubled",
+    description: "Doubles.",
+    inputSchema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
+    effect: "pure",
+    timeoutMs: 60_000,
+    task: "test/double",
+  };
+  const insert = async (tenant: string, library: string, id: string, definition: object) => {
+    // SAFETY: the hash of a definition is that of its canonical JSON, whatever its type.
+    const hash = await contentHash(definition as ToolDefinition);
+    await database()
+      .prepare(
+        "INSERT INTO definitions (tenant, library, kind, id, version, hash, owner, created_at, definition) VALUES (?1, ?2, 'tool', ?3, 1, ?4, 'ann', 1, ?5)",
+      )
+      .bind(tenant, library, id, hash, JSON.stringify(definition))
+      .run();
+    return hash;
+  };
+
+  test("STORED-1 a posted tool is read with its target, keeps its version when it is posted again, and runs", async () => {
+    await add("stored/personas", guide("Count."));
+    const hash = await insert("test", "stored", "doubled", stored);
+    const { task, ...rest } = stored;
+    const { body } = await get("/api/libraries/stored/tools/doubled", AUTHOR);
+    expect(body).toMatchObject({ version: 1, hash, definition: { ...rest, target: { task } } });
+    expect(body.definition).not.toHaveProperty("task");
+    for (const form of [{ task }, { taskId: task }, { target: { task } }]) {
+      const again = await add("stored/tools", { id: "doubled", ...rest, ...form });
+      expect(again).toMatchObject({ status: 200, body: { version: 1, hash } });
+    }
+    await add("stored/personas", guide("Count.", { tools: { toolIds: ["doubled"] } }));
+    const conversation = await createConversation(await createAgent("stored/guide"));
+    const { turnId } = await conversation.play({
+      replies: [[{ call: "doubled", input: { n: 4 } }], [{ text: "Done." }]],
+    });
+    const { moves } = await conversation.ended(turnId);
+    expect(moves[0]?.toolResult).toMatchObject({ success: true, result: { doubled: 8 } });
+  });
+
+  test("TOOLID-2 versions that were published under a derived id stay, and the id itself means the present tool", async () => {
+    const { task: _, ...before } = { ...stored, name: "place_order", description: "Ordered, before." };
+    await insert(CODE_TENANT, "renamed", "place-order", before);
+    const placeOrder = defineTool({
+      name: "place_order",
+      description: "Orders, now.",
+      input: z.object({}),
+      execute: () => null,
+    });
+    const code = new DeployedCode([defineLibrary("renamed", { tools: [placeOrder] })]);
+    const registry = new Registry(code, storesOf(database(), "test"));
+    const found = (id: string, version?: number) =>
+      registry.tool({ library: "renamed", id, ...(version === undefined ? {} : { version }) });
+    const now = { id: "place_order", version: 1, definition: { description: "Orders, now." } };
+    expect(await found("place_order")).toMatchObject(now);
+    expect(await found("place_order", 1)).toMatchObject(now);
+    expect(await found("place-order")).toMatchObject(now);
+    expect(await found("place-order", 1)).toMatchObject({
+      id: "place-order",
+      version: 1,
+      definition: { description: "Ordered, before." },
+    });
+    await expect(found("place-order", 2)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    expect(code.toolCode("renamed", "place-order")).toBe(placeOrder);
+  });
+});
+
+describe("other forms by RPC", () => {
+  test("A2 PERSONAFORM-1 an agent takes `libraryId` from a Worker, and shows our form", async () => {
+    // SAFETY: the exported class implements `AgentApi`.
+    const agent = exports.Agent.getByName("test:by-rpc") as unknown as AgentApi;
+    const persona = { libraryId: "test/plain", version: "1" };
+    const created = unwrap(await agent.create(AUTHOR, { id: "by-rpc", persona }));
+    expect(created.persona).toEqual({ library: "test", id: "plain", version: 1 });
+    const changed = unwrap(await agent.update(AUTHOR, { persona: { libraryId: "test", id: "plain" } }));
+    expect(changed.persona).toEqual({ library: "test", id: "plain" });
+  });
 });
 
 describe("personas and model profiles by API", () => {
@@ -398,7 +482,7 @@ describe("personas and model profiles by API", () => {
     const { body } = await add("full/model-profiles", { id: "main", ...full, fallbacks: ["spare"] });
     expect(body.definition).toEqual({ ...full, fallbacks: ["spare"] });
     await add("full/personas", { id: "p", identity: { systemPrompt: "Hi.", modelProfileId: "main" } });
-    // SAFETY: the binding's class implements `AgentApi`.
+    // SAFETY: the exported class implements `AgentApi`.
     const agent = exports.Agent.getByName(`test:${await createAgent("full/p")}`) as unknown as AgentApi;
     expect(unwrap(await agent.persona()).chain.fallbacks).toMatchObject([
       { library: "full", id: "spare", version: 1, definition: scripted("spare") },

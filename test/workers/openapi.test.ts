@@ -207,7 +207,7 @@ describe("API-1 answers fit the document", () => {
   test("of libraries", async () => {
     const bodies = {
       Persona: ["personas", { id: "p", identity: { systemPrompt: "Hi." } }],
-      Tool: ["tools", { id: "t", name: "t", description: "Doubles.", task: "test/double" }],
+      Tool: ["tools", { id: "t", name: "t", description: "Doubles.", target: { task: "test/double" } }],
       ModelProfile: [
         "model-profiles",
         { id: "m", provider: "google", modelId: "m", costPer1kInput: 1, fallbacks: ["test/scripted"] },

@@ -108,7 +108,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
 
 const DEFINITIONS = {
   personas: { id: "known", identity: { systemPrompt: TENANT_WORD } },
-  tools: { id: "known", name: "known", description: TENANT_WORD, task: "test/double" },
+  tools: { id: "known", name: "known", description: TENANT_WORD, target: { task: "test/double" } },
   "model-profiles": { id: "known", provider: "offline", modelId: TENANT_WORD },
 };
 const BODIES: Record<string, (ids: Ids) => unknown> = {

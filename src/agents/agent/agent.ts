@@ -18,10 +18,11 @@ import {
   CONVERSATION_OPENED,
   type CreateAgent,
 } from "../../protocol/agent-api.ts";
-import type { Persona, VersionChain } from "../../protocol/definitions.ts";
+import type { Persona, PersonaSource, VersionChain } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
 import { asResult, DramatisError } from "../../shared/errors.ts";
-import { CHOSEN_ID_RULE, type DefinitionReference, isChosenId } from "../../shared/identifiers.ts";
+import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
+import type { DefinitionReference } from "../../shared/identifiers.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { toIso } from "../../shared/time.ts";
@@ -40,9 +41,8 @@ export interface AgentClassPorts<Env> {
   deadLetters(env: Env): DeadLetterWriter | null;
 }
 
-const chosenId = z.string().refine(isChosenId, CHOSEN_ID_RULE);
-const projectIds = z.array(chosenId).min(1, "Give at least one project.").max(100).optional();
-const createSchema = z.strictObject({ id: chosenId, persona: z.unknown(), projectIds });
+const projectIds = z.array(definitionIdSchema).min(1, "Give at least one project.").max(100).optional();
+const createSchema = z.strictObject({ id: agentIdSchema, persona: z.unknown(), projectIds });
 const changeSchema = z.strictObject({ persona: z.unknown().optional(), projectIds });
 
 /** Returns the class `Agent` of an application. */
@@ -107,10 +107,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       return asResult(() => this.#store.identity());
     }
 
-    async update(
-      principal: Principal,
-      change: { persona?: Persona | DefinitionReference; projectIds?: string[] },
-    ) {
+    async update(principal: Principal, change: { persona?: PersonaSource; projectIds?: string[] }) {
       return asResult(async () => {
         checkAuthor(principal);
         const { persona: given, projectIds } = validate(changeSchema, change);

@@ -1,9 +1,9 @@
 /** The calls that an executor accepts. An invalid call gets its own error result and does not stop the others. */
 import { z } from "zod";
-import { idSchema } from "../../library/reference.ts";
 import { MAX_TIMEOUT_MS } from "../../library/schemas.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import type { ExecutorReport, ToolInvocation } from "../../protocol/executor-api.ts";
+import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { inputIssues, issuesText, validate } from "../../shared/validation.ts";
 import { failedResult } from "./run-tool.ts";
@@ -17,7 +17,7 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
   operationId: identifier,
   attempt: z.int().min(1),
   toolCallId: z.string(),
-  tool: z.object({ library: idSchema, id: idSchema, version: z.int().min(0) }),
+  tool: z.object({ library: definitionIdSchema, id: definitionIdSchema, version: z.int().min(0) }),
   input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),
   timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS),
   context: z.object({

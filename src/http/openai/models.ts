@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
-import { isChosenId } from "../../shared/identifiers.ts";
+import { isAgentId } from "../../shared/identifiers.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { json } from "../base/respond.ts";
 import { type ApiOperation, ok } from "../openapi/operation.ts";
@@ -64,7 +64,7 @@ export function modelRoutes(app: HttpRoutes): void {
 
   app.get(ONE, async ({ req, var: { principal, actors } }) => {
     const id = req.param("id");
-    if (!isChosenId(id)) throw noSuchModel(id);
+    if (!isAgentId(id)) throw noSuchModel(id);
     const identity = await (await actors.agent(principal.tenant, id)).identity();
     if (!identity.ok && identity.error.code === "NOT_FOUND") throw noSuchModel(id);
     return json(toModel(unwrap(identity)));

@@ -23,7 +23,7 @@ import type { TurnView } from "../../protocol/views.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
-import { isChosenId } from "../../shared/identifiers.ts";
+import { isAgentId } from "../../shared/identifiers.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
@@ -116,7 +116,7 @@ export async function beginConversation(
 ): Promise<PendingAnswer> {
   const { principal, key } = request;
   const { tenant, subject } = principal;
-  if (!isChosenId(model)) throw noSuchModel(model);
+  if (!isAgentId(model)) throw noSuchModel(model);
   const content = parseContent(unchecked);
   const id = key === undefined ? `conv_${ulid()}` : await conversationOfKey(tenant, subject, key);
   const conversation = await request.actors.conversation(tenant, id);

@@ -9,7 +9,9 @@ import { z } from "zod";
 import {
   createDocument,
   type oas31,
+  type ZodOpenApiObject,
   type ZodOpenApiOperationObject,
+  type ZodOpenApiOverride,
   type ZodOpenApiResponsesObject,
 } from "zod-openapi";
 import { openAiStatus } from "../../compat/openai/errors.ts";
@@ -36,7 +38,7 @@ export function apiDocument(operations: readonly ApiOperation[]): ApiDocument {
     const path = pathTemplate(operation.path);
     paths[path] = { ...paths[path], [operation.method]: operationObject(operation) };
   }
-  const document = createDocument({
+  const description: ZodOpenApiObject = {
     openapi: "3.1.1",
     info: { title: "Dramatis", version: VERSION, description: DESCRIPTION },
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
@@ -52,10 +54,18 @@ export function apiDocument(operations: readonly ApiOperation[]): ApiDocument {
         },
       },
     },
-  });
+  };
+  const document = createDocument(description, { override: omitRefused });
   // SAFETY: the library's type covers all versions up to 3.2; this document has version 3.1.
   return document as ApiDocument;
 }
+
+/** Omits the fields that exist in a schema only to be refused with a message of their own. */
+const omitRefused: ZodOpenApiOverride = ({ jsonSchema: { properties = {} } }) => {
+  for (const [name, property] of Object.entries(properties)) {
+    if (typeof property === "object" && "not" in property) delete properties[name];
+  }
+};
 
 /** Converts a route to an OpenAPI path: `/api/agents/:id` becomes `/api/agents/{id}`. */
 export function pathTemplate(path: string): string {

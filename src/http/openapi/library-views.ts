@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { DefinitionVersion, LibraryView } from "../../library/definition-source.ts";
 import { modelProfileSchema, personaSchema, toolDefinitionSchema } from "../../library/schemas.ts";
+import { withToolForms } from "../../library/tool-forms.ts";
 import { PROVIDERS } from "../../model/profile.ts";
 import { ids, time } from "./scalars.ts";
 import { persona } from "./views.ts";
@@ -75,18 +76,23 @@ export const personaBody = personaSchema.extend(id).meta({
 export const modelProfileBody = modelProfileSchema.extend(id).meta({
   example: { id: "fast", provider: "openai", modelId: "gpt-4.1-mini", parameters: { temperature: 0 } },
 });
-const { name, description, inputSchema, effect, timeoutMs, task } = toolDefinitionSchema.shape;
+const { name, description, inputSchema, effect, timeoutMs, target } = toolDefinitionSchema.shape;
 /** Absent fields have the values of the deployed tool. */
-export const toolBody = z
-  .strictObject({
+export const toolBody = withToolForms(
+  z.strictObject({
     ...id,
     name,
     description,
-    task: task.unwrap().meta({ description: "The deployed tool whose code runs." }),
+    target: target.unwrap().meta({ description: "`task` is the deployed tool whose code runs." }),
     inputSchema: z.exactOptional(inputSchema),
     effect: z.exactOptional(effect),
     timeoutMs: z.exactOptional(timeoutMs),
-  })
-  .meta({
-    example: { id: "sum", name: "sum", description: "Adds up an expression.", task: "demo/calculator" },
-  });
+  }),
+).meta({
+  example: {
+    id: "sum",
+    name: "sum",
+    description: "Adds up an expression.",
+    target: { task: "demo/calculator" },
+  },
+});

@@ -31,7 +31,7 @@ export interface ApiOperation {
   query?: z.ZodObject;
   headers?: z.ZodObject;
   /** The schema that validates the body. */
-  body?: z.ZodObject;
+  body?: z.ZodType;
   answers: readonly ApiResponse[];
   /** Error codes in addition to those of every operation. */
   errors?: readonly ProblemCode[];

@@ -1,12 +1,12 @@
 /** Schemas of the values that many answers have in common. */
 import { z } from "zod";
-import { idSchema } from "../../library/reference.ts";
+import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import { CONVERSATION_ID, isOperationId, TURN_ID } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
 
 /** Ids, by the resource that they identify. */
 export const ids = {
-  agent: idSchema.meta({ description: "Id of an agent.", example: "assistant" }),
+  agent: agentIdSchema.meta({ description: "Id of an agent.", example: "assistant" }),
   conversation: z
     .string()
     .regex(CONVERSATION_ID)
@@ -20,8 +20,8 @@ export const ids = {
   deadLetter: z
     .string()
     .meta({ description: "Id of an operation.", example: "op_01JD0000000000000000000000" }),
-  library: idSchema.meta({ description: "Id of a library.", example: "support" }),
-  definition: idSchema.meta({ description: "Id within the library.", example: "guide" }),
+  library: definitionIdSchema.meta({ description: "Id of a library.", example: "support" }),
+  definition: definitionIdSchema.meta({ description: "Id within the library.", example: "guide" }),
 };
 
 export const time = z.iso

@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../compat/openai/errors.ts";
-import { idSchema, referenceSchema } from "../../library/reference.ts";
+import { referenceSchema } from "../../library/reference.ts";
 import { personaSchema } from "../../library/schemas.ts";
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import type { SubmittedResult } from "../../protocol/conversation-api.ts";
@@ -22,6 +22,7 @@ import type {
   TurnView,
 } from "../../protocol/views.ts";
 import { contentSchema } from "../../shared/content.ts";
+import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
 import { anyJson, count, ids, time } from "./scalars.ts";
 import { dollars, providerCall, turnTokens, usage } from "./usage-views.ts";
@@ -32,7 +33,8 @@ export const persona = personaSchema.meta({
 });
 /** The input of `parsePersonaSource`. */
 export const personaSource = z.union([referenceSchema, persona]).meta({
-  description: "A persona, or a reference to one: `library/id`, `library/id@version`, or an object.",
+  description:
+    'A persona, or a reference to one: `library/id`, `library/id@version`, or an object. `{libraryId: "library/id", version: "1"}` is accepted, too.',
 });
 export const content = contentSchema.meta({
   id: "Content",
@@ -63,10 +65,14 @@ export const agent: z.ZodType<AgentIdentity> = z
     id: ids.agent,
     tenant: z.string(),
     persona: z.union([
-      z.strictObject({ library: idSchema, id: idSchema, version: z.exactOptional(z.int()) }),
+      z.strictObject({
+        library: definitionIdSchema,
+        id: definitionIdSchema,
+        version: z.exactOptional(z.int()),
+      }),
       persona,
     ]),
-    projectIds: z.array(idSchema),
+    projectIds: z.array(definitionIdSchema),
     createdAt: time,
     updatedAt: time,
   })
@@ -76,7 +82,7 @@ const summary = {
   id: ids.conversation,
   title: z.string().nullable(),
   agentId: ids.agent,
-  projectId: idSchema,
+  projectId: definitionIdSchema,
   participants: z.array(z.strictObject({ type: z.enum(["user", "agent"]), id: z.string() })),
   createdAt: time,
 };

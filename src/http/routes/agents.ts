@@ -1,9 +1,9 @@
 /** `/api/agents`: agents of the tenant. Everyone may read them; authors create and change them. */
 import { ulid } from "ulid";
 import { z } from "zod";
-import { idSchema } from "../../library/reference.ts";
 import { parsePersonaSource } from "../../library/resolve.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
@@ -21,9 +21,13 @@ const AGENT = `${AGENTS}/:id` as const;
 const MAX_AGENT_BYTES = 512 * 1024;
 
 const projectIds = z.exactOptional(
-  z.array(idSchema).min(1, "Name at least one project, or omit the field.").max(100),
+  z.array(definitionIdSchema).min(1, "Name at least one project, or omit the field.").max(100),
 );
-const createSchema = z.strictObject({ id: z.exactOptional(idSchema), persona: z.unknown(), projectIds });
+const createSchema = z.strictObject({
+  id: z.exactOptional(agentIdSchema),
+  persona: z.unknown(),
+  projectIds,
+});
 const changeSchema = z
   .strictObject({ persona: z.exactOptional(z.unknown()), projectIds })
   .refine((change) => Object.keys(change).length > 0, "Give `persona` or `projectIds`.");

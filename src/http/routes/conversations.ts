@@ -2,10 +2,11 @@
 import type { Context } from "hono";
 import { ulid } from "ulid";
 import { z } from "zod";
-import { idSchema } from "../../library/reference.ts";
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
 import { historySchema } from "../../protocol/history.ts";
+import { type Participant, participantSchema } from "../../protocol/participants.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
@@ -20,16 +21,12 @@ const CONVERSATIONS = "/api/conversations";
 export const CONVERSATION = `${CONVERSATIONS}/:id` as const;
 const MAX_PARTICIPANTS = 100;
 
-const participant = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("agent"), id: idSchema }),
-  z.strictObject({ type: z.literal("user"), id: z.string().min(1).max(200) }),
-]);
 const createSchema = z
   .strictObject({
-    agentId: z.exactOptional(idSchema),
-    participants: z.exactOptional(z.array(participant).max(MAX_PARTICIPANTS)),
+    agentId: z.exactOptional(agentIdSchema),
+    participants: z.exactOptional(z.array(participantSchema).max(MAX_PARTICIPANTS)),
     title: z.exactOptional(z.string().min(1).max(200)),
-    projectId: z.exactOptional(idSchema),
+    projectId: z.exactOptional(definitionIdSchema),
     history: historySchema.exactOptional().meta({
       description:
         "Earlier messages from elsewhere. The model sees them; the transcript does not show them. At most 1 MiB. Each call must be followed by its result, with the call's id in `toolCallId`.",
@@ -55,7 +52,7 @@ export const conversationOperations: readonly ApiOperation[] = [
     tag: "conversations",
     summary: "Create a conversation with an agent",
     description:
-      "Give `agentId`, or `participants` with one agent and the users who may take part besides the caller. Later changes of the agent do not affect the conversation. With `history` it continues a conversation from elsewhere.",
+      "Give `agentId`, or `participants` with one agent and the users who may take part besides the caller. A participant's `userId` or `agentId` is accepted for `id`. Later changes of the agent do not affect the conversation. With `history` it continues a conversation from elsewhere.",
     body: createSchema.meta({ example: { agentId: "assistant", title: "Numbers" } }),
     answers: [{ status: 201, description: "The conversation.", body: conversation, location: true }],
     errors: [...BODY_ERRORS, "NOT_FOUND"],
@@ -157,6 +154,6 @@ export async function findConversation(
   return actors.conversation(principal.tenant, id);
 }
 
-function idsOf(kind: "agent" | "user", participants: readonly z.output<typeof participant>[]): string[] {
+function idsOf(kind: "agent" | "user", participants: readonly Participant[]): string[] {
   return participants.flatMap(({ type, id }) => (type === kind ? [id] : []));
 }

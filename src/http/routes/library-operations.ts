@@ -35,7 +35,7 @@ interface Resource {
   /** Name of the items in a list. */
   resource: string;
   view: z.ZodType;
-  body: z.ZodObject;
+  body: z.ZodType;
   maxBytes: number;
   /** Added to the description of the operation that creates one. */
   about: string;
@@ -64,7 +64,7 @@ export const DEFINITIONS = {
     body: toolBody,
     maxBytes: MAX_SMALL_BYTES,
     about:
-      "The tool runs the code of the deployed tool that `task` names. Absent fields have the values of the deployed tool. `effect` cannot promise more than the deployed tool does.",
+      "The tool runs the code of the deployed tool that `target.task` names. `task`, `taskId`, `targetType` with `targetId`, and `retry.timeoutMs` are accepted, too. Absent fields have the values of the deployed tool. `effect` cannot promise more than the deployed tool does.",
   },
   "model-profile": {
     name: "ModelProfile",

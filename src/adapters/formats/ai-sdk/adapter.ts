@@ -10,10 +10,11 @@
  */
 
 import type { ModelContext, ToolSpec } from "../../../model/context.ts";
-import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { systemMessages } from "../chat/messages.ts";
+import { modelFormatAdapter } from "../common/model-messages.ts";
 import { checkChoice, checkNames, continued, requireList, settings } from "../common/request.ts";
 import { AiSdkDecoder } from "./decoder.ts";
 import { toPrompt } from "./messages.ts";
@@ -35,6 +36,11 @@ export const aiSdkFormat: FormatAdapter = {
     continued(request, "prompt", toPrompt(messages, profile, requireList(request, "prompt"))),
   decoder: () => new AiSdkDecoder("ai-sdk"),
 };
+
+/** The prompt of a language model of the AI SDK. The instructions are its first message. */
+export const aiSdkAdapter: ModelFormatAdapter<{ prompt: JsonObject[] }> = modelFormatAdapter(aiSdkFormat, [
+  "prompt",
+]);
 
 function tools({ tools: offered, toolChoice }: ModelContext): JsonObject {
   if (offered.length === 0) return {};

@@ -11,11 +11,12 @@
  */
 
 import type { ModelContext, ToolSpec } from "../../../model/context.ts";
-import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { filled, membersOf } from "../common/json.ts";
+import { modelFormatAdapter } from "../common/model-messages.ts";
 import { checkChoice, checkNames, ownTools, settings, unsupported } from "../common/request.ts";
 import {
   firstTurns,
@@ -68,6 +69,10 @@ export const anthropicFormat: FormatAdapter = {
     laterTurns(TURNS, request, (sent) => anthropicTurns(profile, messages, sent)),
   decoder: () => new AnthropicDecoder("anthropic"),
 };
+
+/** Messages for the Messages API, and the instructions as `system`, if there are any. */
+export const anthropicAdapter: ModelFormatAdapter<{ system?: string; messages: JsonObject[] }> =
+  modelFormatAdapter(anthropicFormat, ["system", "messages"]);
 
 function markLastBlock(turns: readonly SpeakerTurn[]): void {
   for (const { blocks } of turns.toReversed()) {

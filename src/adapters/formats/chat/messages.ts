@@ -27,7 +27,7 @@ export type ChatMessage = {
   tool_calls?: ChatToolCall[];
 };
 
-export function toChatMessage(message: ContextMessage): ChatMessage {
+function toChatMessage(message: ContextMessage): ChatMessage {
   const { role, content, name, toolCallId, toolCalls = [] } = message;
   const calls = toolCalls.map(({ id, name, arguments: input }): ChatToolCall => {
     return { id, type: "function", function: { name, arguments: JSON.stringify(input) } };

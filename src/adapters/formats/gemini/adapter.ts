@@ -9,11 +9,12 @@
  */
 
 import type { ModelContext, ToolSpec } from "../../../model/context.ts";
-import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { filled, membersOf } from "../common/json.ts";
+import { modelFormatAdapter } from "../common/model-messages.ts";
 import { checkChoice, ownTools, settings, unsupported } from "../common/request.ts";
 import { firstTurns, instructed, laterTurns, NO_MESSAGE, type TurnFormat } from "../common/turns.ts";
 import { GeminiDecoder } from "./decoder.ts";
@@ -48,6 +49,10 @@ export const geminiFormat: FormatAdapter = {
     laterTurns(TURNS, request, (sent) => geminiTurns(profile, messages, sent)),
   decoder: () => new GeminiDecoder("gemini"),
 };
+
+/** Contents for `generateContent`, and the instructions, if there are any. */
+export const geminiAdapter: ModelFormatAdapter<{ systemInstruction?: JsonObject; contents: JsonObject[] }> =
+  modelFormatAdapter(geminiFormat, ["systemInstruction", "contents"]);
 
 /** The profile gives the configuration as such, or its members among the parameters. The path decides on streaming. */
 function generationConfig(parameters: JsonObject, { output }: ModelContext): JsonObject {

@@ -3,11 +3,12 @@
  * its answers. It is reached like every other model, so that a first run and the tests take the real path.
  */
 
-import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { filled, jsonOf } from "../common/json.ts";
+import { modelFormatAdapter } from "../common/model-messages.ts";
 import { continued } from "../common/request.ts";
 import { OfflineDecoder } from "./decoder.ts";
 
@@ -24,6 +25,12 @@ export const offlineFormat: FormatAdapter = {
   extend: (_profile, request, messages) => continued(request, "messages", messages.map(toMessage)),
   decoder: () => new OfflineDecoder("offline"),
 };
+
+/** Messages for the offline model. */
+export const offlineAdapter: ModelFormatAdapter<{ messages: JsonObject[] }> = modelFormatAdapter(
+  offlineFormat,
+  ["messages"],
+);
 
 function toMessage({
   role,

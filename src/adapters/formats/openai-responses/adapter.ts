@@ -10,10 +10,11 @@
  */
 
 import type { ModelContext, ToolSpec } from "../../../model/context.ts";
-import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { filled, membersOf } from "../common/json.ts";
+import { modelFormatAdapter } from "../common/model-messages.ts";
 import { checkChoice, checkNames, continued, ownTools, requireList, settings } from "../common/request.ts";
 import { cacheKey, TOOL_PARAMETERS } from "../openai/adapter.ts";
 import { fitsStrict, withoutLookaround } from "../openai/schema.ts";
@@ -44,6 +45,10 @@ export const openaiResponsesFormat: FormatAdapter = {
     continued(request, "input", toItems(messages, profile, requireList(request, "input"))),
   decoder: () => new ResponsesDecoder("openai-responses"),
 };
+
+/** Items for the Responses API, and the instructions, if there are any. */
+export const openaiResponsesAdapter: ModelFormatAdapter<{ instructions?: string; input: JsonObject[] }> =
+  modelFormatAdapter(openaiResponsesFormat, ["instructions", "input"]);
 
 function tools({ tools: offered, toolChoice }: ModelContext, builtIn: readonly Json[]): JsonObject {
   if (offered.length + builtIn.length === 0) return {};

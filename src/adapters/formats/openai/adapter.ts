@@ -10,7 +10,7 @@
  */
 
 import type { ModelContext } from "../../../model/context.ts";
-import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -18,6 +18,7 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { readChatChunk } from "../chat/chunk.ts";
 import { ChatDecoder } from "../chat/decoder.ts";
 import { systemMessages, toChatChoice, toChatTool, toNativeMessage } from "../chat/messages.ts";
+import { modelFormatAdapter } from "../common/model-messages.ts";
 import { fitLength, plainName } from "../common/names.ts";
 import { checkChoice, checkNames, continued, settings } from "../common/request.ts";
 import { openaiMedia } from "./media.ts";
@@ -46,6 +47,12 @@ export const openaiFormat: FormatAdapter = {
   extend: (profile, request, messages) => continued(request, "messages", toMessages(messages, profile)),
   decoder: () => new ChatDecoder("openai", readChatChunk),
 };
+
+/** Messages for Chat Completions. The instructions are one leading system message. */
+export const openaiAdapter: ModelFormatAdapter<{ messages: JsonObject[] }> = modelFormatAdapter(
+  openaiFormat,
+  ["messages"],
+);
 
 function toMessages(messages: readonly ContextMessage[], profile: ModelProfile): JsonObject[] {
   return messages.map((message) => {

@@ -8,7 +8,7 @@
 
 import { z } from "zod";
 import type { ModelContext } from "../../../model/context.ts";
-import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -20,33 +20,15 @@ import {
   type ChatMessage,
   systemMessages,
   toChatChoice,
-  toChatMessage,
   toChatTool,
   toNativeMessage,
 } from "../chat/messages.ts";
 import { mediaUrl, resolveMedia } from "../common/media.ts";
+import { modelFormatAdapter } from "../common/model-messages.ts";
 import { checkChoice, continued, settings, unsupported } from "../common/request.ts";
 import { openaiUsage } from "../common/usage.ts";
 
-/** Turns a working context into the input of a model, without any state. */
-export interface ModelFormatAdapter<Input = unknown> {
-  readonly name: string;
-  toModelMessages(systemInstructions: readonly string[], messages: readonly ContextMessage[]): Input;
-}
-
 export type WorkersAIChatMessage = ChatMessage;
-
-/**
- * Turns context messages into messages for Workers AI: the instructions become one leading system message, tool calls
- * have the type `function` and their arguments as JSON text.
- * @example await env.AI.run(model, workersAIAdapter.toModelMessages(context.systemInstructions, context.messages))
- */
-export const workersAIAdapter: ModelFormatAdapter<{ messages: WorkersAIChatMessage[] }> = {
-  name: "workers-ai",
-  toModelMessages: (systemInstructions, messages) => ({
-    messages: [...systemMessages(systemInstructions), ...messages.map(toChatMessage)],
-  }),
-};
 
 export const workersAIFormat: FormatAdapter = {
   provider: "workers-ai",
@@ -68,6 +50,16 @@ export const workersAIFormat: FormatAdapter = {
   extend: (profile, request, messages) => continued(request, "messages", toMessages(messages, profile)),
   decoder: () => new ChatDecoder("workers-ai", readPiece),
 };
+
+/**
+ * Messages for Workers AI: the instructions are one leading system message, tool calls have the type `function` and their
+ * arguments as JSON text.
+ * @example await env.AI.run(model, workersAIAdapter.toModelMessages(context.systemInstructions, context.messages))
+ */
+export const workersAIAdapter: ModelFormatAdapter<{ messages: WorkersAIChatMessage[] }> = modelFormatAdapter(
+  workersAIFormat,
+  ["messages"],
+);
 
 /** The choice `none` leaves the tools out: not every model supports the option. */
 function tools({ tools: offered, toolChoice }: ModelContext): JsonObject {

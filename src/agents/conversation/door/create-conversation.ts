@@ -7,17 +7,16 @@ import { historySchema } from "../../../protocol/history.ts";
 import { isBlank } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import { CHOSEN_ID_RULE, isChosenId, isConversationId } from "../../../shared/identifiers.ts";
+import { agentIdSchema, definitionIdSchema } from "../../../shared/id-schemas.ts";
+import { isConversationId } from "../../../shared/identifiers.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { ConversationIdentity } from "../core/state.ts";
 import { checkHistory } from "./seed-history.ts";
 
-const chosenId = z.string().refine(isChosenId, CHOSEN_ID_RULE);
-
 const createConversationSchema = z.strictObject({
   id: z.string().refine(isConversationId, "Must be a conversation id."),
-  agentId: chosenId,
+  agentId: agentIdSchema,
   title: z
     .string()
     .max(200)
@@ -26,7 +25,7 @@ const createConversationSchema = z.strictObject({
       "Must not be blank, and must be well-formed Unicode.",
     )
     .optional(),
-  projectId: chosenId.optional(),
+  projectId: definitionIdSchema.optional(),
   users: z.array(z.string().min(1).max(200)).max(100).optional(),
   history: historySchema.exactOptional(),
   listed: z.boolean().optional(),

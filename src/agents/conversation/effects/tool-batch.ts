@@ -8,6 +8,7 @@
  */
 
 import { parseReference } from "../../../library/reference.ts";
+import { fromStored } from "../../../library/stored-tool.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
@@ -167,6 +168,6 @@ export function invokedTool({ tools }: VersionChain, tool: Operation["tool"]): T
   const pinned = tools.find(
     ({ library, id, version }) => library === tool.library && id === tool.id && version === tool.version,
   );
-  const task = pinned?.definition.task;
-  return task === undefined ? tool : { ...parseReference(task), version: 0 };
+  const target = pinned && fromStored(pinned.definition).target;
+  return target === undefined ? tool : { ...parseReference(target.task), version: 0 };
 }

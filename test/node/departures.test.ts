@@ -1,0 +1,57 @@
+/** The programs of `docs/departures.md` print what they say. Its requests are in `test/workers/departures.test.ts`. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { rolldown } from "rolldown";
+import { afterAll, describe, expect, test } from "vitest";
+
+const ROOT = join(import.meta.dirname, "../..");
+const folder = mkdtempSync(join(tmpdir(), "dramatis-departures-"));
+const page = readFileSync(join(ROOT, "docs/departures.md"), "utf8");
+const programs = [...page.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code = ""], index) => ({
+  code,
+  index,
+}));
+
+/** The exports of `dramatis` that the programs use, and that need no Worker. */
+const ENTRY = join(folder, "dramatis.ts");
+writeFileSync(
+  ENTRY,
+  ["library/define.ts", "memory/session/working-context.ts"]
+    .map((path) => `export * from ${JSON.stringify(join(ROOT, "src", path))};\n`)
+    .join(""),
+);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function bundled(input: string): Promise<string> {
+  const build = await rolldown({
+    input,
+    platform: "node",
+    resolve: {
+      alias: { "dramatis/adapters": join(ROOT, "src/adapters/index.ts"), dramatis: ENTRY },
+      modules: [join(ROOT, "node_modules")],
+    },
+  });
+  const { output } = await build.generate({ format: "esm" });
+  await build.close();
+  return output[0].code;
+}
+
+describe("TOOLID-1 TOOLID-2 TOOLFORM-2 M25 the page on departures", () => {
+  test("has programs", () => {
+    expect(programs).toHaveLength(3);
+  });
+
+  test.each(programs)("program $index prints what it says", async ({ code, index }) => {
+    const source = join(folder, `program-${index}.ts`);
+    writeFileSync(source, code);
+    const program = source.replace(/ts$/, "mjs");
+    writeFileSync(program, await bundled(source));
+    const expected = [...code.matchAll(/; \/\/ (.+)$/gm)].map(([, text]) => text);
+    expect(expected).not.toEqual([]);
+    const printed = execFileSync(process.execPath, [program], { cwd: folder, encoding: "utf8" });
+    expect(printed.trimEnd().split("\n")).toEqual(expected);
+  });
+});

@@ -1,0 +1,254 @@
+/** Other forms of input, ids that were derived, and the stored form of tools. */
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineLibrary, definePersona, defineTool } from "../../src/library/define.ts";
+import { contentHash } from "../../src/library/definition.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { findTool } from "../../src/library/find-tool.ts";
+import { Registry } from "../../src/library/registry.ts";
+import { parsePersonaSource, resolveChain } from "../../src/library/resolve.ts";
+import { fromStored, toStored } from "../../src/library/stored-tool.ts";
+import { withToolForms } from "../../src/library/tool-forms.ts";
+import type { ToolDefinition } from "../../src/protocol/definitions.ts";
+import { participantSchema } from "../../src/protocol/participants.ts";
+import { validate } from "../../src/shared/validation.ts";
+
+const tool = (name: string, id?: string) =>
+  defineTool({
+    name,
+    description: "A tool.",
+    input: z.object({}),
+    execute: () => name,
+    ...(id === undefined ? {} : { id }),
+  });
+const identity = { systemPrompt: "You help." };
+const refusal = (path: string, message: RegExp) =>
+  expect.objectContaining({
+    code: "INVALID_INPUT",
+    options: { errors: [{ path, message: expect.stringMatching(message) }] },
+  });
+
+describe("a tool's target and timeout", () => {
+  const schema = withToolForms(
+    z.strictObject({
+      name: z.string(),
+      target: z.exactOptional(z.strictObject({ task: z.string() })),
+      timeoutMs: z.exactOptional(z.int()),
+    }),
+  );
+  const read = (fields: object) => validate(schema, { name: "t", ...fields });
+
+  test.each([
+    { target: { task: "a/b" } },
+    { task: "a/b" },
+    { taskId: "a/b" },
+    { targetType: "task", targetId: "a/b" },
+  ])("TOOLFORM-1 %j is the same target", (fields) => {
+    expect(read(fields)).toEqual({ name: "t", target: { task: "a/b" } });
+  });
+
+  test.each([
+    [{ taskId: "a", workflowId: "b" }, "", /more than one target: `taskId` and `workflowId`/],
+    [{ target: { task: "a" }, targetType: "task", targetId: "a" }, "", /`target` and `targetId`/],
+    [{ targetId: "a", agentId: "b" }, "", /`targetId` and `agentId`/],
+    [{ task: "a", taskId: "a" }, "", /`task` and `taskId`/],
+    [{ workflowId: "a" }, "/workflowId", /Only tasks/],
+    [{ agentId: "a" }, "/agentId", /Only tasks/],
+    [{ targetType: "agent", targetId: "a" }, "/targetType", /Only tasks/],
+    [{ targetId: "a" }, "/targetType", /Only tasks/],
+    [{ targetType: "task" }, "/targetId", /required/],
+    [{ targetType: "task", task: "a" }, "/targetType", /Remove it/],
+    [{ taskId: 7 }, "/target/task", /string/],
+  ])("TOOLFORM-1 refuses %j", (fields, path, message) => {
+    expect(() => read(fields)).toThrow(refusal(path, message));
+  });
+
+  test.each([
+    [{ timeoutMs: 5 }, { timeoutMs: 5 }],
+    [{ retry: { timeoutMs: 5 } }, { timeoutMs: 5 }],
+    [{ retry: { maxAttempts: 1, backoffMs: 1_000, timeoutMs: 5 } }, { timeoutMs: 5 }],
+    [{ retry: {} }, {}],
+  ])("TOOLFORM-2 reads %j", (fields, expected) => {
+    expect(read(fields)).toEqual({ name: "t", ...expected });
+  });
+
+  test.each([
+    [{ timeoutMs: 5, retry: { timeoutMs: 5 } }, "/retry/timeoutMs", /two timeouts/],
+    [{ retry: { maxAttempts: 3 } }, "/retry/maxAttempts", /Must be 1/],
+    [{ retry: { more: 3 } }, "/retry/more", /Unknown/],
+    [{ retry: 3 }, "/retry", /object/],
+    [{ retry: null }, "/retry", /object/],
+    [{ retry: "5 s" }, "/retry", /object/],
+    [{ retry: { timeoutMs: "5" } }, "/timeoutMs", /number/],
+  ])("TOOLFORM-2 refuses %j", (fields, path, message) => {
+    expect(() => read(fields)).toThrow(refusal(path, message));
+  });
+
+  test("TOOLFORM-2 defineTool takes `retry.timeoutMs`, and refuses two timeouts", () => {
+    const options = { name: "t", description: "A tool.", input: z.object({}), execute: () => null };
+    expect(defineTool({ ...options, retry: { timeoutMs: 5 } }).definition.timeoutMs).toBe(5);
+    expect(() => defineTool({ ...options, timeoutMs: 5, retry: { timeoutMs: 5 } })).toThrow(
+      /"t".*\/retry\/timeoutMs.*two timeouts/,
+    );
+  });
+
+  test.each(["target", "targetId", "task", "taskId", "workflowId", "agentId"])(
+    "TOOLFORM-1 defineTool refuses `%s`, because the tool has code",
+    (field) => {
+      const options = { name: "t", description: "A tool.", input: z.object({}), execute: () => null };
+      expect(() => defineTool({ ...options, [field]: "x" })).toThrow(
+        new RegExp(`"t" has \`${field}\`.*execute`),
+      );
+    },
+  );
+});
+
+describe("ids of tools", () => {
+  test.each(["place_order", "PlaceOrder", "a", "9-lives_"])(
+    "TOOLID-1 %s keeps its name as its id",
+    async (name) => {
+      const seller = definePersona("Seller_1", { identity, tools: { toolIds: [name] } });
+      const library = defineLibrary("My_Shop", { tools: [tool(name)], personas: [seller] });
+      const chain = await resolveChain(new Registry(new DeployedCode([library])), "My_Shop/Seller_1", {
+        provider: "offline",
+        modelId: "offline-1",
+      });
+      expect(chain.tools).toMatchObject([{ library: "My_Shop", id: name, definition: { name } }]);
+    },
+  );
+
+  test("TOOLID-2 a derived id finds its tool, in every place that names one", async () => {
+    const order = tool("Place_Order");
+    const library = defineLibrary("shop", {
+      tools: [order],
+      personas: [definePersona("seller", { identity, tools: { toolIds: ["place-order@1"] } })],
+    });
+    const code = new DeployedCode([library]);
+    expect(code.toolCode("shop", "place-order")).toBe(order);
+    const chain = await resolveChain(new Registry(code), "shop/seller", {
+      provider: "offline",
+      modelId: "offline-1",
+    });
+    expect(chain.tools).toMatchObject([{ id: "Place_Order" }]);
+  });
+
+  test("TOOLID-2 an exact id comes first, and a derived id that two tools share finds none", () => {
+    const [under, hyphen, capital] = [tool("a_b"), tool("other", "a-b"), tool("A_b")];
+    expect(findTool([under, hyphen, capital], "a-b")).toBe(hyphen);
+    expect(findTool([under, capital], "a_b")).toBe(under);
+    expect(findTool([under, capital], "a-b")).toBeUndefined();
+    expect(findTool([under], "a-b")).toBe(under);
+    expect(findTool([under], "A_B")).toBeUndefined();
+  });
+
+  test("an unknown tool gets an error with the known ones", () => {
+    const persona = definePersona("p", { identity, tools: { toolIds: ["place_orders"] } });
+    expect(() => defineLibrary("shop", { personas: [persona], tools: [tool("place_order")] })).toThrow(
+      /"place_orders".*It has: place_order\./,
+    );
+  });
+});
+
+describe("the stored form of a tool", () => {
+  const definition: ToolDefinition = {
+    name: "sum",
+    description: "Adds.",
+    inputSchema: { type: "object" },
+    effect: "pure",
+    timeoutMs: 1,
+    target: { task: "demo/calculator" },
+  };
+  const { target: _, ...rest } = definition;
+  const stored = { ...rest, task: "demo/calculator" };
+
+  test("STORED-1 is that of release 0.3.0, and is read back as it was", () => {
+    expect(toStored(definition)).toEqual(stored);
+    expect(fromStored(stored)).toEqual(definition);
+    expect(fromStored(definition)).toEqual(definition);
+    expect(toStored(rest)).toEqual(rest);
+    expect(fromStored(rest)).toEqual(rest);
+  });
+
+  test("STORED-1 HASH-1 its hash is that of release 0.3.0", async () => {
+    // printf '{"description":"Adds.","effect":"pure","inputSchema":{"type":"object"},"name":"sum","task":"demo/calculator","timeoutMs":1}' | sha256sum
+    expect(await contentHash(definition)).toBe(
+      "094600b13c4b72a53b02e10ac280e6c59c2529dc6e8daaf777b2c1a354c9ab09",
+    );
+  });
+});
+
+describe("references to personas", () => {
+  test.each([
+    [
+      { libraryId: "a/B_c", version: "12" },
+      { library: "a", id: "B_c", version: 12 },
+    ],
+    [
+      { libraryId: "a", id: "b", version: "1" },
+      { library: "a", id: "b", version: 1 },
+    ],
+    [
+      { libraryId: "a/b", version: 3 },
+      { library: "a", id: "b", version: 3 },
+    ],
+    [{ libraryId: "a/b" }, { library: "a", id: "b" }],
+  ])("PERSONAFORM-1 reads %j", (source, expected) => {
+    expect(parsePersonaSource(source)).toEqual(expected);
+  });
+
+  test.each([
+    [{ libraryId: "a" }, "/p/libraryId", /library\/id/],
+    [{ libraryId: "a/b@2" }, "/p/libraryId", /library\/id/],
+    [{ libraryId: "a/b", id: "c" }, "/p/libraryId", /library\/id/],
+    [{ libraryId: 7 }, "/p/libraryId", /string/],
+    [{ libraryId: "a/b", version: "1.0.0" }, "/p/version", /integer from 1/],
+    [{ libraryId: "a/b", version: "0" }, "/p/version", /integer from 1/],
+    [{ libraryId: "a/b", library: "a" }, "/p/library", /Unknown/],
+  ])("PERSONAFORM-1 refuses %j", (source, path, message) => {
+    expect(() => parsePersonaSource(source, "/p")).toThrow(refusal(path, message));
+  });
+
+  test.each([
+    [{ identity: { ...identity, model: "m" } }, "/identity/model", /modelProfileId/],
+    [{ identity, memory: { storeSchema: {} } }, "/memory/storeSchema", /any text/],
+  ])("PERSONAFORM-2 refuses %j, naming what to use", (source, path, message) => {
+    expect(() => parsePersonaSource(source)).toThrow(refusal(path, message));
+    // SAFETY: what an author without types may write.
+    expect(() => definePersona("p", source as never)).toThrow(refusal(path, message));
+  });
+});
+
+describe("participants", () => {
+  test.each([
+    [
+      { type: "user", userId: "ann" },
+      { type: "user", id: "ann" },
+    ],
+    [
+      { type: "agent", agentId: "guide" },
+      { type: "agent", id: "guide" },
+    ],
+    [
+      { type: "user", id: "ann" },
+      { type: "user", id: "ann" },
+    ],
+  ])("PARTY-1 reads %j", (given, expected) => {
+    expect(validate(participantSchema, given)).toEqual(expected);
+  });
+
+  test.each([
+    { type: "user", agentId: "guide" },
+    { type: "agent", userId: "ann" },
+    { type: "user", id: "ann", userId: "ann" },
+    { type: "agent", agentId: "guide", userId: "ann" },
+    { type: "user", userId: "" },
+    { type: "agent", agentId: "Guide" },
+    { userId: "ann" },
+    { type: "user" },
+    "ann",
+  ])("PARTY-1 refuses %j", (given) => {
+    expect(() => validate(participantSchema, given)).toThrow(
+      expect.objectContaining({ code: "INVALID_INPUT" }),
+    );
+  });
+});
