@@ -53,6 +53,7 @@ const BROKEN: readonly Break[] = [
   ["pure", `${CORE}/plan.ts`, "agents/agent/store.ts"],
   ["pure", `${CORE}/plan.ts`, "memory/session/session-store.ts"],
   ["pure", `${CORE}/plan.ts`, "memory/session/event-store.ts"],
+  ["pure", `${CORE}/plan.ts`, "memory/session/long-text.ts"],
   ["pure", "adapters/formats/chat/decoder.ts", "adapters/gateway/gateway.ts"],
   ["pure", "compat/answer.ts", "d1/directory.ts"],
   ["pure", "compat/answer.ts", "hono"],
