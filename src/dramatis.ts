@@ -1,7 +1,8 @@
 /**
- * The composition root: makes a Worker from an application's libraries and policies. The platform itself is used here, by the
- * shells of the Durable Objects, which the platform constructs, and as the default of ports in `d1`, `http` and `engine`.
- * All other code gets ports.
+ * The composition root: makes a Worker from an application's libraries and policies. The platform's clock, ids and storage
+ * are used here, by the shells of the Durable Objects, which the platform constructs, and as the default of ports in `d1`,
+ * `http` and `engine`. Besides, `http` makes ids with `ulid`, and `messageToEvent` of `memory` has the platform's id and
+ * time as a default. All other code of the server gets ports.
  */
 
 import type { LanguageModelV4 } from "@ai-sdk/provider";

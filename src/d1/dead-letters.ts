@@ -11,7 +11,14 @@ import { systemClock } from "../ports/system.ts";
 import { firstOperationId } from "../protocol/envelope.ts";
 import { LETTER_KEPT_MS } from "../protocol/mailbox-api.ts";
 import type { DeadLetterView } from "../protocol/views.ts";
-import { bothOrders, DEFAULT_PAGE_SIZE, type Page, type PageOptions, pageOf } from "../shared/page.ts";
+import {
+  bothOrders,
+  DEFAULT_ORDER,
+  DEFAULT_PAGE_SIZE,
+  type Page,
+  type PageOptions,
+  pageOf,
+} from "../shared/page.ts";
 import { D1Queries } from "./queries.ts";
 
 /** The part of the directory that an actor writes. Repeating a write changes nothing. */
@@ -67,7 +74,7 @@ export class D1DeadLetters implements DeadLetterDirectory {
   }
 
   async list(tenant: string, options: PageOptions = {}): Promise<Page<DeadLetterView>> {
-    const { limit = DEFAULT_PAGE_SIZE, order = "asc" } = options;
+    const { limit = DEFAULT_PAGE_SIZE, order = DEFAULT_ORDER } = options;
     const cursor = options.cursor ?? (order === "asc" ? "" : AFTER_ALL);
     const rows = await this.#queries.read<LetterRow>(LIST[order], tenant, cursor, limit + 1);
     return pageOf(rows, limit, toLetter, (row) => toLetter(row).id);

@@ -101,7 +101,7 @@ export function isOutcome(value: { result?: unknown; error?: unknown }): boolean
 
 export const ONE_OUTCOME = "Give `result` or `error`, one of them.";
 
-/** A key or an id that a client gives. */
+/** A key or an id in a request. */
 export const identifier = z.string().min(1).max(MAX_KEY_LENGTH);
 
 export const submissionsSchema = z

@@ -18,15 +18,16 @@ export interface PageOptions {
 
 export const DEFAULT_PAGE_SIZE = 50;
 export const MAX_PAGE_SIZE = 200;
+export const DEFAULT_ORDER = "asc";
 /** The rule of cursors, for error messages. */
 export const CURSOR_RULE = "Must be the `nextCursor` of an answer.";
 
-/** Returns the schema of `PageOptions` for a list with cursors of its own. */
-export function pageSchema(isCursor: (cursor: string) => boolean) {
+/** Returns the schema of `PageOptions`, with defaults, for a list with cursors of its own. */
+export function pageOptionsSchema(isCursor: (cursor: string) => boolean) {
   return z.strictObject({
     limit: z.int().min(1).max(MAX_PAGE_SIZE).default(DEFAULT_PAGE_SIZE),
     cursor: z.string().refine(isCursor, CURSOR_RULE).optional(),
-    order: z.enum(["asc", "desc"]).default("asc"),
+    order: z.enum(["asc", "desc"]).default(DEFAULT_ORDER),
   });
 }
 
@@ -67,7 +68,11 @@ export interface Listed<Item> {
 }
 
 /** Returns the range of a page. Throws `INVALID_INPUT` for an invalid cursor. */
-export function listRange({ limit = DEFAULT_PAGE_SIZE, cursor, order = "asc" }: PageOptions): ListRange {
+export function listRange({
+  limit = DEFAULT_PAGE_SIZE,
+  cursor,
+  order = DEFAULT_ORDER,
+}: PageOptions): ListRange {
   const start = order === "asc" ? Number.MIN_SAFE_INTEGER : Number.MAX_SAFE_INTEGER;
   return { order, limit, after: cursor === undefined ? { createdAt: start, id: "" } : decodeCursor(cursor) };
 }

@@ -1,6 +1,7 @@
 /** The pages that are made from the sources say what the sources say. */
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { parseAst } from "rolldown/parseAst";
 import { expect, test } from "vitest";
 import { capabilitiesPage } from "../../scripts/build-capabilities.ts";
 import { specPage } from "../../scripts/build-spec.ts";
@@ -25,15 +26,55 @@ const NOT_RULES = new Set(["SHA-256", "UTF-8", "UTF-16"]);
 const listed = new Set(page("spec.md").match(/(?<=^- \*\*)[A-Z-]+-\d+/gm));
 
 /** The beginning of a title: numbers of rules and capabilities, some with a comma or a colon after them. */
-const TITLE = /(?<=[\s(])["'`]((?:[A-Z]+-?\d+[,:]? )+)/g;
+const HEAD = /^(?:[A-Z]+(?:-[A-Z]+)*-?\d+[,:]? )+/;
+
+const TESTS = new Set<string | undefined>(["test", "it", "describe"]);
 
 test("the title of a test cites every rule of docs/spec.md", () => {
-  const heads = globSync("test/**/*.ts", { cwd: root }).flatMap((path) =>
-    [...readFileSync(join(root, path), "utf8").matchAll(TITLE)].map(([, head = ""]) => head),
+  const titles = globSync("test/**/*.ts", { cwd: root }).flatMap((path) =>
+    titlesOf(parseAst(readFileSync(join(root, path), "utf8"), { lang: "ts" })),
   );
-  const cited = new Set(heads.flatMap((head) => head.match(RULE) ?? []));
+  const cited = new Set(titles.flatMap((title) => HEAD.exec(title)?.[0].match(RULE) ?? []));
   expect([...listed].filter((rule) => !cited.has(rule))).toEqual([]);
 });
+
+test.each([
+  ['test("A-1 it", () => {});', ["A-1 it"]],
+  ['test.each([\n  [")(", 2],\n])(\n  `A-1 it`,\n  () => {},\n);', ["A-1 it"]],
+  ['test.skipIf(old)("A-1 it", () => {});', ["A-1 it"]],
+  ['describe("A-1", () => { test("A-2 it", () => {}); });', ["A-1", "A-2 it"]],
+  ['expect(text, "A-1 it").toBe("A-2 it");', []],
+  ['other.test("A-1 it");', []],
+])("the titles of tests in %j are %j", (source, titles) => {
+  expect(titlesOf(parseAst(source, { lang: "ts" }))).toEqual(titles);
+});
+
+/** The members of a syntax tree's node that its titles need. */
+interface SyntaxNode {
+  type?: string;
+  name?: string;
+  value?: unknown;
+  callee?: SyntaxNode;
+  object?: SyntaxNode;
+  arguments?: SyntaxNode[];
+  quasis?: { value: { cooked: string } }[];
+}
+
+/** Returns the titles of tests in a syntax tree, each up to its first placeholder. */
+function titlesOf(node: unknown): string[] {
+  if (typeof node !== "object" || node === null) return [];
+  // SAFETY: every member is optional; a tree's nodes have them with these types.
+  const { type, callee, arguments: [title] = [] } = node as SyntaxNode;
+  const isTest = type === "CallExpression" && TESTS.has(firstName(callee));
+  const text = title?.quasis?.[0]?.value.cooked ?? title?.value;
+  const own = isTest && typeof text === "string" ? [text] : [];
+  return [...own, ...Object.values(node).flatMap(titlesOf)];
+}
+
+/** Returns the name that a callee begins with, such as `test` of `test.each(rows)`. */
+function firstName(node: SyntaxNode | undefined): string | undefined {
+  return node?.name ?? (node && firstName(node.callee ?? node.object));
+}
 
 test("every rule that src and app cite is listed in docs/spec.md", () => {
   const unlisted = globSync("{src,app}/**/*.{ts,tsx}", { cwd: root }).flatMap((path) => {

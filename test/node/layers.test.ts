@@ -1,15 +1,34 @@
-/** The rules that `npm run check` keeps: each is broken in a tree of its own, and has to be reported. */
+/** The rules of `.dependency-cruiser.mjs`: a tree of files breaks every one, and each break has to be reported. */
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 const ROOT = resolve(import.meta.dirname, "../..");
+const CONFIG = join(ROOT, ".dependency-cruiser.mjs");
 const CORE = "agents/conversation/core";
 
+// SAFETY: the file's own shape; it has no types.
+const { LAYERS, default: config } = (await import(pathToFileURL(CONFIG).href)) as {
+  LAYERS: string[][];
+  default: { forbidden: { name: string }[] };
+};
+
 /** A rule, the file that breaks it, and what this file imports: a file of `src` or a module. */
-const BROKEN: readonly [rule: string, from: string, to: string][] = [
+type Break = readonly [rule: string, from: string, to: string];
+
+/** Each layer imports the layer below it, or its neighbour; the last one imports the client. */
+const LAYER_BREAKS = LAYERS.flatMap((layer, index) =>
+  layer.map((folder): Break => {
+    const forbidden = layer.find((other) => other !== folder) ?? LAYERS[index + 1]?.[0] ?? "client";
+    return [`layer-${folder.replace("/", "-")}`, `${folder}/above.ts`, `${forbidden}/below.ts`];
+  }),
+);
+
+const BROKEN: readonly Break[] = [
+  ...LAYER_BREAKS,
   ["not-in-a-layer", "tasks/plan.ts", "http/app.ts"],
   ["not-in-a-layer", "agents/workflow/run.ts", "http/app.ts"],
   ["not-in-a-layer", "agents/workflow/run.ts", `${CORE}/state.ts`],
@@ -19,6 +38,7 @@ const BROKEN: readonly [rule: string, from: string, to: string][] = [
   ["layer-shared", "shared/errors.ts", "ports/clock.ts"],
   ["layer-agents-agent", "agents/agent/agent.ts", `${CORE}/state.ts`],
   ["layer-client", "client/session.ts", "memory/window.ts"],
+  ["layer-client", "client/session.ts", "model/cost.ts"],
   ["root-is-on-top", "http/routes/health.ts", "dramatis.ts"],
   ["engine-is-a-leaf", "dramatis.ts", "engine/index.ts"],
   ["platform", `${CORE}/plan.ts`, "ports/system.ts"],
@@ -28,9 +48,17 @@ const BROKEN: readonly [rule: string, from: string, to: string][] = [
   ["pure", `${CORE}/plan.ts`, "d1/directory.ts"],
   ["pure", `${CORE}/plan.ts`, "adapters/gateway/gateway.ts"],
   ["pure", `${CORE}/plan.ts`, "agents"],
+  ["pure", `${CORE}/plan.ts`, "agents/base/mailbox.ts"],
+  ["pure", `${CORE}/plan.ts`, "agents/executor/run-tool.ts"],
+  ["pure", `${CORE}/plan.ts`, "agents/agent/store.ts"],
+  ["pure", `${CORE}/plan.ts`, "memory/session/session-store.ts"],
+  ["pure", `${CORE}/plan.ts`, "memory/session/event-store.ts"],
+  ["pure", `${CORE}/plan.ts`, "memory/session/long-text.ts"],
   ["pure", "adapters/formats/chat/decoder.ts", "adapters/gateway/gateway.ts"],
   ["pure", "compat/answer.ts", "d1/directory.ts"],
   ["pure", "compat/answer.ts", "hono"],
+  ["pure", "compat/answer.ts", "agents/base/mailbox.ts"],
+  ["pure", "compat/answer.ts", "memory/session/session-store.ts"],
   ["conversation-core", `${CORE}/plan.ts`, "agents/conversation/store/turns.ts"],
   ["conversation-core", `${CORE}/plan.ts`, "agents/conversation/runtime.ts"],
   ["conversation-effects", "agents/conversation/effects/run.ts", "agents/conversation/store/turns.ts"],
@@ -49,6 +77,15 @@ const BROKEN: readonly [rule: string, from: string, to: string][] = [
   ["no-file-cycle", "memory/session/window.ts", "memory/session/window.ts"],
 ];
 
+/** Two folders that import each other, by files that do not. */
+const FOLDER_CYCLE: readonly [from: string, to: string][] = [
+  ["policy/left/one.ts", "policy/right/one.ts"],
+  ["policy/right/two.ts", "policy/left/two.ts"],
+];
+
+/** A file without a layer that imports nothing, and that nothing imports. */
+const ALONE = "alone/alone.ts";
+
 /** Imports that no rule forbids. */
 const ALLOWED: readonly [from: string, to: string][] = [
   ["dramatis.ts", "agents/conversation/conversation.ts"],
@@ -57,9 +94,11 @@ const ALLOWED: readonly [from: string, to: string][] = [
   ["agents/conversation/conversation.ts", "ports/system.ts"],
   ["agents/conversation/conversation.ts", "agents"],
   ["agents/conversation/store/turns.ts", `${CORE}/state.ts`],
+  [`${CORE}/plan.ts`, "memory/session/events.ts"],
   ["ports/node/virtual-clock.ts", "node:timers"],
   ["http/routes/sockets.ts", "protocol/upgrade-request.ts"],
   ["client/session.ts", "protocol/frames.ts"],
+  ["client/session.ts", "model/messages.ts"],
 ];
 
 /** Runs a program of the project's packages in a folder; a finding is no exception. */
@@ -86,7 +125,9 @@ describe("the layers of src", () => {
     await symlink(join(ROOT, "node_modules"), join(folder, "node_modules"));
     const imports = new Map<string, string[]>();
     const importsOf = (file: string) => imports.get(file) ?? imports.set(file, []).get(file) ?? [];
-    for (const [from, to] of [...BROKEN.map(([, from, to]) => [from, to] as const), ...ALLOWED]) {
+    importsOf(ALONE);
+    const broken = BROKEN.map(([, from, to]) => [from, to] as const);
+    for (const [from, to] of [...broken, ...FOLDER_CYCLE, ...ALLOWED]) {
       const path = relative(dirname(from), to);
       importsOf(from).push(to.endsWith(".ts") ? (path.startsWith(".") ? path : `./${path}`) : to);
       if (to.endsWith(".ts")) importsOf(to);
@@ -94,9 +135,8 @@ describe("the layers of src", () => {
     for (const [file, targets] of imports) {
       await write(`src/${file}`, `${targets.map((to) => `import "${to}";`).join("\n")}\nexport {};\n`);
     }
-    const config = join(ROOT, ".dependency-cruiser.mjs");
     const cruiser = "dependency-cruiser/bin/dependency-cruise.mjs";
-    const report = await run(cruiser, ["src", "--config", config, "--output-type", "json"], folder);
+    const report = await run(cruiser, ["src", "--config", CONFIG, "--output-type", "json"], folder);
     const { violations } = JSON.parse(report).summary as {
       violations: { rule: { name: string }; from: string; to: string }[];
     };
@@ -109,12 +149,33 @@ describe("the layers of src", () => {
     expect(found).toContain(`${rule}: ${edge(from, to)}`);
   });
 
+  test("no-folder-cycle: folders may not import each other, even by different files", () => {
+    for (const [from, to] of FOLDER_CYCLE) {
+      expect(found).toContain(`no-folder-cycle: src/${dirname(from)} → src/${dirname(to)}`);
+    }
+  });
+
+  test("not-in-a-layer: a file without imports needs a layer, too", () => {
+    expect(found).toContain(`not-in-a-layer: ${edge(ALONE, ALONE)}`);
+  });
+
+  test("every rule is broken here", () => {
+    const broken = new Set(["no-folder-cycle", ...BROKEN.map(([rule]) => rule)]);
+    expect(config.forbidden.map(({ name }) => name).filter((name) => !broken.has(name))).toEqual([]);
+  });
+
   test.each(ALLOWED)("%s may import %s", (from, to) => {
     expect(found.filter((violation) => violation.endsWith(`: ${edge(from, to)}`))).toEqual([]);
   });
 
-  test("one class extends the SDK's Agent", async () => {
-    const text = 'import { Agent } from "agents";\n\nexport class Other extends Agent {}\n';
+  test.each([
+    ['import { Agent } from "agents";', "Agent"],
+    ['import * as sdk from "agents";', "sdk.Agent"],
+    ['import { McpAgent } from "agents/mcp";', "McpAgent"],
+    ['import { DurableObject } from "cloudflare:workers";', "DurableObject"],
+    ['import * as workers from "cloudflare:workers";', "workers.DurableObject"],
+  ])("one class alone may use %s", async (statement, base) => {
+    const text = `${statement}\n\nexport class Other extends ${base} {}\n`;
     const [other, own] = ["src/agents/base/other.ts", "src/agents/base/session-agent.ts"];
     for (const file of [other, own]) await write(file, text);
     const options = ["lint", "--vcs-enabled=false", "--config-path", join(ROOT, "biome.json")];

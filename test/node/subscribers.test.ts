@@ -14,6 +14,21 @@ import type { Principal } from "../../src/shared/principal.ts";
 
 const ADA: Principal = { tenant: "test", subject: "ada", roles: ["member"] };
 
+test("DELTA-1 the pieces of a text, joined, are its beginning, and their offsets count UTF-16 units", () => {
+  const pieces: unknown[] = [];
+  const clock = new VirtualClock();
+  const publish = (frames: Frame[]) => void pieces.push(...frames.map(({ data }) => data));
+  const deltas = new DeltaBuffer({ clock, publish });
+  for (const text of ["Hi \u{1f44b}", "! How are", " you"]) {
+    deltas.append("turn_1", "msg_1", text);
+    if (text !== " you") deltas.flush();
+  }
+  expect(pieces).toEqual([
+    { offset: 0, text: "Hi \u{1f44b}" },
+    { offset: 5, text: "! How are" },
+  ]);
+});
+
 test("DELTA-2 a surrogate pair that arrives in halves is published as one", () => {
   const pieces: unknown[] = [];
   const clock = new VirtualClock();

@@ -347,8 +347,9 @@ describe("H9 the official OpenAI client: chat completions", () => {
     const stranger = await failure(openai(MEL).chat.completions.create(next(results)));
     const nobody = results.map((result) => ({ ...result, tool_call_id: `call_${"0".repeat(52)}` }));
     const unknown = await failure(client.chat.completions.create(next(nobody)));
-    const masked = ({ message }: Error) => message.replace(/conv_\w{26}/, "conv_…");
-    expect([stranger.status, masked(stranger)]).toEqual([404, masked(unknown)]);
+    const own = (sent: typeof results) => `conv_${sent[0]?.tool_call_id.slice("call_".length, -26)}`;
+    const masked = ({ message }: Error, sent: typeof results) => message.replaceAll(own(sent), "conv_…");
+    expect([stranger.status, masked(stranger, results)]).toEqual([404, masked(unknown, nobody)]);
     const foreign = results.map((result, n) => ({ ...result, tool_call_id: `elsewhere_${n}` }));
     expect((await failure(client.chat.completions.create(next(foreign)))).param).toBe("messages");
   });

@@ -3,7 +3,7 @@
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
-import { bothOrders, type Page, type PageOptions, pageOf, pageSchema } from "../../shared/page.ts";
+import { bothOrders, type Page, type PageOptions, pageOf, pageOptionsSchema } from "../../shared/page.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
 import { type ActorSchema, type ActorStores, VersionedRecord } from "../base/storage/schema-upgrade.ts";
@@ -22,7 +22,7 @@ const LIST = bothOrders(
 );
 const AFTER_ALL = "conv~";
 
-const optionsSchema = pageSchema(isConversationId);
+const optionsSchema = pageOptionsSchema(isConversationId);
 
 export class AgentStore {
   readonly #identity: VersionedRecord<AgentIdentity>;

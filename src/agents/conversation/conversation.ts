@@ -368,7 +368,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return this.getConnection<ConnectionMemory>(id);
     }
 
-    /** Throws as `checkReader`, and before the conversation was created. */
+    /** Throws `NOT_FOUND` unless the conversation exists and this principal may read it. */
     #stateFor(reader: Principal): ConversationState {
       const state = this.#requireState();
       checkReader(state.record, reader);

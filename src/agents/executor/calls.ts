@@ -3,12 +3,11 @@ import { z } from "zod";
 import { MAX_TIMEOUT_MS } from "../../library/schemas.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import type { ExecutorReport, ToolInvocation } from "../../protocol/executor-api.ts";
+import { identifier } from "../../protocol/requests.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { inputIssues, issuesText, validate } from "../../shared/validation.ts";
 import { failedResult } from "./run-tool.ts";
-
-const identifier = z.string().min(1).max(200);
 
 /** The part of a call that its result needs. */
 const batchSchema = z.array(z.looseObject({ operationId: identifier, toolCallId: z.string() })).max(1_000);

@@ -67,6 +67,6 @@ export function notFound({ req }: Context): Response {
 
 /** `notFound` as an error. */
 export function nothingHere({ method, path }: { method: string; path: string }): DramatisError {
-  const message = `Not found: \`${method} ${path}\`. Check the path and the id; resources of others are 404.`;
+  const message = `Not found: \`${method} ${path}\`. Check the path and the id. What belongs to others is answered as not found.`;
   return new DramatisError("NOT_FOUND", message);
 }

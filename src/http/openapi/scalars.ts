@@ -19,6 +19,7 @@ export const ids = {
   operation: z.string().refine(isOperationId).meta({ description: "Id of a tool call." }),
   deadLetter: z
     .string()
+    .refine(isOperationId)
     .meta({ description: "Id of an operation.", example: "op_01JD0000000000000000000000" }),
   library: definitionIdSchema.meta({ description: "Id of a library.", example: "support" }),
   definition: definitionIdSchema.meta({ description: "Id within the library.", example: "guide" }),

@@ -23,7 +23,6 @@ const MAX_DEPTH = 200;
 export type Effort = "bounded" | "large" | "unbounded";
 
 /** Classifies the work of checking `value` against `schema`. */
-/** Classifies the work of checking `value` against `schema`. */
 export function effortOf(schema: JsonObject, value: Json): Effort {
   try {
     new Meter(schema).apply(schema, value, 0);
@@ -37,7 +36,7 @@ export function effortOf(schema: JsonObject, value: Json): Effort {
 
 class Spent extends Error {}
 
-/** Finds keywords whose meaning depends on the draft, and a format whose check has no bound. */
+/** Reports whether a schema has a keyword whose meaning depends on the draft, or a format whose check has no bound. */
 function isStrange({ format, ...schema }: JsonObject): boolean {
   return (
     format === "url" ||

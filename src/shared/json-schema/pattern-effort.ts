@@ -45,7 +45,7 @@ export function patternSteps(source: string, length: number): number {
   const pattern = parsed.get(source) ?? checkedPattern(source);
   if (parsed.size >= MAX_PARSED) parsed.clear();
   parsed.set(source, pattern);
-  const { work } = effortOf(pattern, NOTHING, length + 1);
+  const { work } = waysAndWork(pattern, NOTHING, length + 1);
   return isAnchored(pattern) ? work : work * (length + 1);
 }
 
@@ -63,7 +63,7 @@ function checkedPattern(source: string): Pattern {
  * Counts the `ways` to match, and the `work` of trying all of them. `next` holds the characters that may follow; `most` limits
  * the rounds of a repetition.
  */
-function effortOf(pattern: Pattern, next: CharSet, most: number): { ways: number; work: number } {
+function waysAndWork(pattern: Pattern, next: CharSet, most: number): { ways: number; work: number } {
   switch (pattern.type) {
     case "chars":
     case "place":
@@ -71,19 +71,19 @@ function effortOf(pattern: Pattern, next: CharSet, most: number): { ways: number
     case "end":
       return { ways: 1, work: 1 };
     case "look":
-      return { ways: 1, work: effortOf(pattern.body, NOTHING, most).work };
+      return { ways: 1, work: waysAndWork(pattern.body, NOTHING, most).work };
     case "sequence": {
       const followers = followersOf(pattern.items, next);
       return pattern.items.reduce(
         (sum, item, index) => {
-          const { ways, work } = effortOf(item, followers[index] ?? next, most);
+          const { ways, work } = waysAndWork(item, followers[index] ?? next, most);
           return { ways: sum.ways * ways, work: sum.work + sum.ways * work };
         },
         { ways: 1, work: 1 },
       );
     }
     case "choice": {
-      const efforts = pattern.items.map((item) => effortOf(item, next, most));
+      const efforts = pattern.items.map((item) => waysAndWork(item, next, most));
       const beginnings = pattern.items.map((item) => beginningOf(item, next));
       const isClear = beginnings.every((one, index) =>
         beginnings.slice(index + 1).every((other) => areApart(one, other)),
@@ -107,7 +107,7 @@ function repetition(
   most: number,
 ): { ways: number; work: number } {
   const { set, isOptional } = firstOf(body);
-  const inner = effortOf(body, max > 1 ? union(set, next) : next, most);
+  const inner = waysAndWork(body, max > 1 ? union(set, next) : next, most);
   const isClear = !isOptional && !overlap(set, next);
   if (max !== Number.POSITIVE_INFINITY) {
     const ends = isClear ? 1 : max - min + 1;

@@ -16,7 +16,7 @@ export type Pattern =
   | { type: "choice"; items: Pattern[] }
   | { type: "repeat"; body: Pattern; min: number; max: number };
 
-/** Refuses a pattern or schema whose work has no known bound. The message names the part. */
+/** Refuses a pattern or schema whose work has no known bound. For a pattern, the message names the part. */
 export class UnboundedPattern extends Error {}
 
 /** Limit of nested groups. */

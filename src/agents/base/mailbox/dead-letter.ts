@@ -11,7 +11,7 @@ import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import { isOperationId } from "../../../shared/identifiers.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
-import { pageSchema } from "../../../shared/page.ts";
+import { pageOptionsSchema } from "../../../shared/page.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { redactSecrets } from "../../../shared/redact.ts";
 import { toIso } from "../../../shared/time.ts";
@@ -33,7 +33,7 @@ export interface DeadLetter {
 }
 
 /** The options of a page of dead letters. The cursor is the last letter's operation id. */
-export const deadLetterPageSchema = pageSchema(isOperationId);
+export const deadLetterPageSchema = pageOptionsSchema(isOperationId);
 
 /** Throws unless the principal may see and redeliver the dead letters of the actor with this address and name. */
 export function checkOperator(principal: Principal, address: ActorAddress | null, name: string): void {

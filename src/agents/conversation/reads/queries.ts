@@ -16,7 +16,7 @@ import type {
   TurnView,
 } from "../../../protocol/views.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import { type Page, type PageOptions, pageSchema } from "../../../shared/page.ts";
+import { type Page, type PageOptions, pageOptionsSchema } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
 import { lengthOf } from "../core/content-size.ts";
 import { framesOf } from "../core/frames.ts";
@@ -43,7 +43,7 @@ const SNAPSHOT_MESSAGES = 50;
 const MAX_SNAPSHOT_RESULTS = 4 * 1024 * 1024;
 
 /** The options of a page. The cursor is the number of a journal entry or of a turn. */
-const journalPageSchema = pageSchema((cursor) => /^\d{1,15}$/.test(cursor));
+const journalPageSchema = pageOptionsSchema((cursor) => /^\d{1,15}$/.test(cursor));
 
 export class ConversationQueries {
   constructor(private readonly store: ConversationDatabase) {}
