@@ -58,7 +58,6 @@ import {
 import { seedEvents } from "./door/seed-history.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
 import { frameStream, type Listener, type StreamOptions, Subscribers } from "./door/subscribers.ts";
-import { TurnEnds } from "./door/turn-ends.ts";
 import { conversationMedia } from "./effects/media.ts";
 import { Announcement } from "./mirror/announcement.ts";
 import { UsageMirror } from "./mirror/usage-mirror.ts";
@@ -113,7 +112,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       disarm: () => this.#wakeups.disarm("window"),
     });
     readonly #subscribers = new Subscribers((at) => this.ctx.waitUntil(this.#expireAt(at)));
-    readonly #turnEnds = new TurnEnds(systemClock);
     readonly #runtime = new ConversationRuntime({
       ...durableStorage(this.ctx.storage),
       clock: systemClock,
@@ -129,7 +127,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       announce: (record) => this.#announcement.note(record),
       publish: (frames) => {
         if (frames.some(endsTurn)) this.#usage.changed();
-        this.#turnEnds.note(frames);
         this.#subscribers.publish(frames);
       },
     });
@@ -233,9 +230,9 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     async runTurn(principal: Principal, input: StartTurn): Promise<Result<TurnView>> {
       return asResult(async () => {
         const { turnId } = await this.#accept(principal, input);
-        const { state } = this.#runtime;
-        if (this.#queries.requireTurn(state, turnId).status === "active") await this.#turnEnds.next(turnId);
-        return this.#queries.turn(this.#runtime.state, turnId);
+        const turn = this.#queries.requireTurn(this.#runtime.state, turnId);
+        const ended = turn.status === "active" ? await this.#runtime.ends.next(turnId) : turn;
+        return this.#queries.view(this.#runtime.state, ended);
       });
     }
 

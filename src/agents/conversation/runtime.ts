@@ -30,6 +30,7 @@ import type { EffectSignal, Signal, UserMessage } from "./core/signals.ts";
 import type { ConversationIdentity, ConversationState, Turn } from "./core/state.ts";
 import type { Transition } from "./core/transition.ts";
 import { checkRepeated, checkReplyTo, operationAt, startedTurn } from "./door/message-checks.ts";
+import { TurnEnds } from "./door/turn-ends.ts";
 import { metricsOfClosedCalls } from "./effects/call-metrics.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
 import { type EffectPorts, EffectRunner } from "./effects/effect-runner.ts";
@@ -58,6 +59,8 @@ export interface ConversationPorts extends ModelCallPorts, PlanningPorts, Wakeup
 export class ConversationRuntime {
   readonly store: ConversationDatabase;
   readonly deltas: DeltaBuffer;
+  /** The ends of turns, for callers that wait for them. */
+  readonly ends: TurnEnds;
   readonly #shell: ActorShell<ConversationState, Signal, Transition, ConversationCommit, Effect>;
   readonly #effects: EffectRunner;
   readonly #windows: SessionWindows;
@@ -68,6 +71,7 @@ export class ConversationRuntime {
     const { database, keyValue, clock, turnLimit } = ports;
     this.store = new ConversationDatabase(database, keyValue);
     this.deltas = new DeltaBuffer(ports);
+    this.ends = new TurnEnds(clock);
     this.#windows = new SessionWindows(this.store, () => this.state.record);
     this.#effects = new EffectRunner(this.#effectPorts());
     this.#toolState = new ToolStateStore(keyValue);
@@ -244,7 +248,9 @@ export class ConversationRuntime {
       if (!before.active.has(turn.n)) this.#windows.begin(turn, before);
       for (const metrics of metricsOfClosedCalls(record, before.active.get(turn.n), turn))
         reportMetrics(this.ports.metrics, metrics);
-      if (turn.status !== "active") this.#windows.end(turn);
+      if (turn.status === "active") continue;
+      this.#windows.end(turn);
+      this.ends.note(turn);
     }
     this.deltas.publish(framesOf(row, 0, (n) => transition.touched.get(n)));
   }

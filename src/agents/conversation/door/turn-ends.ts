@@ -7,39 +7,43 @@
  */
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
-import { endsTurn, type Frame } from "../../../protocol/frames.ts";
+import { turnId } from "../../../protocol/ids.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import type { Turn } from "../core/state.ts";
 
 /** Milliseconds. */
 const MAX_TURN_WAIT_MS = 15 * 60_000;
 
+interface Waiter {
+  id: string;
+  end(turn: Turn): void;
+}
+
 export class TurnEnds {
-  readonly #waiting = new Set<{ turnId: string; end: () => void }>();
+  readonly #waiting = new Set<Waiter>();
 
   constructor(private readonly clock: Pick<Clock, "timer">) {}
 
-  /** Ends the waits for the turns that these frames end. */
-  note(frames: readonly Frame[]): void {
-    for (const frame of frames.filter(endsTurn)) {
-      for (const waiter of this.#waiting) if (waiter.turnId === frame.turnId) waiter.end();
-    }
+  /** Ends the waits for a turn that is over. Call it after the commit. */
+  note(turn: Turn): void {
+    for (const waiter of this.#waiting) if (waiter.id === turnId(turn)) waiter.end(turn);
   }
 
-  /** Resolves when an active turn has ended. Throws `UNAVAILABLE` after `MAX_TURN_WAIT_MS`: the turn goes on. */
-  async next(turnId: string): Promise<void> {
-    let waiter: { turnId: string; end: () => void } | undefined;
-    const ended = new Promise<void>((end) => {
-      waiter = { turnId, end };
+  /** Resolves with an active turn once it is over. Throws `UNAVAILABLE` after `MAX_TURN_WAIT_MS`: the turn goes on. */
+  async next(id: string): Promise<Turn> {
+    let waiter: Waiter | undefined;
+    const ended = new Promise<Turn>((end) => {
+      waiter = { id, end };
       this.#waiting.add(waiter);
     });
     const reason = () =>
       new DramatisError(
         "UNAVAILABLE",
-        `The turn ${turnId} is not over after ${MAX_TURN_WAIT_MS / 60_000} minutes. It goes on: read it, or send the message again with the same key to wait on.`,
+        `The turn ${id} is not over after ${MAX_TURN_WAIT_MS / 60_000} minutes. It goes on: read it, or send the message again with the same key to wait on.`,
         { retriable: true },
       );
     try {
-      await withDeadline(this.clock, MAX_TURN_WAIT_MS, () => ended, { reason });
+      return await withDeadline(this.clock, MAX_TURN_WAIT_MS, () => ended, { reason });
     } finally {
       if (waiter !== undefined) this.#waiting.delete(waiter);
     }

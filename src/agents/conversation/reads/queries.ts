@@ -84,7 +84,10 @@ export class ConversationQueries {
   }
 
   turn(state: ConversationState, id: string): TurnView {
-    const turn = this.requireTurn(state, id);
+    return this.view(state, this.requireTurn(state, id));
+  }
+
+  view(state: ConversationState, turn: Turn): TurnView {
     const before = this.#facts(state, turn.n - 1);
     return turnView(state.record, turn, before === undefined ? undefined : turnId(before));
   }
