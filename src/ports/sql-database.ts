@@ -27,4 +27,6 @@ export interface SqlDatabase {
    * `body` returns a promise.
    */
   transaction<Result>(body: () => Result): Result;
+  /** Reports whether a transaction of this port is open on the same storage. */
+  isInTransaction(): boolean;
 }

@@ -9,6 +9,7 @@ import {
   type Operation,
   packOperation,
   statusOf,
+  takesByName,
   unpackOperation,
 } from "../../src/agents/conversation/core/operation.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
@@ -106,6 +107,7 @@ function stage() {
   const clock = new VirtualClock(NOW);
   const batches: { calls: ToolInvocation[]; caller: BatchCaller; end: () => void }[] = [];
   const reported: EffectSignal[][] = [];
+  const store = { isUp: true };
   const unused = () => expect.fail("no model is called");
   const effects = new EffectRunner({
     clock,
@@ -117,7 +119,10 @@ function stage() {
     record: () => RECORD,
     history: () => [],
     preview: () => undefined,
-    report: (...outcomes) => void reported.push(outcomes),
+    report: (...outcomes) => {
+      reported.push(outcomes);
+      return store.isUp;
+    },
     onText: unused,
     onProgress: () => undefined,
   });
@@ -129,7 +134,7 @@ function stage() {
         result: { tool_call_id: `call_${item}`, success: true, result: item },
       })),
     );
-  return { clock, effects, batches, reported, started, answer };
+  return { clock, effects, batches, reported, started, answer, store };
 }
 
 const idOf = (item: number) => operationId(turnWith([operation(1)]), item);
@@ -212,7 +217,35 @@ describe("effects of operations", () => {
     expect(endedEffects(turn, { ...turn, status: "failed" })).toEqual(["tool:1:1:1", "tool:1:2:1"]);
     expect(endedEffects(turn, turn)).toEqual([]);
     const calling = { ...turn, call: { item: 5, attempt: 1, notBefore: 0, final: false } };
-    expect(endedEffects(calling, { ...calling, status: "failed" })).toEqual(["model:1:5:1"]);
+    expect(endedEffects(calling, { ...calling, status: "failed" })).toEqual([
+      "model:1:5:1",
+      "tool:1:1:1",
+      "tool:1:2:1",
+    ]);
+    expect(endedEffects(turn, calling), "EFFECT-4 a call ends no operation").toEqual([]);
+  });
+
+  test("BATCH-4 a report whose results cannot be stored is refused, so that the Executor keeps them", async () => {
+    const { effects, reported, answer, store, clock } = stage();
+    effects.start(effectsOfTurn(turnWith([operation(1), operation(2)])));
+    await clock.advance(0);
+    store.isUp = false;
+    await expect(answer(0, 1)).rejects.toMatchObject({ code: "UNAVAILABLE", retriable: true });
+    expect(reported, "kept for another try, too").toHaveLength(1);
+    store.isUp = true;
+    await answer(0, 2);
+    expect(reported).toHaveLength(2);
+  });
+
+  test("OP-3 OP-4 a result by name settles what one run only can have given", () => {
+    const [success, failed] = [{ success: true }, { success: false }];
+    const taken = (members: Partial<Operation>, recoveries: number) =>
+      [success, failed].map((result) => takesByName(operation(1, members), result, recoveries));
+    expect(taken({ effect: "pure" }, 1)).toEqual([false, false]);
+    expect(taken({ effect: "idempotent" }, 0)).toEqual([true, true]);
+    expect(taken({ effect: "idempotent" }, 1), "it runs again").toEqual([true, false]);
+    expect(taken({ effect: "once" }, 0)).toEqual([true, true]);
+    expect(taken({ effect: "once", status: "interrupted" }, 1)).toEqual([true, true]);
   });
 
   test("BATCH-6 an executor that never answers is given up: a `once` tool's outcome is unknown, others may be tried again", async () => {

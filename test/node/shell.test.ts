@@ -22,7 +22,15 @@ function open() {
   database.run("CREATE TABLE ledger (entry TEXT NOT NULL)");
   const rows = () => database.all<{ entry: string }>("SELECT entry FROM ledger").map(({ entry }) => entry);
   const log: string[] = [];
-  const platform = { armed: 0, sends: [] as string[], isDown: false, breaksOnPublish: false };
+  const platform = {
+    armed: 0,
+    sends: [] as string[],
+    isDown: false,
+    breaksOnPublish: false,
+    losesAnswers: false,
+    due: 1_000,
+    sending: Promise.resolve(),
+  };
   const core: ActorCore<State, Signal, Change, Committed, Effect> = {
     load: rows,
     plan(_state, signals) {
@@ -36,26 +44,39 @@ function open() {
     write(before, change) {
       if (platform.isDown) throw new DramatisError("UNAVAILABLE", "The disk is full.", { retriable: true });
       if (change.added.length === 0) return null;
+      if (change.added.includes("clear")) database.run("DELETE FROM ledger");
+      const kept = change.added.includes("clear") ? [] : before;
       for (const entry of change.added) database.run("INSERT INTO ledger (entry) VALUES (?)", entry);
-      return { ...change, before, state: [...before, ...change.added] };
+      return { ...change, before, state: [...kept, ...change.added] };
     },
     envelopes: ({ envelopes }) => envelopes,
-    dueIn: (state) => (state.length === 0 ? null : 1_000),
+    dueIn: (state) => (state.length === 0 ? null : platform.due),
     effectsOf: (state) => state.map((entry) => ({ entry })),
-    effectsAfter: ({ added }) => added.map((entry) => ({ entry })),
-    endedBy: ({ before, added }) => (added.includes("clear") ? before : []),
+    effectsAfter: (commits, state) =>
+      commits
+        .flatMap(({ added }) => added)
+        .filter((entry) => state.includes(entry))
+        .map((entry) => ({ entry })),
+    endedBy: ([first], state) => (first?.before ?? []).filter((entry) => !state.includes(entry)),
+    isCurrent: (state) => state.length === rows().length,
     concerns: (outcome, { entry }) => "add" in outcome && outcome.add === entry,
     abandon: ([first], { code }: ErrorData) =>
       first !== undefined && "add" in first ? [{ lost: first.add, code }] : [],
   };
   const shell = new ActorShell(core, {
     clock: new VirtualClock(),
-    transaction: (body) => database.transaction(body),
+    transaction: (body) => {
+      const result = database.transaction(body);
+      if (platform.losesAnswers) throw new Error("The answer of the commit is lost.");
+      return result;
+    },
+    isInTransaction: () => database.isInTransaction(),
     armWakeup: async () => {
       platform.armed += 1;
     },
     send: async ({ type }) => {
       platform.sends.push(type);
+      await platform.sending;
     },
     publish: ({ added }) => {
       log.push(`published ${added}; stored ${rows().length}; in memory ${shell.state?.length}`);
@@ -95,28 +116,66 @@ describe("the shell of an actor", () => {
     const { shell, database, platform, rows, log } = open();
     expect(() =>
       database.transaction(() => {
-        shell.stage([{ add: "b" }], shell.stage([{ add: "send" }]));
+        const unit = shell.begin();
+        unit.stage([{ add: "send" }]);
+        unit.stage([{ add: "b" }]);
         throw new Error("The caller fails.");
       }),
     ).toThrow("caller");
     expect([rows(), shell.state, log]).toEqual([[], [], []]);
     const armed = platform.armed;
-    const staged = database.transaction(() => shell.stage([{ add: "send" }]));
+    const unit = shell.begin();
+    database.transaction(() => unit.stage([{ add: "send" }]));
     expect([shell.state, log]).toEqual([[], []]);
-    await shell.release(staged);
+    await unit.release();
+    const published = [...log];
+    await unit.release();
+    expect(log, "a second release").toEqual(published);
     expect([rows(), shell.state]).toEqual([["send"], ["send"]]);
     expect(platform.armed, "the arming that rolled back does not count").toBe(armed + 1);
   });
 
   test("STAGE-2 signals that fail in a later stage leave the earlier one as it was", async () => {
     const { shell, database, rows } = open();
-    const staged = database.transaction(() => {
-      const first = shell.stage([{ add: "a" }]);
-      expect(() => shell.stage([{ add: "refused" }], first)).toThrow("refused");
-      return first;
+    const unit = shell.begin();
+    database.transaction(() => {
+      unit.stage([{ add: "a" }]);
+      expect(() => unit.stage([{ add: "refused" }])).toThrow("refused");
     });
-    await shell.release(staged);
+    await unit.release();
     expect([rows(), shell.state]).toEqual([["a"], ["a"]]);
+  });
+
+  test("STAGE-4 a release starts nothing that a later stage of the unit has ended", async () => {
+    const { shell, database, log } = open();
+    const unit = shell.begin();
+    database.transaction(() => {
+      unit.stage([{ add: "a" }]);
+      unit.stage([{ add: "clear" }]);
+    });
+    await unit.release();
+    expect(log.filter((line) => !line.startsWith("published"))).toEqual(["started clear"]);
+  });
+
+  test("STAGE-5 a commit inside an open transaction is refused, and leaves no trace", async () => {
+    const { shell, database, log, rows } = open();
+    database.transaction(() => {
+      expect(() => shell.commit([{ add: "a" }])).toThrow("unit of work");
+    });
+    expect([rows(), shell.state, log]).toEqual([[], [], []]);
+  });
+
+  test("STAGE-3 STAGE-6 a commit that was stored although it reported a failure is found by the next one", async () => {
+    const { shell, platform, rows } = open();
+    platform.losesAnswers = true;
+    expect(() => shell.commit([{ add: "a" }])).toThrow("lost");
+    platform.losesAnswers = false;
+    expect([rows(), shell.state]).toEqual([["a"], ["a"]]);
+    await shell.commit([{ add: "b" }]);
+    expect([rows(), shell.state]).toEqual([
+      ["a", "b"],
+      ["a", "b"],
+    ]);
   });
 
   test("RUN-3 a subscriber that fails does not stop the effects, and each heartbeat starts all of them", async () => {
@@ -135,7 +194,7 @@ describe("the shell of an actor", () => {
     log.length = 0;
     await shell.commit([{ add: "clear" }]);
     expect(log).toEqual([
-      "published clear; stored 3; in memory 3",
+      "published clear; stored 1; in memory 1",
       "aborted a",
       "aborted b",
       "started clear",
@@ -156,6 +215,46 @@ describe("the shell of an actor", () => {
     shell.retryUnsaved();
     shell.retryUnsaved();
     expect(rows()).toEqual(["a", "b", "a"]);
+  });
+
+  test("RUN-4 an outcome that cannot even be given up now is kept, and given up later", () => {
+    const { shell, platform, rows } = open();
+    platform.isDown = true;
+    expect(shell.report([{ add: "bad" }])).toBe(false);
+    platform.isDown = false;
+    shell.retryUnsaved();
+    expect(rows()).toEqual(["lost bad"]);
+    shell.retryUnsaved();
+    expect(rows()).toEqual(["lost bad"]);
+  });
+
+  test("RUN-7 signals that are due but cannot be committed are tried again a second later, not at once", async () => {
+    const { shell, platform } = open();
+    await shell.commit([{ add: "a" }]);
+    platform.due = 0;
+    expect(shell.dueIn).toBe(0);
+    platform.isDown = true;
+    shell.tick([{ add: "b" }]);
+    expect(shell.dueIn).toBe(1_000);
+    platform.isDown = false;
+    shell.tick([{ add: "b" }]);
+    expect(shell.dueIn).toBe(0);
+  });
+
+  test("RUN-6 a commit is acknowledged only when the wake-ups of its envelopes are armed", async () => {
+    const { shell, platform } = open();
+    let armed = () => {};
+    platform.sending = new Promise((resolve) => {
+      armed = resolve;
+    });
+    let isAcknowledged = false;
+    const acknowledged = shell.commit([{ add: "send" }]).then(() => {
+      isAcknowledged = true;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(isAcknowledged).toBe(false);
+    armed();
+    await acknowledged;
   });
 
   test.each(["refused", "bad"])("RUN-4 an outcome that can never be committed (%s) is abandoned", (entry) => {

@@ -223,6 +223,7 @@ export class Life implements Caller {
             return result;
           }),
         ),
+      isInTransaction: () => database.isInTransaction(),
     };
   }
 

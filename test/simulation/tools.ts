@@ -221,7 +221,12 @@ class Connection implements BatchCaller {
   }
 
   async #deliver(reports: ExecutorReport[], answer: (error?: unknown) => void): Promise<void> {
-    const taken = this.life.alive ? await this.actor.report(reports).then(() => this.life.alive) : false;
+    const isTaken = () =>
+      this.actor.report(reports).then(
+        () => this.life.alive,
+        () => false,
+      );
+    const taken = this.life.alive && (await isTaken());
     this.surroundings.clock.timer(LATENCY_MS, () => answer(taken ? undefined : RESET));
   }
 }

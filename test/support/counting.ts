@@ -78,6 +78,7 @@ export function countingDatabase(
         return db.each(statement, ...values);
       },
       transaction: (body) => db.transaction(body),
+      isInTransaction: () => db.isInTransaction(),
     },
     kv: {
       get: (key) => {

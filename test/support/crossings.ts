@@ -100,6 +100,7 @@ export function crossSql(database: SqlDatabase, life: Life): SqlDatabase {
     all: (statement, ...values) => life.cross("sql.all", () => database.all(statement, ...values)),
     each: (statement, ...values) => life.cross("sql.each", () => database.each(statement, ...values)),
     transaction: (body) => life.cross("sql.transaction", () => database.transaction(body)),
+    isInTransaction: () => database.isInTransaction(),
   };
 }
 

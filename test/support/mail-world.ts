@@ -218,6 +218,7 @@ export class SimulatedActor {
           });
         return depth > 0 ? run() : life.cross("sql.transaction", run);
       },
+      isInTransaction: () => depth > 0,
     };
   }
 }

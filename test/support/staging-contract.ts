@@ -9,7 +9,8 @@ import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
-import type { Signal } from "../../src/agents/conversation/core/signals.ts";
+import type { UserMessage } from "../../src/agents/conversation/core/signals.ts";
+import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/local.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
@@ -20,7 +21,9 @@ import type { KeyValue } from "../../src/ports/key-value.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import { defined } from "../../src/shared/defined.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
+import type { RateLimit } from "../../src/shared/token-bucket.ts";
 import { scriptedFetch, textPayloads } from "./chat-replies.ts";
 import { noMail } from "./no-mail.ts";
 
@@ -32,8 +35,18 @@ export interface Stores {
 const ARMED = "test:armed";
 const ADA = { type: "user", userId: "ada" } as const;
 
+const says = (id: string, data: Partial<UserMessage["data"]> = {}): UserMessage => ({
+  type: "conversation.user.message",
+  id,
+  caller: ADA,
+  data: { content: `Message ${id}`, ...data },
+});
+
 /** A conversation that starts two turns for each envelope of the type `talk`. */
-async function openHost({ database, keyValue }: Stores) {
+async function openHost(
+  { database, keyValue }: Stores,
+  { turnLimit, create = true }: { turnLimit?: RateLimit; create?: boolean } = {},
+) {
   const frames: Frame[] = [];
   const modelCalls: string[] = [];
   let finished = () => {};
@@ -55,6 +68,7 @@ async function openHost({ database, keyValue }: Stores) {
       adapters: adapterFor,
       executor: localExecutor(new DeployedCode([]), systemClock),
       gate: allowAll,
+      ...defined({ turnLimit }),
       ...noMail,
       armWakeup: (milliseconds) => {
         keyValue.put(ARMED, milliseconds);
@@ -68,7 +82,7 @@ async function openHost({ database, keyValue }: Stores) {
   const runtime = open();
   const profile = { provider: "openai", modelId: "m", baseUrl: "http://provider/v1" } as const;
   const registry = new Registry(new DeployedCode([]));
-  runtime.create({
+  const record: ConversationIdentity = {
     id: "conv_test",
     tenant: "test",
     title: null,
@@ -78,7 +92,8 @@ async function openHost({ database, keyValue }: Stores) {
       { id: "tester", chain: await resolveChain(registry, { identity: { systemPrompt: "Test." } }, profile) },
     ],
     createdAt: 1,
-  });
+  };
+  if (create) runtime.create(record);
   const self = { kind: "conversation", tenant: "test", id: "conv_test" };
   const mailbox = new Mailbox({
     database,
@@ -91,16 +106,10 @@ async function openHost({ database, keyValue }: Stores) {
     arm: () => Promise.resolve(),
     directory: () => null,
   });
-  const says = (id: string): Signal => ({
-    type: "conversation.user.message",
-    id,
-    caller: ADA,
-    data: { content: `Message ${id}` },
-  });
   mailbox.receives("talk", z.null(), (_, { afterCommit }) => {
-    const first = runtime.stage([says("a")]);
-    const both = runtime.stage([says("b")], first);
-    afterCommit(() => runtime.release(both));
+    const unit = runtime.begin();
+    for (const id of ["a", "b"]) runtime.stageMessage(unit, says(id));
+    afterCommit(() => unit.release());
     afterStaging();
     return null;
   });
@@ -109,6 +118,7 @@ async function openHost({ database, keyValue }: Stores) {
   return {
     frames,
     modelCalls,
+    record,
     /** Resolves when two turns are completed. */
     finished: new Promise<void>((resolve) => {
       finished = resolve;
@@ -216,20 +226,74 @@ export function stagingContract(
     });
   });
 
-  test("STAGE-3 a change that is released between stage and release is not lost", async () => {
+  test("STAGE-3 STAGE-6 a committed unit that is not released yet stops the next commit only once", async () => {
     await withStores(async (stores) => {
       const host = await openHost(stores);
       const { runtime } = host;
-      const says = (content: string): Signal => ({
-        type: "conversation.user.message",
-        caller: ADA,
-        data: { content },
-      });
-      const first = runtime.stage([says("first")]);
-      const second = runtime.stage([says("second")], first);
-      await runtime.release(first);
-      await runtime.release({ ...second, commits: second.commits.slice(1) });
+      const unit = runtime.begin();
+      runtime.stageMessage(unit, says("first"));
+      await expect(runtime.accept(says("second"))).rejects.toThrow();
+      await runtime.accept(says("second"));
       expect(runtime.state.turns).toBe(2);
+      await unit.release();
+      await host.finished;
+      expect(host.reloaded()).toEqual(runtime.state);
+    });
+  });
+
+  test("STAGE-5 a message that is accepted inside a transaction is refused, and the next one is not", async () => {
+    await withStores(async (stores) => {
+      const host = await openHost(stores);
+      const created = host.runtime.state;
+      let refused: Promise<unknown> = Promise.resolve();
+      stores.database.transaction(() => {
+        refused = host.runtime.accept(says("a"));
+      });
+      await expect(refused).rejects.toThrow("unit of work");
+      await expectUntouched(host, created);
+      for (const id of ["a", "b"]) await host.runtime.accept(says(id));
+      await host.finished;
+      expect(host.reloaded()).toEqual(host.runtime.state);
+    });
+  });
+
+  test("RUN-5 STAGE-2 a staged message passes the checks of every other, those of its own unit included", async () => {
+    await withStores(async (stores) => {
+      const { runtime } = await openHost(stores, { turnLimit: { perMinute: 1, burst: 2 } });
+      const unit = runtime.begin();
+      const first = runtime.stageMessage(unit, says("a"));
+      expect(runtime.stageMessage(unit, says("a")), "the same key").toMatchObject({ turnId: first.turnId });
+      expect(() => runtime.stageMessage(unit, says("a", { content: "Another." }))).toThrow("key");
+      expect(() => runtime.stageMessage(unit, says("x", { replyToMessageId: "msg_none" }))).toThrow();
+      const image = [{ type: "image", url: "https://example.com/a.png" }] as UserMessage["data"]["content"];
+      expect(() => runtime.stageMessage(unit, says("x", { content: image }))).toThrow("attachments");
+      runtime.stageMessage(unit, says("b"));
+      expect(() => runtime.stageMessage(unit, says("c"))).toThrow("Too many turns");
+      await unit.release();
+      expect(runtime.state.turns).toBe(2);
+      await expect(runtime.accept(says("c")), "the unit's turns count").rejects.toThrow("Too many turns");
+    });
+  });
+
+  test("STAGE-1 a conversation that is created in a transaction exists with its first turn, or not at all", async () => {
+    await withStores(async (stores) => {
+      const host = await openHost(stores, { create: false });
+      const { runtime, record } = host;
+      const stage = () => {
+        const unit = runtime.begin();
+        runtime.stageCreation(unit, record);
+        for (const id of ["a", "b"]) runtime.stageMessage(unit, says(id));
+        return unit;
+      };
+      expect(() =>
+        stores.database.transaction(() => {
+          stage();
+          throw new Error("The caller fails.");
+        }),
+      ).toThrow("caller");
+      expect([runtime.exists, host.frames, host.isArmed()]).toEqual([false, [], false]);
+      const unit = stores.database.transaction(stage);
+      await unit.release();
       await host.finished;
       expect(host.reloaded()).toEqual(runtime.state);
     });

@@ -285,6 +285,7 @@ function observedPorts({ db, kv }: Ports): ObservedPorts {
       return db.each(statement, ...values);
     },
     transaction: (body) => db.transaction(body),
+    isInTransaction: () => db.isInTransaction(),
   };
   return { db: observed, kv, requested };
 }

@@ -11,7 +11,7 @@ import type { JournalRow } from "./core/journal-entry.ts";
 import { plan } from "./core/planning/plan.ts";
 import { reduce } from "./core/reducer.ts";
 import type { Signal } from "./core/signals.ts";
-import type { ConversationState } from "./core/state.ts";
+import type { ConversationState, Turn } from "./core/state.ts";
 import { beginTransition, type Transition } from "./core/transition.ts";
 import type { ConversationDatabase } from "./store/conversation-database.ts";
 
@@ -68,13 +68,19 @@ export class ConversationCore
     return transition.envelopes;
   }
 
-  /** Returns the effects of the turns that the commit touched. */
-  effectsAfter({ transition }: ConversationCommit): Effect[] {
-    return [...transition.touched.values()].flatMap(effectsOfTurn);
+  effectsAfter(commits: readonly ConversationCommit[], { active }: ConversationState): Effect[] {
+    return [...touchedBy(commits).keys()].flatMap((n) => {
+      const turn = active.get(n);
+      return turn === undefined ? [] : effectsOfTurn(turn);
+    });
   }
 
-  endedBy({ before, transition }: ConversationCommit): string[] {
-    return [...transition.touched.values()].flatMap((turn) => endedEffects(before.active.get(turn.n), turn));
+  endedBy(commits: readonly ConversationCommit[], { active }: ConversationState): string[] {
+    return [...touchedBy(commits)].flatMap(([n, before]) => endedEffects(before, active.get(n)));
+  }
+
+  isCurrent(state: ConversationState): boolean {
+    return this.store.isCurrent(state);
   }
 
   /** An outcome holds back all effects of its turn. */
@@ -88,4 +94,13 @@ export class ConversationCore
     const facts = "facts" in first && first.facts !== undefined ? { facts: first.facts } : {};
     return [{ type: "conversation.cmd.abandon", turn: first.turn, error, ...facts }];
   }
+}
+
+/** Returns the turns that commits touched, each as it was before the first of them; `undefined` for a new turn. */
+function touchedBy(commits: readonly ConversationCommit[]): Map<number, Turn | undefined> {
+  const touched = new Map<number, Turn | undefined>();
+  for (const { before, transition } of commits) {
+    for (const n of transition.touched.keys()) if (!touched.has(n)) touched.set(n, before.active.get(n));
+  }
+  return touched;
 }

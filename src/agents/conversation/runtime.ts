@@ -20,10 +20,12 @@ import { parseContent } from "../../shared/content.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
 import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
-import { ActorShell, type Staged } from "../base/runtime/shell.ts";
+import { ActorShell } from "../base/runtime/shell.ts";
+import type { UnitOfWork } from "../base/runtime/unit-of-work.ts";
 import { type ConversationCommit, ConversationCore, type PlanningPorts } from "./conversation-core.ts";
 import type { Effect } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
+import { takesByName } from "./core/operation.ts";
 import { isRepeated } from "./core/planning/results.ts";
 import { checkTurnSchemas } from "./core/planning/schema-check.ts";
 import type { EffectSignal, Signal, UserMessage } from "./core/signals.ts";
@@ -56,6 +58,9 @@ export interface ConversationPorts extends ModelCallPorts, PlanningPorts, Wakeup
   announce(record: ConversationIdentity): void;
 }
 
+/** A unit of work of a conversation. */
+export type ConversationUnit = UnitOfWork<ConversationState, Signal, Transition, ConversationCommit, Effect>;
+
 export class ConversationRuntime {
   readonly store: ConversationDatabase;
   readonly deltas: DeltaBuffer;
@@ -79,6 +84,7 @@ export class ConversationRuntime {
     this.#shell = new ActorShell(new ConversationCore(this.store, ports), {
       clock,
       transaction: (body) => database.transaction(body),
+      isInTransaction: () => database.isInTransaction(),
       armWakeup: (milliseconds) => ports.armWakeup(milliseconds),
       send: (envelope) => ports.send(envelope),
       publish: (commit) => this.#publish(commit),
@@ -125,12 +131,22 @@ export class ConversationRuntime {
 
   /** Creates the conversation, with a history from elsewhere. Announces it if lists contain it. */
   create(record: ConversationIdentity, history?: readonly SessionEvent[]): void {
-    const state = this.ports.database.transaction(() => {
-      const created = this.store.create(record, history);
-      if (record.listed !== false) this.ports.announce(record);
-      return created;
-    });
-    this.#shell.adopt(state);
+    void this.#shell.commitBy((unit) => this.stageCreation(unit, record, history));
+  }
+
+  /** Creates the conversation as `create` does, in a unit of work. */
+  stageCreation(
+    unit: ConversationUnit,
+    record: ConversationIdentity,
+    history?: readonly SessionEvent[],
+  ): void {
+    unit.created(
+      this.ports.database.transaction(() => {
+        const created = this.store.create(record, history);
+        if (record.listed !== false) this.ports.announce(record);
+        return created;
+      }),
+    );
   }
 
   /** Resumes what a crash interrupted. Call it once, when the actor wakes. */
@@ -139,7 +155,8 @@ export class ConversationRuntime {
   }
 
   /**
-   * Commits outcomes that could not be committed before, fails operations whose deadline has passed, then starts every effect that the state calls for and that does not run.
+   * Commits outcomes that were kept, fails operations whose deadline has passed, then starts every effect that the state
+   * calls for and that does not run.
    */
   reconcile(): void {
     if (!this.exists) return;
@@ -148,18 +165,12 @@ export class ConversationRuntime {
     this.#shell.startAll();
   }
 
-  /** Stages signals in the transaction of a mailbox handler. As `ActorShell.stage`. */
-  stage(
-    signals: readonly Signal[],
-    onto?: Staged<ConversationState, ConversationCommit>,
-  ): Staged<ConversationState, ConversationCommit> {
-    void this.state;
-    return this.#shell.stage(signals, onto);
-  }
-
-  /** Releases what was staged, after the commit. As `ActorShell.release`. */
-  release(staged: Staged<ConversationState, ConversationCommit>): Promise<void> {
-    return this.#shell.release(staged);
+  /**
+   * Begins a unit of work, for the transaction of a mailbox handler. Stage messages by `stageMessage`, other signals by the
+   * unit itself, and release the unit after the commit.
+   */
+  begin(): ConversationUnit {
+    return this.#shell.begin();
   }
 
   /**
@@ -167,17 +178,35 @@ export class ConversationRuntime {
    * Resolves when the turn is durable and its wake-up armed.
    */
   async accept(signal: UserMessage): Promise<StartedTurn> {
-    const { id: key, caller, data } = signal;
-    const content = parseContent(data.content);
-    checkTurnSchemas(data);
-    const turnOfKey = () => (key === undefined ? undefined : this.store.turnOfKey(caller, key));
+    const content = parseContent(signal.data.content);
+    checkTurnSchemas(signal.data);
     // Before the key is looked up for good: nothing may come between that and the commit.
-    if (hasMedia(content)) await checkNewMedia(content, this.ports.media, () => turnOfKey() !== undefined);
-    const known = turnOfKey();
-    if (known === undefined) return startedTurn(await this.#startTurn(signal), false);
-    const turn = checkRepeated(this.#turn(known), signal);
-    await this.#shell.whenArmed();
-    return startedTurn(turn, true);
+    if (hasMedia(content)) {
+      await checkNewMedia(content, this.ports.media, () => this.#turnOfKey(signal) !== undefined);
+    }
+    let accepted: StartedTurn | undefined;
+    const committed = this.#shell.commitBy((unit) => {
+      accepted = this.#stageAccepted(unit, signal);
+    });
+    await committed;
+    if (accepted === undefined) throw new Error("A committed message was accepted.");
+    return accepted;
+  }
+
+  /**
+   * Accepts a user's message in a unit of work, as `accept` does. Throws `UNSUPPORTED` for attachments: their check is
+   * asynchronous.
+   */
+  stageMessage(unit: ConversationUnit, signal: UserMessage): StartedTurn {
+    const content = parseContent(signal.data.content);
+    checkTurnSchemas(signal.data);
+    if (hasMedia(content)) {
+      throw new DramatisError(
+        "UNSUPPORTED",
+        "An envelope cannot bring attachments. Send their addresses as text.",
+      );
+    }
+    return this.#stageAccepted(unit, signal);
   }
 
   /**
@@ -210,30 +239,40 @@ export class ConversationRuntime {
    */
   async takeResult({ operationId, attempt, result }: TaskResult): Promise<void> {
     const { turn, operation } = operationAt(operationId, (n) => this.#turn(n));
-    // OP-3
-    if (operation.effect === "pure") return;
+    if (!takesByName(operation, result, turn.recoveries)) return;
     const { item } = operation;
     await this.#shell.commit([{ type: "conversation.tool.completed", turn: turn.n, item, attempt, result }]);
   }
 
-  async #startTurn(signal: UserMessage): Promise<Turn> {
-    void this.state;
-    checkReplyTo(signal.data.replyToMessageId, (n) => this.#turn(n));
-    const bucket = this.#bucketAfterTurn();
-    const armed = this.#shell.commit([signal]);
-    this.#turnBucket = bucket;
-    const turn = this.state.active.get(this.state.turns);
+  /** Stages a message whose content was checked, unless its key has started a turn. */
+  #stageAccepted(unit: ConversationUnit, signal: UserMessage): StartedTurn {
+    const turnOf = (n: number) => unit.state.active.get(n) ?? this.store.turn(n);
+    const known = this.#turnOfKey(signal);
+    if (known !== undefined) return startedTurn(checkRepeated(turnOf(known), signal), true);
+    checkReplyTo(signal.data.replyToMessageId, turnOf);
+    const begun = unit.state.turns - (unit.base?.turns ?? 0);
+    this.#checkRate(begun + 1);
+    unit.stage([signal]);
+    const turn = unit.state.active.get(unit.state.turns);
     if (turn === undefined) throw new Error("An accepted message has started a turn.");
-    await armed;
-    return turn;
+    return startedTurn(turn, false);
   }
 
-  /** Returns the bucket after one more turn. Throws `RATE_LIMITED` where the bucket is empty. */
-  #bucketAfterTurn(): TokenBucket | null {
-    if (this.#turnBucket === null) return null;
-    const taken = takeToken(this.#turnBucket, 1, this.ports.clock.now());
-    if (taken.allowed) return taken.bucket;
-    const { retryAfter } = taken;
+  #turnOfKey({ id: key, caller }: UserMessage): number | undefined {
+    return key === undefined ? undefined : this.store.turnOfKey(caller, key);
+  }
+
+  /** Throws `RATE_LIMITED` if the bucket has not as many turns. */
+  #checkRate(turns: number): void {
+    const now = this.ports.clock.now();
+    let bucket = this.#turnBucket;
+    let retryAfter: number | null = null;
+    for (let turn = 1; bucket !== null && retryAfter === null && turn <= turns; turn++) {
+      const taken = takeToken(bucket, 1, now);
+      if (taken.allowed) ({ bucket } = taken);
+      else ({ retryAfter } = taken);
+    }
+    if (retryAfter === null) return;
     const message = `Too many turns in a short time. Try again in ${Math.ceil(retryAfter / 1000)} s.`;
     throw new DramatisError("RATE_LIMITED", message, { retriable: true, retryAfter });
   }
@@ -244,6 +283,10 @@ export class ConversationRuntime {
 
   #publish({ before, state, transition, row }: ConversationCommit): void {
     const { record } = state;
+    const begun = state.turns - before.turns;
+    if (begun > 0 && this.#turnBucket !== null) {
+      this.#turnBucket = takeToken(this.#turnBucket, begun, this.ports.clock.now()).bucket;
+    }
     for (const turn of transition.touched.values()) {
       if (!before.active.has(turn.n)) this.#windows.begin(turn, before);
       for (const metrics of metricsOfClosedCalls(record, before.active.get(turn.n), turn))

@@ -64,6 +64,10 @@ export class NodeSqlDatabase implements SqlDatabase {
     }
   }
 
+  isInTransaction(): boolean {
+    return this.depth > 0;
+  }
+
   /** Closes the file. The database cannot be used afterwards. */
   close(): void {
     this.statements.clear();

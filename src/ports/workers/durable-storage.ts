@@ -15,6 +15,9 @@ export function durableStorage(storage: ActorStorage): { database: SqlDatabase; 
   return { database: new DurableSqlDatabase(storage), keyValue: new DurableKeyValue(storage) };
 }
 
+/** How many transactions of this port are open, by storage: the platform does not report it. */
+const depths = new WeakMap<object, number>();
+
 /**
  * The `SqlDatabase` of a Durable Object, with one `exec` per call.
  *
@@ -44,7 +47,18 @@ export class DurableSqlDatabase implements SqlDatabase {
   }
 
   transaction<Result>(body: () => Result): Result {
-    return this.storage.transactionSync(() => refusePromise(body()));
+    const { storage } = this;
+    const depth = depths.get(storage) ?? 0;
+    depths.set(storage, depth + 1);
+    try {
+      return storage.transactionSync(() => refusePromise(body()));
+    } finally {
+      depths.set(storage, depth);
+    }
+  }
+
+  isInTransaction(): boolean {
+    return (depths.get(this.storage) ?? 0) > 0;
   }
 
   private exec(statement: string, values: SqlValue[]): SqlStorageCursor<Record<string, SqlStorageValue>> {

@@ -9,15 +9,17 @@
  * EFFECT-5  A commit aborts the effects that run and that its state no longer calls for.
  * RUN-4  The outcome of an effect whose commit failed is kept and committed later; the effect does not run again. An
  *        outcome that can never be planned or committed is abandoned, as the core decides.
- * STAGE-1  A staged change is on disk with its transaction, and nowhere else: memory, frames, effects and the armed wake-up
- *          follow with `release`. A transaction that rolls back leaves nothing.
- * STAGE-2  A second stage of one transaction builds on the first.
- * STAGE-3  `release` replaces memory before anything that can throw. If another change was released since the stage,
+ * RUN-7  Signals that are due but cannot be committed are tried once a second at most.
+ * STAGE-3  A release replaces memory before anything that can throw. If another change was released since the unit began,
  *          memory is read from the store again.
+ * STAGE-4  A release starts what the newest state calls for: not the work that a later stage of the same unit has ended.
+ * STAGE-5  A commit of its own is refused while a transaction is open, which may roll back after the effects have started.
+ * STAGE-6  If a commit reports a failure although it was stored, memory is read from the store again.
  */
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { DramatisError, type ErrorData, toErrorData } from "../../../shared/errors.ts";
 import { ArmedWakeup, type WakeupPorts } from "./armed-wakeup.ts";
+import { UnitOfWork } from "./unit-of-work.ts";
 
 /** A committed change, and the states around it. */
 export interface Commit<State> {
@@ -39,10 +41,12 @@ export interface ActorCore<State, Signal, Change, Committed extends Commit<State
   dueIn(state: State, now: number): number | null;
   /** Returns every effect that a state calls for. */
   effectsOf(state: State): readonly Effect[];
-  /** Returns the effects that a commit calls for. */
-  effectsAfter(commit: Committed): readonly Effect[];
-  /** Returns the keys of the effects that the state before a commit called for, and the state after it does not. */
-  endedBy(commit: Committed): readonly string[];
+  /** Returns the effects of the work that commits touched, as far as the newest state calls for them. */
+  effectsAfter(commits: readonly Committed[], state: State): readonly Effect[];
+  /** Returns the keys of the effects that the state before the commits called for, and the newest state does not. */
+  endedBy(commits: readonly Committed[], state: State): readonly string[];
+  /** Reports whether a state is that of the newest commit in the store. */
+  isCurrent(state: State): boolean;
   /** Reports whether an outcome that waits for its commit belongs to the work of an effect. */
   concerns(outcome: Signal, effect: Effect): boolean;
   /** Returns the signals that give up outcomes which can never be committed. */
@@ -51,6 +55,8 @@ export interface ActorCore<State, Signal, Change, Committed extends Commit<State
 
 export interface ShellPorts<Committed, Effect> extends WakeupPorts {
   transaction<Value>(body: () => Value): Value;
+  /** Reports whether a transaction is open. */
+  isInTransaction(): boolean;
   /** Sends an envelope with the current transaction. Resolves when its wake-up is armed. */
   send(envelope: NewEnvelope): Promise<void>;
   /** Publishes a commit. */
@@ -61,23 +67,16 @@ export interface ShellPorts<Committed, Effect> extends WakeupPorts {
   abort(keys: readonly string[]): void;
 }
 
-/** Changes that are written in an open transaction and wait for `release`. */
-export interface Staged<State, Committed> {
-  /** The state before the first change: the memory that `release` may replace. */
-  readonly base: State;
-  readonly state: State;
-  readonly commits: readonly Committed[];
-  /** The wake-up that the transaction wrote; `null` where it wrote none. */
-  readonly wakeup: Promise<void> | null;
-  /** The wake-ups of the envelopes that the transaction sends. */
-  readonly sent: readonly Promise<void>[];
-}
+/** Milliseconds before signals whose commit failed are tried again. */
+const RETRY_MS = 1_000;
 
 export class ActorShell<State, Signal, Change, Committed extends Commit<State>, Effect> {
   readonly #wakeup: ArmedWakeup;
   /** Outcomes that could not be committed yet, grouped as they were reported. */
   readonly #unsaved: (readonly Signal[])[] = [];
   #state: State | null = null;
+  /** The last signals that were due could not be committed. */
+  #hasFailed = false;
 
   constructor(
     private readonly core: ActorCore<State, Signal, Change, Committed, Effect>,
@@ -95,7 +94,8 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   /** In how many milliseconds `reconcile` must be called again; `null` if it need not be. */
   get dueIn(): number | null {
     const { state } = this;
-    return state === null ? null : this.core.dueIn(state, this.ports.clock.now());
+    const due = state === null ? null : this.core.dueIn(state, this.ports.clock.now());
+    return due !== null && this.#hasFailed ? Math.max(due, RETRY_MS) : due;
   }
 
   /** Resolves when the wake-up of the actor's work is armed. */
@@ -103,82 +103,63 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
     return this.#wakeup.whenArmed();
   }
 
-  /** Replaces the memory by a state that was committed without `stage`, such as that of a new actor. */
-  adopt(state: State): void {
-    this.#state = state;
-  }
-
   /**
-   * Plans signals and writes the change in the caller's transaction or one of its own, on the state of `onto` if given.
-   * Nothing in memory changes before `release`, which the caller must call after its transaction has committed, with the
-   * last staged value. Throws if the signals are refused or cannot be written; the caller's transaction may continue.
+   * Begins a unit of work, for a caller with a transaction of its own.
+   *
+   * @example
+   * const unit = shell.begin();
+   * unit.stage([signal]);
+   * afterCommit(() => unit.release());
    */
-  stage(signals: readonly Signal[], onto?: Staged<State, Committed>): Staged<State, Committed> {
-    const now = this.ports.clock.now();
-    const before = onto ?? this.#unchanged();
-    const change = this.core.plan(before.state, signals, now);
-    return this.ports.transaction(() => {
-      const commit = this.core.write(before.state, change, now);
-      if (commit === null) return before;
-      const { state } = commit;
-      const sent = this.core.envelopes(commit).map((envelope) => this.ports.send(envelope));
-      return {
-        ...before,
-        state,
-        commits: [...before.commits, commit],
-        wakeup: this.#writeWakeup(before, state, now),
-        sent: [...before.sent, ...sent],
-      };
+  begin(): UnitOfWork<State, Signal, Change, Committed, Effect> {
+    const unit: UnitOfWork<State, Signal, Change, Committed, Effect> = new UnitOfWork({
+      core: this.core,
+      ports: this.ports,
+      wakeup: this.#wakeup,
+      load: () => this.state,
+      release: () => this.#release(unit),
     });
+    return unit;
+  }
+
+  /** Commits signals. Throws before the commit; resolves when the wake-ups are armed. */
+  commit(signals: readonly Signal[]): Promise<void> {
+    return this.commitBy((unit) => unit.stage(signals));
+  }
+
+  /** Commits what `body` stages, as `commit` does. */
+  commitBy(body: (unit: UnitOfWork<State, Signal, Change, Committed, Effect>) => void): Promise<void> {
+    return this.#committed(body).release();
+  }
+
+  /** Plans signals without a commit. Throws as `UnitOfWork.stage`. */
+  preview(signals: readonly Signal[]): Change {
+    return this.core.plan(this.begin().state, signals, this.ports.clock.now());
   }
 
   /**
-   * Takes staged changes into memory, publishes them, and starts their effects. Call it once, after the commit. Resolves
-   * when the wake-ups are armed: await it before acknowledging the changes.
+   * Commits the outcomes of an effect. If that fails for now, `retryUnsaved` tries again; if it fails for good, gives them up.
+   * Reports whether nothing waits for another try.
    */
-  async release({ base, state, commits, wakeup, sent }: Staged<State, Committed>): Promise<void> {
-    if (commits.length > 0) this.#state = this.#state === base ? state : null;
-    if (wakeup !== null) this.#wakeup.adopt(wakeup);
-    for (const commit of commits) {
-      try {
-        this.ports.publish(commit);
-      } catch (error) {
-        // A subscriber that fails must not stop the effects of a committed change.
-        console.error(error);
-      }
-      this.ports.abort(this.core.endedBy(commit));
-      this.#start(this.core.effectsAfter(commit));
-    }
-    await Promise.all(sent);
-    await this.#wakeup.whenArmed();
-  }
-
-  /** Stages signals and releases them. Throws before the commit; resolves when the wake-ups are armed. */
-  commit(signals: readonly Signal[]): Promise<void> {
-    return this.release(this.stage(signals));
-  }
-
-  /** Plans signals without a commit. Throws as `stage`. */
-  preview(signals: readonly Signal[]): Change {
-    return this.core.plan(this.#unchanged().state, signals, this.ports.clock.now());
-  }
-
-  /** Commits the outcomes of an effect. If that fails for now, `reconcile` tries again; if it fails for good, gives up. */
-  report(outcomes: readonly Signal[]): void {
+  report(outcomes: readonly Signal[]): boolean {
     try {
       this.#commitLater(outcomes);
+      return true;
     } catch (error) {
       console.error(error);
-      if (isFinal(error)) this.#abandon(outcomes, toErrorData(error));
-      else this.#unsaved.push(outcomes);
+      if (isFinal(error)) return this.#abandon(outcomes, toErrorData(error));
+      this.#unsaved.push(outcomes);
+      return false;
     }
   }
 
-  /** Commits signals that are due. If the commit fails, the next heartbeat tries again. */
+  /** Commits signals that are due. If the commit fails, the next wake-up tries again, at least `RETRY_MS` later. */
   tick(signals: readonly Signal[]): void {
     try {
       this.#commitLater(signals);
+      this.#hasFailed = false;
     } catch (error) {
+      this.#hasFailed = true;
       console.error(error);
     }
   }
@@ -198,31 +179,68 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
 
   /** Commits without a caller that waits for the wake-up: a wake-up that fails to arm is armed again by itself. */
   #commitLater(signals: readonly Signal[]): void {
-    const staged = this.stage(signals);
-    if (staged.commits.length > 0) this.release(staged).catch(() => undefined);
+    const unit = this.#committed((begun) => begun.stage(signals));
+    if (unit.isChanged) unit.release().catch(() => undefined);
   }
 
-  #unchanged(): Staged<State, Committed> {
+  /** Runs a unit of work in a transaction of its own. */
+  #committed(
+    body: (unit: UnitOfWork<State, Signal, Change, Committed, Effect>) => void,
+  ): UnitOfWork<State, Signal, Change, Committed, Effect> {
+    if (this.ports.isInTransaction()) {
+      throw new Error(
+        "A transaction is open: stage the change in a unit of work, and release it after the commit.",
+      );
+    }
+    const unit = this.begin();
+    try {
+      body(unit);
+      return unit;
+    } catch (error) {
+      if (unit.hasFailed) this.#forgetStale();
+      throw error;
+    }
+  }
+
+  /** Forgets the memory if the store is ahead of it. */
+  #forgetStale(): void {
+    try {
+      if (this.#state !== null && !this.core.isCurrent(this.#state)) this.#state = null;
+    } catch (error) {
+      // The store cannot be read either. The next commit finds out.
+      console.error(error);
+    }
+  }
+
+  async #release(unit: UnitOfWork<State, Signal, Change, Committed, Effect>): Promise<void> {
+    const { commits, wakeup, sent } = unit;
+    if (unit.isChanged) this.#state = this.#state === unit.base ? unit.state : null;
+    if (wakeup !== null) this.#wakeup.adopt(wakeup);
+    for (const commit of commits) {
+      try {
+        this.ports.publish(commit);
+      } catch (error) {
+        // A subscriber that fails must not stop the effects of a committed change.
+        console.error(error);
+      }
+    }
     const { state } = this;
-    if (state === null) throw new DramatisError("NOT_FOUND", "There is no such actor.");
-    return { base: state, state, commits: [], wakeup: null, sent: [] };
+    if (commits.length > 0 && state !== null) {
+      this.ports.abort(this.core.endedBy(commits, state));
+      this.#start(this.core.effectsAfter(commits, state));
+    }
+    await Promise.all(sent);
+    await this.#wakeup.whenArmed();
   }
 
-  /** Writes the wake-up if the actor is due earlier than before, or if none is known to be armed. */
-  #writeWakeup(before: Staged<State, Committed>, state: State, now: number): Promise<void> | null {
-    const due = this.core.dueIn(state, now);
-    if (due === null) return before.wakeup;
-    const isEarlier = due < (this.core.dueIn(before.state, now) ?? Number.POSITIVE_INFINITY);
-    const isArmed = before.wakeup !== null || this.#wakeup.isArmed;
-    return isEarlier || !isArmed ? this.#wakeup.write(due) : before.wakeup;
-  }
-
-  #abandon(outcomes: readonly Signal[], error: ErrorData): void {
+  #abandon(outcomes: readonly Signal[], error: ErrorData): boolean {
     try {
       this.#commitLater(this.core.abandon(outcomes, error));
+      return true;
     } catch (second) {
       console.error(second);
       this.#unsaved.push(outcomes);
+      return false;
     }
   }
 

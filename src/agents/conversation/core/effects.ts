@@ -2,7 +2,8 @@
  * The effects that a state calls for. They are derived, never stored: after a crash the same state calls for the same
  * effects.
  *
- * EFFECT-1  A state calls for at most one model call per turn, and for none while one of its operations is open.
+ * EFFECT-1  A state calls for at most one model call per turn, and for none while an operation that the turn waits for is
+ *           open.
  * EFFECT-4  Each operation and attempt is an effect of its own: whatever else a turn calls for, it keeps its key.
  * CLIENTTOOL-3  A turn that waits for its client calls for no effect: the actor may hibernate until the client answers,
  *               and wakes by itself when the client's time is up.
@@ -31,19 +32,22 @@ export function effectsOf({ active }: ConversationState): Effect[] {
 export function effectsOfTurn(turn: Turn): Effect[] {
   const { n, status, call } = turn;
   if (status !== "active") return [];
-  if (call !== null) return [{ kind: "model", key: `model:${n}:${call.item}:${call.attempt}`, turn, call }];
-  return runnableOperations(turn).map((operation) => ({
-    kind: "tool",
-    key: `tool:${n}:${operation.item}:${operation.attempt}`,
-    turn,
-    operation,
-  }));
+  const operations = runnableOperations(turn).map(
+    (operation): Effect => ({
+      kind: "tool",
+      key: `tool:${n}:${operation.item}:${operation.attempt}`,
+      turn,
+      operation,
+    }),
+  );
+  if (call === null) return operations;
+  return [{ kind: "model", key: `model:${n}:${call.item}:${call.attempt}`, turn, call }, ...operations];
 }
 
-/** Returns the keys of the effects that a turn no longer calls for. `before` is absent for a new turn. */
-export function endedEffects(before: Turn | undefined, after: Turn): string[] {
+/** Returns the keys of the effects that a turn no longer calls for. A new turn has no `before`, one that is over no `after`. */
+export function endedEffects(before: Turn | undefined, after: Turn | undefined): string[] {
   if (before === undefined) return [];
-  const left = new Set(effectsOfTurn(after).map(({ key }) => key));
+  const left = new Set(after === undefined ? [] : effectsOfTurn(after).map(({ key }) => key));
   return effectsOfTurn(before).flatMap(({ key }) => (left.has(key) ? [] : [key]));
 }
 

@@ -6,6 +6,8 @@
  * OP-2  An operation that was stored by an older release reads as one of this release.
  * OP-3  A result by name never settles a `pure` operation. Pure calls may run before their reply is committed, and after a
  *       crash another reply may have taken its place, with another call under the same operation id.
+ * OP-4  A failure by name does not settle an operation that runs again after a crash: it may be the earlier run's, such as
+ *       a timeout.
  */
 import type { ToolEffect } from "../../../protocol/definitions.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
@@ -67,6 +69,17 @@ export type StoredOperation = Omit<Operation, Lifecycle> &
 /** Reports whether the operation still needs a result. */
 export function isOpen({ result }: Pick<Operation, "result">): boolean {
   return result === undefined;
+}
+
+/** Reports whether a result by name may settle an operation; `recoveries` counts the crashes under its turn. */
+export function takesByName(
+  { effect, status }: Operation,
+  { success }: Pick<ToolResult, "success">,
+  recoveries: number,
+): boolean {
+  if (effect === "pure") return false;
+  const runsAgain = status === "pending" && effect === "idempotent" && recoveries > 0;
+  return success || !runsAgain;
 }
 
 /** Returns the operation with its result, and without what it no longer waits for. */

@@ -49,23 +49,31 @@ interface ReplyMetadata extends Omit<Reply, "item" | "text" | "at"> {
   operations?: EventOperation[];
 }
 
+/** Returns the event of a turn's message. */
+export function messageEvent(turn: Turn): SessionEvent {
+  return {
+    id: messageId(turn, 0),
+    sessionId: turn.agentId,
+    seq: turn.events?.from ?? 0,
+    content: plainText(turn.input),
+    createdAt: turn.createdAt,
+    action: EventAction.USER_MESSAGE,
+    metadata: {
+      origin: originOf(turn.caller),
+      ...(typeof turn.input === "string" ? {} : { parts: turn.input }),
+    },
+  };
+}
+
 /** Returns the session events of a completed turn, in order, numbered from `turn.events.from`. */
 export function turnEvents(turn: Turn): SessionEvent[] {
-  const events: SessionEvent[] = [];
+  const events: SessionEvent[] = [messageEvent(turn)];
   const base = (id: string, content: string, createdAt: number) => ({
     id,
     sessionId: turn.agentId,
     seq: (turn.events?.from ?? 0) + events.length,
     content,
     createdAt,
-  });
-  events.push({
-    ...base(messageId(turn, 0), plainText(turn.input), turn.createdAt),
-    action: EventAction.USER_MESSAGE,
-    metadata: {
-      origin: originOf(turn.caller),
-      ...(typeof turn.input === "string" ? {} : { parts: turn.input }),
-    },
   });
   turn.replies.forEach((reply, index) => {
     const operations = operationsOf(turn, index);

@@ -29,8 +29,8 @@ export interface EffectPorts extends ModelCallPorts {
   history(turn: Turn): ContextMessage[];
   /** Returns the turn as it would be after a signal, without a commit; `undefined` where that cannot be planned. */
   preview(signal: EffectSignal): Turn | undefined;
-  /** Commits outcomes. Never throws. */
-  report(...outcomes: Outcomes): void;
+  /** Commits outcomes. Reports whether they are stored, and not kept for another try. Never throws. */
+  report(...outcomes: Outcomes): boolean;
   /** Takes a piece of the text that streams into the message `item`. */
   onText(turn: Turn, item: number, text: string): void;
   onProgress(turn: Turn, operationId: string, progress: Json): void;
@@ -96,6 +96,8 @@ export class EffectRunner {
         if (isOver) return this.ports.report(...results);
         early.results.push(...results);
         for (const { item } of results) early.progress.delete(operationId(turn, item));
+        // A crash repeats the model call and its pure tools.
+        return true;
       },
       onProgress: (id, progress) => {
         if (isOver) this.ports.onProgress(turn, id, progress);

@@ -29,8 +29,8 @@ import type { ToolCompleted } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf, type Turn } from "../core/state.ts";
 
 export interface ToolReports {
-  /** Takes the results that arrived together. */
-  onResults: (signals: [ToolCompleted, ...ToolCompleted[]]) => void;
+  /** Takes the results that arrived together. Reports whether they are stored. */
+  onResults: (signals: [ToolCompleted, ...ToolCompleted[]]) => boolean;
   onProgress: (operationId: string, progress: Json) => void;
 }
 
@@ -114,11 +114,15 @@ export class ToolBatch {
       else this.input.onProgress(id, report.progress);
     }
     if (this.#waiting.size === 0) this.#answer?.();
-    this.#report(results);
+    if (this.#report(results)) return;
+    // The Executor keeps the results, and delivers them by name until they are stored.
+    throw new DramatisError("UNAVAILABLE", "The results cannot be stored now. Deliver them again.", {
+      retriable: true,
+    });
   }
 
-  #report([first, ...others]: ToolCompleted[]): void {
-    if (first !== undefined) this.input.onResults([first, ...others]);
+  #report([first, ...others]: ToolCompleted[]): boolean {
+    return first === undefined || this.input.onResults([first, ...others]);
   }
 
   #settle(id: string, { item, attempt }: Operation, result: ToolResult): ToolCompleted {

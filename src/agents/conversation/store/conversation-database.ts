@@ -117,6 +117,12 @@ export class ConversationDatabase {
     return { state: { ...next, seq: lastSeq(row), stored }, row };
   }
 
+  /** Reports whether a state is that of the newest commit. */
+  isCurrent({ seq }: Pick<ConversationState, "seq">): boolean {
+    const newest = this.journal.newest();
+    return newest !== null && lastSeq(newest.row) === seq;
+  }
+
   /** Returns the turn that a caller's idempotency key started. Two callers may choose the same key. */
   turnOfKey(caller: Caller, key: string): number | undefined {
     return this.keyValue.get<number>(seenKey(caller, key));

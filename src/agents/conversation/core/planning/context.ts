@@ -14,7 +14,7 @@ import type { ContextMessage } from "../../../../model/messages.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { type ConversationIdentity, chainOf, type Turn } from "../state.ts";
-import { turnEvents } from "../turn-events.ts";
+import { messageEvent, turnEvents } from "../turn-events.ts";
 
 /** Tokens of instructions, tools and history. The turn itself comes on top: it is sent in any case. */
 const MAX_CONTEXT_TOKENS = 60_000;
@@ -31,7 +31,7 @@ export function baseContext(
     ...frameOf(chainOf(record, turn.agentId), tools),
     ...defined({ output }),
     cache: { key: record.id, stableMessages: history.length },
-    messages: [...history, ...messagesOf(turnEvents(turn).slice(0, 1))],
+    messages: [...history, ...messagesOf([messageEvent(turn)])],
     toolChoice: call?.final ? "none" : isFirstReply ? toolChoice : "auto",
   };
 }

@@ -34,10 +34,14 @@ export function planToolResult(
   if (turn === undefined) return [];
   const isExpected = (operation: Operation) =>
     operation.item === item && operation.target === "code" && operation.attempt === attempt;
-  if (!openOperations(turn).some(isExpected)) return [];
-  if (hasRoom(state, turn, result)) return resume(state, turn, [{ item, result }]);
-  const message = `The call was made, but its result is not kept: the results of one turn may have ${MAX_TURN_RESULTS} characters together. Ask for less.`;
-  return resume(state, turn, [{ item, result: failure(result.tool_call_id, "EXECUTION_FAILED", message) }]);
+  const operation = openOperations(turn).find(isExpected);
+  if (operation === undefined) return [];
+  const { toolCallId } = operation;
+  const excess = excessOf(state, turn, result);
+  if (excess === null)
+    return resume(state, turn, [{ item, result: { ...result, tool_call_id: toolCallId } }]);
+  const message = `The call was made, but its result is not kept: ${excess} Ask for less.`;
+  return resume(state, turn, [{ item, result: failure(toolCallId, "EXECUTION_FAILED", message) }]);
 }
 
 /** Throws `CONFLICT` if the operation accepts no result any more, `TOO_LARGE` if its turn's results are too large. */
@@ -50,11 +54,9 @@ export function planClientResult(
   if (turn === undefined || operation === undefined) throw refused("Its turn is over.");
   if (isRepeated(operation, outcome)) return [];
   const result = clientResult(operation, outcome);
-  if (hasRoom(state, turn, result)) return resume(state, turn, [{ item, result }]);
-  throw new DramatisError(
-    "TOO_LARGE",
-    "The results of this turn are too large together; send a smaller one.",
-  );
+  const excess = excessOf(state, turn, result);
+  if (excess === null) return resume(state, turn, [{ item, result }]);
+  throw new DramatisError("TOO_LARGE", `The result is too large: ${excess} Send a smaller one.`);
 }
 
 /**
@@ -102,12 +104,16 @@ export function planNext(
   return pending.every(({ target }) => target === "client") ? [{ type: "WAIT_FOR_CLIENT", turn }] : [];
 }
 
-/** Reports whether a turn, and all active turns together, can hold one more result. */
-function hasRoom(state: ConversationState, turn: Turn, result: ToolResult): boolean {
+/** Names the limit that one more result of a turn would exceed; `null` if it fits. */
+function excessOf(state: ConversationState, turn: Turn, result: ToolResult): string | null {
   const length = lengthOf(result);
-  return (
-    resultsLength(turn) + length <= MAX_TURN_RESULTS && activeLength(state) + length <= MAX_ACTIVE_CONTENT
-  );
+  if (resultsLength(turn) + length > MAX_TURN_RESULTS) {
+    return `the results of one turn may have ${MAX_TURN_RESULTS} characters together.`;
+  }
+  if (activeLength(state) + length > MAX_ACTIVE_CONTENT) {
+    return `the active turns of a conversation may have ${MAX_ACTIVE_CONTENT} characters together.`;
+  }
+  return null;
 }
 
 function clientResult({ toolCallId }: Operation, { result, error }: ToolOutcome): ToolResult {

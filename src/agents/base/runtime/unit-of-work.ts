@@ -1,0 +1,107 @@
+/**
+ * The changes of one transaction: staged while it is open, released after its commit.
+ *
+ * STAGE-1  A staged change is on disk with its transaction, and nowhere else: memory, frames, effects and the armed wake-up
+ *          follow with the release. A transaction that rolls back leaves nothing.
+ * STAGE-2  Each stage of a unit builds on the one before. A stage that is refused leaves the unit as it was.
+ */
+import { DramatisError } from "../../../shared/errors.ts";
+import type { ArmedWakeup } from "./armed-wakeup.ts";
+import type { ActorCore, Commit, ShellPorts } from "./shell.ts";
+
+export interface UnitPorts<State, Signal, Change, Committed extends Commit<State>, Effect> {
+  core: ActorCore<State, Signal, Change, Committed, Effect>;
+  ports: ShellPorts<Committed, Effect>;
+  wakeup: ArmedWakeup;
+  /** Returns the state in memory, loaded on first use; `null` before the actor was created. */
+  load(): State | null;
+  release(): Promise<void>;
+}
+
+export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, Effect> {
+  readonly commits: Committed[] = [];
+  /** The wake-ups of the envelopes that the transaction sends. */
+  readonly sent: Promise<void>[] = [];
+  /** The wake-up that the transaction wrote; `null` where it wrote none. */
+  wakeup: Promise<void> | null = null;
+  /** A change could not be written, or its transaction failed. */
+  hasFailed = false;
+  /** `undefined` before it is used. */
+  #base: State | null | undefined;
+  /** The state after the stages so far; `null` while that is the base. */
+  #state: State | null = null;
+  #released: Promise<void> | null = null;
+
+  constructor(private readonly unit: UnitPorts<State, Signal, Change, Committed, Effect>) {}
+
+  /** The state in memory when the unit was first used; `null` before the actor was created. */
+  get base(): State | null {
+    if (this.#base === undefined) this.#base = this.unit.load();
+    return this.#base;
+  }
+
+  /** The state after the stages so far. Throws `NOT_FOUND` before the actor was created. */
+  get state(): State {
+    const state = this.#state ?? this.base;
+    if (state === null) throw new DramatisError("NOT_FOUND", "There is no such actor. Create it first.");
+    return state;
+  }
+
+  /** Reports whether the unit has anything to release into memory. */
+  get isChanged(): boolean {
+    return this.#state !== null;
+  }
+
+  /** Takes the state of an actor that the transaction has created. */
+  created(state: State): void {
+    this.#base = null;
+    this.#state = state;
+  }
+
+  /**
+   * Plans signals and writes the change in the caller's transaction or one of its own. Throws if the signals are refused or
+   * cannot be written; the caller's transaction may continue.
+   */
+  stage(signals: readonly Signal[]): void {
+    const { core, ports } = this.unit;
+    const now = ports.clock.now();
+    const before = this.state;
+    const change = core.plan(before, signals, now);
+    try {
+      const written = ports.transaction(() => {
+        const commit = core.write(before, change, now);
+        if (commit === null) return null;
+        const sent = core.envelopes(commit).map((envelope) => ports.send(envelope));
+        return { commit, sent, wakeup: this.#writeWakeup(before, commit.state, now) };
+      });
+      if (written === null) return;
+      this.#state = written.commit.state;
+      this.commits.push(written.commit);
+      this.sent.push(...written.sent);
+      this.wakeup = written.wakeup;
+    } catch (error) {
+      this.hasFailed = true;
+      throw error;
+    }
+  }
+
+  /**
+   * Takes the changes into memory, publishes them, and starts their effects. Call it after the commit, and not at all after
+   * a rollback. Resolves when the wake-ups are armed: await it before acknowledging the changes. A second call changes
+   * nothing.
+   */
+  release(): Promise<void> {
+    this.#released ??= this.unit.release();
+    return this.#released;
+  }
+
+  /** Writes the wake-up if the actor is due earlier than before, or if none is known to be armed. */
+  #writeWakeup(before: State, state: State, now: number): Promise<void> | null {
+    const { core, wakeup } = this.unit;
+    const due = core.dueIn(state, now);
+    if (due === null) return this.wakeup;
+    const isEarlier = due < (core.dueIn(before, now) ?? Number.POSITIVE_INFINITY);
+    const isArmed = this.wakeup !== null || wakeup.isArmed;
+    return isEarlier || !isArmed ? wakeup.write(due) : this.wakeup;
+  }
+}
