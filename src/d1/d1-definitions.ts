@@ -43,6 +43,7 @@ import {
   FIND_PUBLISHED,
   FIND_VERSION,
   LIST_DEFINITIONS,
+  LIST_IDS,
   LIST_LIBRARIES,
   LIST_VERSIONS,
   MAX_VERSIONS,
@@ -104,6 +105,11 @@ export class D1Definitions implements DefinitionStore {
     return toPage<Kind>(await this.#rows<ListedRow>(LIST_DEFINITIONS[order], values));
   }
 
+  async ids(kind: DefinitionKind, library: string, limit: number) {
+    const rows = await this.#rows<{ id: string }>(LIST_IDS, [library, kind, limit]);
+    return rows.map(({ id }) => id);
+  }
+
   async versions<Kind extends DefinitionKind>(
     kind: Kind,
     { library, id }: DefinitionKey,
@@ -128,7 +134,13 @@ export class D1Definitions implements DefinitionStore {
       [FIND_CONTENT, key],
       [FIND_LIBRARY, [library]],
     ]);
-    if (!isAdmin && owned?.owner !== subject) {
+    if (owned === undefined) {
+      throw new DramatisError(
+        "CONFLICT",
+        `Another library has the id "${library}" in other case, or with "_" for "-". Use its id, or choose a different one.`,
+      );
+    }
+    if (!isAdmin && owned.owner !== subject) {
       throw new DramatisError(
         "FORBIDDEN",
         `The library "${library}" belongs to another author. Only they and administrators may add to it.`,

@@ -18,21 +18,23 @@ export const FIND_LATEST = `SELECT * FROM definitions WHERE ${ONE} ORDER BY vers
 export const FIND_CONTENT = `SELECT * FROM definitions WHERE ${ONE} AND hash = ?5`;
 
 export const FIND_LIBRARY = "SELECT id, owner, created_at FROM libraries WHERE tenant = ?1 AND id = ?2";
-/** `?2` id, `?3` owner, `?4` time. */
-export const ADD_LIBRARY =
-  "INSERT INTO libraries (tenant, id, owner, created_at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+/** `?2` id, `?3` owner, `?4` time. Adds none beside one with the same letters. Only a new id makes it read the others. */
+export const ADD_LIBRARY = `INSERT INTO libraries (tenant, id, owner, created_at)
+SELECT ?1, ?2, ?3, ?4
+WHERE NOT EXISTS (SELECT 1 FROM libraries WHERE tenant = ?1 AND id = ?2)
+  AND NOT EXISTS (SELECT 1 FROM libraries WHERE tenant = ?1 AND ${folded("id")} = ${folded("?2")})`;
 
 /**
- * Adds the next version, unless a version has this content, the maximum is reached, or another author owns the library. One
- * statement, so that concurrent writers get different numbers. Returns a row if it added one. `?5` hash, `?6` author, `?7`
- * time, `?8` definition, `?9` 1 for an administrator.
+ * Adds the next version, unless a version has this content, the maximum is reached, the library does not exist, or another
+ * author owns it. One statement, so that concurrent writers get different numbers. Returns a row if it added one. `?5` hash,
+ * `?6` author, `?7` time, `?8` definition, `?9` 1 for an administrator.
  */
 export const ADD_VERSION = `INSERT INTO definitions
   (tenant, library, kind, id, version, hash, owner, created_at, definition)
 SELECT ?1, ?2, ?3, ?4, COALESCE(MAX(version), 0) + 1, ?5, ?6, ?7, ?8 FROM definitions
 WHERE ${ONE}
 HAVING COALESCE(MAX(version), 0) < ${MAX_VERSIONS}
-  AND (?9 = 1 OR EXISTS (SELECT 1 FROM libraries WHERE tenant = ?1 AND id = ?2 AND owner = ?6))
+  AND EXISTS (SELECT 1 FROM libraries WHERE tenant = ?1 AND id = ?2 AND (?9 = 1 OR owner = ?6))
 ON CONFLICT (tenant, library, kind, id, hash) DO NOTHING
 RETURNING version`;
 
@@ -72,6 +74,14 @@ WHERE first.tenant = ?1 AND first.library = ?2 AND first.kind = ?3 AND first.ver
   ),
 );
 
+/**
+ * Lists the ids of library `?2` and kind `?3` by creation; `?4` is the limit. The index of first versions has all columns, so
+ * no definition is read.
+ */
+export const LIST_IDS = `SELECT id FROM definitions
+WHERE tenant = ?1 AND library = ?2 AND kind = ?3 AND version = 1
+ORDER BY created_at, id LIMIT ?4`;
+
 /** Lists the versions of a definition after version `?5`; `?6` is the limit. */
 export const LIST_VERSIONS = bothOrders((comparison, order) =>
   bounded(
@@ -88,6 +98,11 @@ export const LIST_LIBRARIES = bothOrders(
 WHERE tenant = ?1 AND (created_at, id) ${comparison} (?2, ?3)
 ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
 );
+
+/** Ids that are equal in this form differ only in case, or in `_` for `-`. */
+function folded(id: string): string {
+  return `REPLACE(LOWER(${id}), '_', '-')`;
+}
 
 /** Limits rows to a page, ordered by `position_at` and `position_id`. `more` is 1 if another row follows. */
 function bounded(rows: string, order: "ASC" | "DESC", limit: string): string {

@@ -68,10 +68,13 @@ export interface DefinitionSource {
 
 /** The definitions of one tenant in the database. */
 export interface DefinitionStore extends DefinitionSource {
+  /** Returns the ids of a library's definitions without their content, the first `limit` by creation. */
+  ids(kind: DefinitionKind, library: string, limit: number): Promise<string[]>;
   /**
    * Returns the version with this content, and adds it if there is none. The author of a library's first definition owns
    * the library. Throws `FORBIDDEN` if somebody else owns it, unless the author is an administrator. Throws `CONFLICT` if
-   * the definition has the maximum number of versions.
+   * the definition has the maximum number of versions, or if the library is new and its id is too close to another's
+   * (LIBAPI-5).
    */
   add<Kind extends DefinitionKind>(
     definition: UnversionedDefinition<Kind>,

@@ -39,15 +39,13 @@ export class DeployedDefinitions implements DefinitionSource {
     kind: Kind,
     reference: LibraryReference,
   ): Promise<DefinitionVersion<Kind> | null> {
-    const { version } = reference;
+    const { library, version } = reference;
     const deployed = await this.code.definition(kind, reference);
-    if (deployed !== undefined) {
-      const found = await this.#withVersion(deployed);
-      // Versions under a derived id (TOOLID-2) are those that were published under it.
-      const isHere = deployed.id === reference.id || this.store === null;
-      if (version === undefined || (version === found.version && isHere)) return found;
-    }
-    return version === undefined || this.store === null ? null : this.store.find(kind, reference);
+    const found = deployed === undefined ? null : await this.#withVersion(deployed);
+    if (version === undefined) return found;
+    const id = await this.#publishedId(kind, reference, found);
+    if (found?.version === version && found.id === id) return found;
+    return this.store === null ? null : this.store.find(kind, { library, id, version });
   }
 
   async list<Kind extends DefinitionKind>(
@@ -69,8 +67,22 @@ export class DeployedDefinitions implements DefinitionSource {
     options?: PageOptions,
   ): Promise<Page<DefinitionVersion<Kind>>> {
     const found = await this.find(kind, { library, id });
-    if (this.store !== null) return this.store.versions(kind, { library, id }, options);
-    return { items: found === null ? [] : [found] };
+    if (this.store === null) return { items: found === null ? [] : [found] };
+    const publishedId = await this.#publishedId(kind, { library, id }, found);
+    return this.store.versions(kind, { library, id: publishedId }, options);
+  }
+
+  /**
+   * Returns the id that the versions of a definition have. Under a derived id (TOOLID-2) they are those that were published
+   * under it; if there are none, those of the tool itself.
+   */
+  async #publishedId(
+    kind: DefinitionKind,
+    { library, id }: DefinitionKey,
+    deployed: DefinitionVersion | null,
+  ): Promise<string> {
+    if (deployed === null || deployed.id === id || this.store === null) return deployed?.id ?? id;
+    return (await this.store.find(kind, { library, id })) === null ? deployed.id : id;
   }
 
   async #withVersion<Kind extends DefinitionKind>(

@@ -8,11 +8,15 @@
  * REG-5  Deployed definitions can be pinned while the database does not answer. They then have version 0, which means that
  *        the number was unknown; the hash identifies the content.
  * REG-6  A tool never promises more about repeating it than its deployed code does, even if an older version did.
+ * REG-7  The error for an id that does not exist lists those that do, at most 20. A registry asks the database for them once,
+ *        for the first such error, and reads no definitions for it.
  * LIBAPI-1  A tenant sees the deployed libraries and its own, and no library of another tenant.
  * LIBAPI-2  A library belongs to the author of its first definition. Only this author and administrators add to it. Only a
  *           deployment changes deployed libraries.
  * LIBAPI-3  A refused request leaves nothing behind, not even an empty library.
  * LIBAPI-4  Lists ascend by creation, deployed items first. They continue after a cursor without loss or repetition.
+ * LIBAPI-5  The id of a new library differs from those of all libraries that its tenant sees by more than case, and `_` for
+ *           `-`: a reader cannot take one for the other.
  */
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona, Pin, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
@@ -41,11 +45,16 @@ export interface RegistryStores {
   authored: DefinitionStore;
 }
 
+/** Maximum number of ids in an error. */
+const MAX_LISTED_IDS = 20;
+
 /** Make one per request. Methods throw `UNAVAILABLE`, retriable, while the database does not answer. */
 export class Registry {
   readonly #code: DeployedCode;
   readonly #deployed: DefinitionSource;
   readonly #authored: DefinitionStore | null;
+  /** The ids beside the first authored one that did not exist. A request has one answer, so it needs no others. */
+  #listed: { kind: DefinitionKind; library: string; ids: Promise<string[]> } | undefined;
 
   /** Without stores, the registry has only the deployed definitions, each with version 1. */
   constructor(code: DeployedCode, stores?: RegistryStores) {
@@ -142,6 +151,13 @@ export class Registry {
     definition: DefinitionTypes[Kind],
   ): Promise<{ version: DefinitionVersion<Kind>; created: boolean }> {
     const store = this.#storeFor(principal, library);
+    const deployed = this.#code.libraryIds.find((other) => folded(other) === folded(library));
+    if (deployed !== undefined && (await store.library(library)) === null) {
+      throw new DramatisError(
+        "CONFLICT",
+        `The deployed library "${deployed}" has almost the same id as "${library}". Choose a different one.`,
+      );
+    }
     const hash = await contentHash(definition);
     return store.add({ kind, library, id, hash, definition }, principal);
   }
@@ -183,18 +199,27 @@ export class Registry {
     throw this.#missingLibrary(library);
   }
 
-  /** Returns the error for a definition that does not exist. It names those of the library, of many the first ones. */
+  /** Returns the error for a definition that does not exist (REG-7). */
   async #missing(kind: DefinitionKind, reference: LibraryReference): Promise<DramatisError> {
     const { library, id, version } = reference;
     const nothing = notFound(`There is no ${kindName(kind)} "${formatReference(reference)}".`);
     if (version !== undefined) return nothing;
-    const ids = this.#code.has(library)
-      ? this.#code.ids(kind, library)
-      : ((await this.#authored?.list(kind, library)) ?? { items: [] }).items.map((item) => item.id);
-    if (ids.length === 0 && !this.#code.has(library)) return nothing;
-    return notFound(
-      `Library "${library}" has no ${kindName(kind)} "${id}". It has: ${ids.join(", ") || "none"}.`,
-    );
+    const isDeployed = this.#code.has(library);
+    const ids = isDeployed ? this.#code.ids(kind, library) : await this.#authoredIds(kind, library);
+    if (ids.length === 0 && !isDeployed) return nothing;
+    const known = ids.slice(0, MAX_LISTED_IDS).join(", ") || "none";
+    const more = ids.length > MAX_LISTED_IDS ? ", and more" : "";
+    return notFound(`Library "${library}" has no ${kindName(kind)} "${id}". It has: ${known}${more}.`);
+  }
+
+  /** Returns ids of the library if the first error is about it, otherwise none (REG-7). */
+  async #authoredIds(kind: DefinitionKind, library: string): Promise<string[]> {
+    if (this.#authored === null) return [];
+    this.#listed ??= { kind, library, ids: this.#authored.ids(kind, library, MAX_LISTED_IDS + 1) };
+    const listed = this.#listed;
+    // Errors about other libraries wait, too: otherwise one of them would overtake the first, and be the answer.
+    const ids = await listed.ids;
+    return listed.kind === kind && listed.library === library ? ids : [];
   }
 
   #missingLibrary(id: string): DramatisError {
@@ -205,6 +230,11 @@ export class Registry {
 
 function notFound(message: string): DramatisError {
   return new DramatisError("NOT_FOUND", message);
+}
+
+/** Ids that are equal in this form differ only in case, or in `_` for `-`. */
+function folded(id: string): string {
+  return id.toLowerCase().replaceAll("_", "-");
 }
 
 /** Effects by what they allow: the first may be repeated freely, the last must not be repeated. */

@@ -34,7 +34,7 @@ export const TOOL_ERROR_CODES = [
 
 export type ToolErrorCode = (typeof TOOL_ERROR_CODES)[number];
 
-/** The result of a tool call, as the model gets it. */
+/** The result of a tool call, as the model gets it: `result` if it succeeded, otherwise `error`. */
 export interface ToolResult {
   tool_call_id: string;
   success: boolean;
@@ -44,6 +44,9 @@ export interface ToolResult {
 
 /** Maximum size of a tool's output, in bytes of JSON. */
 export const MAX_OUTPUT_BYTES = 1_048_576;
+
+/** Maximum nesting of a tool's output and of its progress. */
+export const MAX_OUTPUT_DEPTH = 1_000;
 
 /** A report on one call. A call gets one result, after all of its progress. */
 export type ExecutorReport =

@@ -1,21 +1,33 @@
-/** The shape of reports and results, checked where they arrive. */
+/**
+ * The shape of reports and results, checked where they arrive.
+ *
+ * REPORT-4  Only JSON arrives, nested at most as deep as a tool's output may be. A result has `result` if it succeeded, and
+ *           `error` otherwise.
+ */
 import { z } from "zod";
-import type { Json } from "../shared/json.ts";
-import { type ExecutorReport, type TaskResult, TOOL_ERROR_CODES, type ToolResult } from "./executor-api.ts";
+import { isJsonWithin, type Json } from "../shared/json.ts";
+import {
+  type ExecutorReport,
+  MAX_OUTPUT_DEPTH,
+  type TaskResult,
+  TOOL_ERROR_CODES,
+  type ToolResult,
+} from "./executor-api.ts";
 
 const operationId = z.string().min(1).max(200);
 
 /** Zod's own JSON type would drop a member called `__proto__`. */
-const json = z.custom<Json>((value) => value !== undefined);
+const json = z.custom<Json>(
+  (value) => isJsonWithin(value, MAX_OUTPUT_DEPTH),
+  `Must be JSON, nested at most ${MAX_OUTPUT_DEPTH} deep.`,
+);
 
-const resultSchema: z.ZodType<ToolResult> = z.strictObject({
-  tool_call_id: z.string(),
-  success: z.boolean(),
-  result: z.exactOptional(json),
-  error: z.exactOptional(
-    z.strictObject({ code: z.enum(TOOL_ERROR_CODES), message: z.string(), retriable: z.boolean() }),
-  ),
-});
+const error = z.strictObject({ code: z.enum(TOOL_ERROR_CODES), message: z.string(), retriable: z.boolean() });
+
+const resultSchema: z.ZodType<ToolResult> = z.discriminatedUnion("success", [
+  z.strictObject({ tool_call_id: z.string(), success: z.literal(true), result: json }),
+  z.strictObject({ tool_call_id: z.string(), success: z.literal(false), error }),
+]);
 
 export const reportsSchema: z.ZodType<ExecutorReport[]> = z.array(
   z.union([

@@ -3,19 +3,22 @@ import { LATE_RESULT_MS } from "../../src/agents/conversation/core/limits.ts";
 import { readCalls } from "../../src/agents/executor/calls.ts";
 import { deliverResult } from "../../src/agents/executor/deliver.ts";
 import { localExecutor } from "../../src/agents/executor/local.ts";
+import { toJson } from "../../src/agents/executor/output.ts";
 import { ReportQueue } from "../../src/agents/executor/report-queue.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
 import { memoryToolState } from "../../src/agents/executor/tool-state.ts";
+import { ToolError } from "../../src/library/tool-error.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
-import type {
-  BatchCaller,
-  ExecutorReport,
-  TaskExecutor,
-  TaskResult,
-  ToolInvocation,
-  ToolResult,
+import {
+  type BatchCaller,
+  type ExecutorReport,
+  MAX_OUTPUT_DEPTH,
+  type TaskExecutor,
+  type TaskResult,
+  type ToolInvocation,
+  type ToolResult,
 } from "../../src/protocol/executor-api.ts";
-import { reportsSchema } from "../../src/protocol/executor-reports.ts";
+import { reportsSchema, taskResultSchema } from "../../src/protocol/executor-reports.ts";
 import type { Result } from "../../src/shared/errors.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { callOf, testTools } from "../support/tools.ts";
@@ -446,7 +449,63 @@ describe("reports on their way", () => {
     const own: Json = JSON.parse('{"__proto__": {"a": 1}}');
     expect(reportsSchema.parse([resultOf("op", own)])).toEqual([resultOf("op", own)]);
   });
+
+  test.each<[string, unknown]>([
+    ["a function", () => 1],
+    ["a Map", new Map([[1, 2]])],
+    ["a Date", new Date(0)],
+    ["a BigInt", 1n],
+    ["NaN", Number.NaN],
+    ["undefined", undefined],
+    ["bytes", new Uint8Array(1)],
+    ["too deep", nested(MAX_OUTPUT_DEPTH + 1)],
+  ])("REPORT-4 %s is refused, as a result, as progress and within either", (_, value) => {
+    for (const one of [value, { a: [value] }]) {
+      const result = { tool_call_id: "t", success: true, result: one };
+      for (const report of [
+        { operationId: "op", result },
+        { operationId: "op", progress: one },
+      ]) {
+        expect(reportsSchema.safeParse([report]).success).toBe(false);
+      }
+      expect(taskResultSchema.safeParse({ operationId: "op", attempt: 1, result }).success).toBe(false);
+    }
+  });
+
+  test("REPORT-4 a result has what its success says, and nothing else", () => {
+    const error = { code: "TIMEOUT", message: "Late.", retriable: true };
+    const isValid = (result: object) =>
+      reportsSchema.safeParse([{ operationId: "op", result: { tool_call_id: "t", ...result } }]).success;
+    expect(isValid({ success: true, result: null })).toBe(true);
+    expect(isValid({ success: false, error })).toBe(true);
+    for (const result of [
+      { success: true },
+      { success: false },
+      { success: true, error },
+      { success: false, result: 1 },
+      { success: true, result: 1, error },
+      { success: false, result: 1, error },
+      { result: 1 },
+    ]) {
+      expect(isValid(result), JSON.stringify(result)).toBe(false);
+    }
+  });
+
+  test("OUT-3 REPORT-4 the deepest output that an executor sends arrives, and a deeper one is an error of the tool", () => {
+    const deepest = toJson(nested(MAX_OUTPUT_DEPTH), "The output", 10_000);
+    expect(reportsSchema.safeParse([resultOf("op", deepest)]).success).toBe(true);
+    expect(() => toJson(nested(MAX_OUTPUT_DEPTH + 1), "The output", 10_000)).toThrow(
+      new ToolError("The output nests deeper than 1000 levels. Return less."),
+    );
+  });
 });
+
+/** Returns a value of this many levels of nesting. */
+function nested(depth: number): Json {
+  let value: Json = 1;
+  for (let level = 0; level < depth; level++) value = level % 2 === 0 ? [value] : { a: value };
+  return value;
+}
 
 describe("readCalls", () => {
   test("an invalid call gets an error result and does not stop others", () => {
@@ -467,6 +526,18 @@ describe("readCalls", () => {
 
   test.each([[null], ["calls"], [[1]], [[{ toolCallId: "x" }]]])("%j is not a batch", (batch) => {
     expect(() => readCalls(batch)).toThrow(expect.objectContaining({ code: "INVALID_INPUT" }));
+  });
+
+  test("a batch that names an operation twice is refused: a tool would run twice under one key", () => {
+    const call = callOf("add", { a: 1 });
+    for (const again of [call, { ...call, attempt: 2 }, { ...call, timeoutMs: -1 }]) {
+      expect(() => readCalls([call, callOf("add"), again])).toThrow(
+        expect.objectContaining({
+          code: "INVALID_INPUT",
+          message: expect.stringContaining("An operation occurs once in a batch."),
+        }),
+      );
+    }
   });
 });
 

@@ -4,7 +4,7 @@
  */
 import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
-import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { reduce } from "../../src/agents/conversation/core/reducer.ts";
@@ -23,7 +23,9 @@ import { allowAll } from "../../src/policy/gate.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
+import { MAX_OUTPUT_DEPTH, type TaskResult, type TaskResultApi } from "../../src/protocol/executor-api.ts";
 import { unwrap } from "../../src/shared/errors.ts";
+import type { Json } from "../../src/shared/json.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import type { RecordedBody, StepScript } from "../support/provider-script.ts";
 import { testLibrary } from "./library.ts";
@@ -511,6 +513,47 @@ describe("a turn that is run by one call", () => {
       ok: false,
       error: { code: "NOT_FOUND" },
     });
+  });
+
+  test.each([undefined, null, "ada", {}, { tenant: "test" }, { ...ada, roles: "admin" }, [ada]])(
+    "ACCESS-1 the principal %j is refused with INVALID_INPUT, and leaves no trace in the log",
+    async (principal) => {
+      const log = vi.spyOn(console, "error").mockReturnValue();
+      onTestFinished(() => log.mockRestore());
+      const actor = actorOf(await createConversation(handy));
+      // SAFETY: types end at the RPC boundary.
+      const given = principal as unknown as Principal;
+      const refused = {
+        ok: false,
+        error: { code: "INVALID_INPUT", message: expect.stringContaining("roles") },
+      };
+      expect(await actor.runTurn(given, { content: "Hello" })).toMatchObject(refused);
+      expect(await actor.turns(given)).toMatchObject(refused);
+      expect(log).not.toHaveBeenCalled();
+    },
+  );
+
+  test("REPORT-4 a result by RPC is JSON: values that RPC copies and JSON has not are refused", async () => {
+    const actor = actorOf(await createConversation(handy)) as unknown as TaskResultApi;
+    const codeOf = async (result: unknown) => {
+      const report = {
+        operationId: "op_1",
+        attempt: 1,
+        result: { tool_call_id: "t", success: true, result },
+      };
+      // SAFETY: types end at the RPC boundary.
+      const answer = await actor.handleTaskResult(report as TaskResult);
+      return answer.ok ? null : answer.error.code;
+    };
+    let deepest: Json = {};
+    for (let level = 1; level < MAX_OUTPUT_DEPTH; level++) deepest = [deepest];
+    for (const json of [null, JSON.parse('{"__proto__": {"a": [1]}}'), deepest]) {
+      expect(await codeOf(json), "valid, but of no operation").toBe("NOT_FOUND");
+    }
+    for (const other of [() => 1, new Map(), new Date(0), 1n, undefined, new Uint8Array(1), [deepest]]) {
+      expect(await codeOf(other)).toBe("INVALID_INPUT");
+      expect(await codeOf({ a: [other] })).toBe("INVALID_INPUT");
+    }
   });
 
   test("RUNTURN-2 the same key runs one turn, waits for it while it is active, and answers it at once when it is over", async () => {

@@ -6,6 +6,7 @@ import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import { D1Definitions } from "../../src/d1/d1-definitions.ts";
 import { MAX_VERSIONS } from "../../src/d1/definition-statements.ts";
 import { migrate } from "../../src/d1/migrate.ts";
+import { checkedPersona } from "../../src/library/authoring.ts";
 import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
 import { contentHash } from "../../src/library/definition.ts";
 import { CODE_TENANT } from "../../src/library/definition-source.ts";
@@ -373,7 +374,33 @@ describe("what release 0.3.0 stored", () => {
       definition: { description: "Ordered, before." },
     });
     await expect(found("place-order", 2)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    const { items } = await registry.versions("tool", { library: "renamed", id: "place-order" });
+    expect(items).toMatchObject([{ id: "place-order", definition: { description: "Ordered, before." } }]);
     expect(code.toolCode("renamed", "place-order")).toBe(placeOrder);
+  });
+});
+
+describe("what is published under the present id only", () => {
+  test("TOOLID-2 is found under the derived id with its versions, by every path", async () => {
+    const tool = defineTool({
+      name: "ring_bell",
+      description: "Rings.",
+      input: z.object({}),
+      execute: () => null,
+    });
+    const code = new DeployedCode([defineLibrary("belfry", { tools: [tool] })]);
+    const registry = new Registry(code, storesOf(database(), "test"));
+    const derived = { library: "belfry", id: "ring-bell" };
+    const latest = await registry.find("tool", derived);
+    expect(latest).toMatchObject({ id: "ring_bell", version: 1 });
+    expect(await registry.find("tool", { ...derived, version: 1 })).toEqual(latest);
+    expect(await registry.versions("tool", derived)).toEqual({ items: [latest] });
+    for (const missing of [
+      () => registry.find("tool", { ...derived, version: 2 }),
+      () => registry.versions("tool", { ...derived, id: "ring--bell" }),
+    ]) {
+      await expect(missing()).rejects.toMatchObject({ code: "NOT_FOUND" });
+    }
   });
 });
 
@@ -499,7 +526,116 @@ describe("personas and model profiles by API", () => {
   });
 });
 
+describe("ids that do not exist", () => {
+  const TENANT = "probing";
+  const KNOWN = 40;
+
+  /** A registry over a library of many large tools, and what is asked of its database. */
+  async function probed() {
+    const meter = metered();
+    const stores = storesOf(meter.database, TENANT);
+    const definition: ToolDefinition = {
+      name: "large",
+      description: "x".repeat(20_000),
+      inputSchema: { type: "object" },
+      effect: "pure",
+      timeoutMs: 1_000,
+      target: { task: "test/double" },
+    };
+    for (let n = 0; n < KNOWN; n++) {
+      const key = { kind: "tool" as const, library: "large", id: `known-${String(n).padStart(2, "0")}` };
+      await stores.authored.add({ ...key, hash: `${n}`, definition }, inTenant(TENANT));
+    }
+    const code = new DeployedCode([testLibrary]);
+    return { meter, code, registry: () => new Registry(code, stores) };
+  }
+
+  const persona = (library: (n: number) => string) => ({
+    identity: { systemPrompt: "Hi." },
+    tools: { toolIds: Array.from({ length: 128 }, (_, n) => `${library(n)}/missing-${n}`) },
+  });
+  const firstIds = Array.from({ length: 20 }, (_, n) => `known-${String(n).padStart(2, "0")}`).join(", ");
+  const message = `Library "large" has no tool "missing-0". It has: ${firstIds}, and more.`;
+
+  test("REG-7 128 of them in a persona take one statement more than 128 that exist, and no definition is read", async () => {
+    const { meter, code, registry } = await probed();
+    for (const library of [() => "large", (n: number) => (n === 0 ? "large" : `none-${n}`)]) {
+      const checked = () => {
+        const ports = { registry: registry(), tools: code, mayReceiveKey: () => true };
+        return checkedPersona(ports, { library: "own", id: "p" }, persona(library));
+      };
+      const resolved = () => resolveChain(registry(), persona(library), OFFLINE_PROFILE);
+      for (const [action, error] of [
+        [checked, { code: "INVALID_INPUT", options: { errors: [{ path: "/tools/toolIds/0", message }] } }],
+        [resolved, { code: "NOT_FOUND", message }],
+      ] as const) {
+        const cost = await meter.cost(() => expect(action()).rejects.toMatchObject(error));
+        expect(cost).toMatchObject({ statements: 128 + 1, written: 0 });
+        expect(cost.read, "the ids").toBeLessThanOrEqual(21);
+      }
+    }
+  });
+
+  test("REG-7 a member who asks for one reads the ids alone, and gets 20 of them", async () => {
+    const { meter, registry } = await probed();
+    const asked = () => registry().find("tool", { library: "large", id: "missing-0" });
+    const cost = await meter.cost(() =>
+      expect(asked()).rejects.toMatchObject({ code: "NOT_FOUND", message }),
+    );
+    expect(cost).toMatchObject({ statements: 2, written: 0 });
+    expect(cost.read).toBeLessThanOrEqual(21);
+    const answer = await get("/api/libraries/large/tools/missing-0", inTenant(TENANT, ["member"]));
+    expectProblem(answer, 404, "NOT_FOUND");
+    expect(answer.body.detail).toBe(message);
+  });
+});
+
 describe("who may", () => {
+  test("LIBAPI-5 begin a library: under no id that is another's in other case, or with _ for -", async () => {
+    const tenant = "alike";
+    const begin = (library: string, principal: Principal) =>
+      post(`/api/libraries/${library}/personas`, guide("Hi."), principal);
+    const [author, admin] = [inTenant(tenant), inTenant(tenant, ["admin"], "root")];
+    expect((await begin("Lib_A", author)).status).toBe(201);
+    for (const id of ["lib_a", "Lib-A", "LIB_A", "Test", "TEST"]) {
+      for (const principal of [author, admin]) {
+        const refused = await begin(id, principal);
+        expectProblem(refused, 409, "CONFLICT");
+        expect(refused.body.detail).toMatch(/different/);
+      }
+      expect((await get(`/api/libraries/${id}`, author)).status, "LIBAPI-3").toBe(404);
+      expect((await get(`/api/libraries/${id}/personas/guide`, author)).status, "LIBAPI-3").toBe(404);
+    }
+    for (const id of ["Lib_B", "lib-a2", "tests"]) expect((await begin(id, author)).status, id).toBe(201);
+    expect((await begin("lib_a", inTenant("alike-too"))).status, "another tenant").toBe(201);
+  });
+
+  test("LIBAPI-5 goes on in a library that was there before the deployed one, and before the rule", async () => {
+    const [tenant, author] = ["earlier", inTenant("earlier")];
+    const begin = database().prepare(
+      "INSERT INTO libraries (tenant, id, owner, created_at) VALUES (?1, ?2, 'ann', 1)",
+    );
+    for (const id of ["Test", "Lib_A", "lib-a"]) {
+      await begin.bind(tenant, id).run();
+      expect((await post(`/api/libraries/${id}/personas`, guide("Hi."), author)).status, id).toBe(201);
+    }
+  });
+
+  test("LIBAPI-5 H5 only a new library makes the database read the others", async () => {
+    const meter = metered();
+    const { authored } = storesOf(meter.database, "counted-alike");
+    const write = (library: string, hash: string) =>
+      authored.add(
+        { kind: "persona", library, id: "p", hash, definition: { identity: { systemPrompt: hash } } },
+        inTenant("counted-alike"),
+      );
+    for (let n = 0; n < 30; n++) await write(`lib-${n}`, "One.");
+    expect((await meter.cost(() => write("lib-0", "Two."))).read).toBeLessThan(15);
+    const another = await meter.cost(() => write("lib-30", "One."));
+    expect(another).toMatchObject({ statements: 4 });
+    expect(another.read).toBeLessThan(30 + 15);
+  });
+
   test("LIBAPI-2 write: authors and administrators; into a library of somebody else, administrators only", async () => {
     const tenant = "roles";
     const write = (prompt: string, principal: Principal) =>

@@ -11,6 +11,7 @@ import { ulid } from "ulid";
 import { afterEach, beforeEach, describe, expect, type MockInstance, test, vi } from "vitest";
 import { z } from "zod";
 import { durableActors } from "../../src/agents/base/lookup/durable-actors.ts";
+import { entrypointOf, namespaceOf } from "../../src/agents/base/lookup/exported-classes.ts";
 import { MAX_ATTEMPTS } from "../../src/agents/base/mailbox/limits.ts";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import type { OutboxEntry } from "../../src/agents/base/mailbox/outbox-entry.ts";
@@ -304,13 +305,20 @@ describe("delivery", () => {
 });
 
 describe("G28 the address of an envelope", () => {
-  test.each(["executor", "default", "nobody"])(
+  test.each(["executor", "default", "nobody", "__proto__", "to-string"])(
     "EXPORT-2 of the kind %s is refused: it is no actor",
     async (kind) => {
       const address = { kind, tenant: TENANT, id: "x" };
       await expect(durableActors(env).mailbox(address)).rejects.toMatchObject({ code: "NOT_FOUND" });
     },
   );
+
+  test("EXPORT-1 a member that every object inherits is no class", () => {
+    for (const name of ["toString", "constructor", "__proto__"]) {
+      expect(() => entrypointOf({}, name)).toThrow(/does not export a class named/);
+      expect(() => namespaceOf({}, name, "NOT_FOUND")).toThrow(/does not export a class named/);
+    }
+  });
 
   test("EXPORT-1 is a declared binding where there is one", async () => {
     const bound = await durableActors({ Courier: exports.Orders }).mailbox({

@@ -9,8 +9,14 @@ import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { inputIssues, issuesText, validate } from "../../shared/validation.ts";
 import { failedResult } from "./run-tool.ts";
 
-/** The part of a call that its result needs. */
-const batchSchema = z.array(z.looseObject({ operationId: identifier, toolCallId: z.string() })).max(1_000);
+/** The part of a call that its result needs. An operation occurs once: two calls of it would share one idempotency key. */
+const batchSchema = z
+  .array(z.looseObject({ operationId: identifier, toolCallId: z.string() }))
+  .max(1_000)
+  .refine(
+    (calls) => new Set(calls.map(({ operationId }) => operationId)).size === calls.length,
+    "An operation occurs once in a batch.",
+  );
 
 const invocationSchema: z.ZodType<ToolInvocation> = z.object({
   operationId: identifier,

@@ -4,22 +4,31 @@
  * OUT-1  Output is plain JSON and shares nothing with the tool's own objects.
  * OUT-2  No value is lost silently: one that JSON would drop or empty (functions, NaN, maps, promises) is an error.
  *        `undefined` is allowed: by itself it becomes `null`, and as a member it is left out.
+ * OUT-3  Output nests no deeper than its receiver takes.
  */
 import { ToolError } from "../../library/tool-error.ts";
-import type { Json } from "../../shared/json.ts";
+import { MAX_OUTPUT_DEPTH } from "../../protocol/executor-api.ts";
+import { isJsonWithin, type Json } from "../../shared/json.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 
 /** Maximum size of a progress report, in bytes of JSON. */
 export const MAX_PROGRESS_BYTES = 16_384;
 
-/** Returns `value` as JSON. Throws `ToolError`, whose message begins with `what`, if it is not JSON or too large. */
+/**
+ * Returns `value` as JSON. Throws `ToolError`, whose message begins with `what`, if it is not JSON, too large, or nested deeper
+ * than `MAX_OUTPUT_DEPTH`.
+ */
 export function toJson(value: unknown, what: string, maxBytes: number): Json {
   const text = stringify(value, what);
   const bytes = utf8Length(text);
   if (bytes > maxBytes) {
     throw new ToolError(`${what} has ${bytes} bytes of JSON; the limit is ${maxBytes}. Return less.`);
   }
-  return JSON.parse(text);
+  const json: Json = JSON.parse(text);
+  if (!isJsonWithin(json, MAX_OUTPUT_DEPTH)) {
+    throw new ToolError(`${what} nests deeper than ${MAX_OUTPUT_DEPTH} levels. Return less.`);
+  }
+  return json;
 }
 
 function stringify(value: unknown, what: string): string {

@@ -22,9 +22,9 @@ export function checkExports(env: object): void {
 
 /** Returns the namespace of a Durable Object class. Throws an error of `code` unless the class can be reached. */
 export function namespaceOf(env: object, name: string, code: ErrorCode): unknown {
-  const bound: unknown = Reflect.get(env, name);
+  const bound = ownMember(env, name);
   if (isNamespace(bound)) return bound;
-  const exported: unknown = Reflect.get(exports, name);
+  const exported = ownMember(exports, name);
   if (isNamespace(exported)) return exported;
   if (exported === undefined) throw notExported(name, code);
   throw new DramatisError(
@@ -35,7 +35,7 @@ export function namespaceOf(env: object, name: string, code: ErrorCode): unknown
 
 /** Returns a stub of a `WorkerEntrypoint` class. Throws `UNAVAILABLE` unless the class can be reached. */
 export function entrypointOf(env: object, name: string): unknown {
-  const found: unknown = Reflect.get(env, name) ?? Reflect.get(exports, name);
+  const found = ownMember(env, name) ?? ownMember(exports, name);
   if (found === undefined) throw notExported(name, "UNAVAILABLE");
   return found;
 }
@@ -45,6 +45,11 @@ function notExported(name: string, code: ErrorCode): DramatisError {
     code,
     `The Worker does not export a class named "${name}": export it under this name from the main module, as in \`export const { Conversation, Agent, Executor } = app;\`.`,
   );
+}
+
+/** Returns the member; `undefined` for one that every object inherits. */
+function ownMember(owner: object, name: string): unknown {
+  return Object.hasOwn(owner, name) ? Reflect.get(owner, name) : undefined;
 }
 
 /** Checks the class tag. A stub of an entrypoint has every member, so members do not tell the two apart. */

@@ -1,10 +1,24 @@
-/** Rules of access to a conversation. */
+/**
+ * Rules of access to a conversation.
+ *
+ * ACCESS-1  A caller by RPC that gives no principal gets `INVALID_INPUT`.
+ */
 import { DramatisError } from "../../../shared/errors.ts";
+import { isPlainObject } from "../../../shared/json.ts";
 import { mayReadAll, type Principal } from "../../../shared/principal.ts";
 import type { ConversationIdentity } from "../core/state.ts";
 
-/** Throws `NOT_FOUND`, as for an unknown conversation, unless the principal may read this one. */
+/**
+ * Throws `NOT_FOUND`, as for an unknown conversation, unless the principal may read this one. Throws `INVALID_INPUT` for a
+ * value that is no principal (ACCESS-1).
+ */
 export function checkReader(record: ConversationIdentity, principal: Principal): void {
+  if (!isPrincipal(principal)) {
+    throw new DramatisError(
+      "INVALID_INPUT",
+      "The principal needs a `subject`, a `tenant` and a list of `roles`.",
+    );
+  }
   if (record.tenant === principal.tenant && (isParticipant(record, principal) || mayReadAll(principal)))
     return;
   throw noConversation(record.id);
@@ -20,6 +34,13 @@ export function checkSpeaker(record: ConversationIdentity, principal: Principal)
   checkReader(record, principal);
   if (isParticipant(record, principal) || principal.roles.includes("admin")) return;
   throw new DramatisError("FORBIDDEN", "Only participants of a conversation may write to it.");
+}
+
+/** Types end at the RPC boundary. */
+function isPrincipal(value: unknown): value is Principal {
+  if (!isPlainObject(value)) return false;
+  const { subject, tenant, roles } = value;
+  return typeof subject === "string" && typeof tenant === "string" && Array.isArray(roles);
 }
 
 function isParticipant(record: ConversationIdentity, { subject }: Principal): boolean {
