@@ -476,16 +476,17 @@ describe("delivery of a result by name", () => {
     expect(await deliver(["silence", "silence", { ok: true, value: null }])).toEqual([0, 3_250, 6_750]);
   });
 
-  test("ends when the actor has taken the result, and when it refuses it for good, which is logged", async () => {
+  test("ends when the actor has taken the result, and when it refuses it for good; only what it refuses as invalid is logged", async () => {
     const logged = silenceErrors();
-    const refusal = (retriable: boolean): Result<null> => ({
+    const refusal = (code: string, retriable = false): Result<null> => ({
       ok: false,
-      error: { code: "NOT_FOUND", message: "There is no such operation.", retriable },
+      error: { code, message: "Refused.", retriable },
     });
     expect(await deliver([new Error("reset"), { ok: true, value: null }])).toHaveLength(2);
+    expect(await deliver([refusal("UNAVAILABLE", true), refusal("NOT_FOUND")])).toHaveLength(2);
     expect(logged).toEqual([]);
-    expect(await deliver([refusal(true), refusal(false)])).toHaveLength(2);
-    expect(logged).toMatchObject([[{ code: "NOT_FOUND" }]]);
+    expect(await deliver([refusal("INVALID_INPUT")])).toHaveLength(1);
+    expect(logged).toMatchObject([[{ code: "INVALID_INPUT" }]]);
   });
 });
 

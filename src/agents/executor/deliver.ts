@@ -28,6 +28,8 @@ export async function deliverResult(
       return;
     } catch (error) {
       const isRefused = error instanceof DramatisError && !error.retriable;
+      // The operation may be gone: a crash forgets a reply that was not committed, and what it called.
+      if (isRefused && error.code === "NOT_FOUND") return;
       if (isRefused || backoff === null) return console.error(error);
       await clock.sleep(backoff);
     }

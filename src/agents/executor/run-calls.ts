@@ -10,6 +10,7 @@
 import type { Clock } from "../../ports/clock.ts";
 import { withDeadline } from "../../ports/deadline.ts";
 import type { BatchCaller, ExecutorReport, ToolInvocation, ToolResult } from "../../protocol/executor-api.ts";
+import { DramatisError } from "../../shared/errors.ts";
 import { ReportQueue } from "./report-queue.ts";
 import { runTool, type ToolPorts } from "./run-tool.ts";
 
@@ -38,9 +39,8 @@ export async function runCalls(
   const queue = new ReportQueue(ports.clock, async (reports) => {
     if (!isCallerLost) {
       try {
-        return await withDeadline(ports.clock, REPORT_MS, (signal) =>
-          report(ports.clock, caller, reports, signal),
-        );
+        const sending = (signal: AbortSignal) => report(ports.clock, caller, reports, signal);
+        return await withDeadline(ports.clock, REPORT_MS, sending, { reason: silent });
       } catch (error) {
         isCallerLost = true;
         console.error(error);
@@ -65,6 +65,11 @@ export async function runCalls(
   over.abort();
   await queue.end();
   await Promise.all([asking, ...deliveries]);
+}
+
+function silent(): DramatisError {
+  const message = `The caller of a batch took no report within ${REPORT_MS} ms.`;
+  return new DramatisError("UNAVAILABLE", message, { retriable: true });
 }
 
 /** Sends reports, a second time if the first fails. Rejects if that fails, too. */
