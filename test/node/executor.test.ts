@@ -1,4 +1,5 @@
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { z } from "zod";
 import { LATE_RESULT_MS } from "../../src/agents/conversation/core/limits.ts";
 import { readCalls } from "../../src/agents/executor/calls.ts";
 import { deliverResult } from "../../src/agents/executor/deliver.ts";
@@ -7,6 +8,8 @@ import { toJson } from "../../src/agents/executor/output.ts";
 import { ReportQueue } from "../../src/agents/executor/report-queue.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
 import { memoryToolState } from "../../src/agents/executor/tool-state.ts";
+import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import {
@@ -43,6 +46,23 @@ async function resultOf(call: ToolInvocation): Promise<ToolResult> {
   expect(results).toHaveLength(1);
   expect(results[0]?.tool_call_id).toBe(call.toolCallId);
   return results[0] ?? expect.fail("no result");
+}
+
+const NO_MESSAGE = "The tool failed without a message.";
+
+const withMembers = (members: object) => Object.assign(new Error("empty"), members);
+
+function revoked(): unknown {
+  const { proxy, revoke } = Proxy.revocable(new Error("empty"), {});
+  revoke();
+  return proxy;
+}
+
+/** Returns what goes to the console as an error until the test is over, instead of showing it. */
+function silenceErrors() {
+  const errors = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  onTestFinished(() => errors.mockRestore());
+  return errors.mock.calls;
 }
 
 async function errorOf(call: ToolInvocation): Promise<NonNullable<ToolResult["error"]>> {
@@ -165,6 +185,72 @@ describe("one call", () => {
     expect(await errorOf(callOf("failing", { how }))).toEqual(error);
   });
 
+  test.each<[string, () => unknown, object]>([
+    [
+      "a message that is an object",
+      () => withMembers({ message: { toString: () => "quota" } }),
+      { message: "quota" },
+    ],
+    ["no message", () => withMembers({ message: undefined }), { message: NO_MESSAGE }],
+    [
+      "a message that is no text at all",
+      () => withMembers({ message: Object.create(null) }),
+      { message: NO_MESSAGE },
+    ],
+    ["a stack that is a number", () => withMembers({ stack: 42 }), { message: "empty" }],
+    ["a value that cannot be read", revoked, { message: NO_MESSAGE }],
+    [
+      "an unknown code",
+      () => new ToolError("declined", { code: "RATE_LIMITED" as never }),
+      { message: "declined" },
+    ],
+    [
+      "members of other types",
+      () => new ToolError(42 as never, { code: "TIMEOUT", retriable: "yes" as never }),
+      { code: "TIMEOUT", message: "42", retriable: true },
+    ],
+  ])(
+    "TASK-4 BATCH-2 a tool that throws %s gives a valid error, and its neighbour runs on",
+    async (_, thrown, error) => {
+      silenceErrors();
+      const clock = new VirtualClock();
+      const throwing = defineTool({
+        name: "throwing",
+        description: "Throws.",
+        input: z.object({}),
+        execute() {
+          throw thrown();
+        },
+      });
+      const slow = defineTool({
+        name: "slow",
+        description: "Answers after five seconds.",
+        input: z.object({}),
+        execute: () => clock.sleep(5_000),
+      });
+      const code = new DeployedCode([defineLibrary("test", { tools: [throwing, slow] })]);
+      const [first, second] = [callOf("throwing"), callOf("slow")];
+      const reading = all(localExecutor(code, clock), [first, second]);
+      await clock.advance(5_000);
+      const reports = await reading;
+      expect(reports).toEqual([
+        {
+          operationId: first.operationId,
+          result: {
+            tool_call_id: first.toolCallId,
+            success: false,
+            error: { code: "EXECUTION_FAILED", retriable: false, ...error },
+          },
+        },
+        {
+          operationId: second.operationId,
+          result: { tool_call_id: second.toolCallId, success: true, result: null },
+        },
+      ]);
+      expect(reportsSchema.parse(reports)).toEqual(reports);
+    },
+  );
+
   test.each([
     ["nothing", null],
     ["absent", { kept: 1 }],
@@ -225,7 +311,7 @@ describe("a batch of calls", () => {
       const progress = own
         .slice(0, -1)
         .map((report) => ("progress" in report ? report.progress : "a result"));
-      expect(progress).toEqual(tool.id === "steps" ? [{ step: 1 }, { step: 2 }, { step: 3 }] : []);
+      expect(progress).toEqual(tool.id === "steps" ? [{ step: 3 }] : []);
       expect(own.at(-1)).toHaveProperty("result");
     }
   });
@@ -253,13 +339,15 @@ describe("a batch of calls", () => {
 });
 
 describe("BATCH-4 a caller that is lost", () => {
-  /** Runs a batch whose caller takes `taken` reports and is then lost. */
-  async function lose(calls: ToolInvocation[], taken: number) {
+  /** Runs a batch whose caller takes reports while `takes` returns `true` for the number of the attempt, from 0. */
+  async function lose(calls: ToolInvocation[], takes: (attempt: number) => boolean) {
+    const logged = silenceErrors();
     const { registry, trace } = testTools();
     const clock = new VirtualClock();
     const state = memoryToolState();
     const delivered: [string, number, ToolResult][] = [];
     const sent: ExecutorReport[][] = [];
+    let attempts = 0;
     const over = runCalls(
       {
         tools: registry,
@@ -272,7 +360,7 @@ describe("BATCH-4 a caller that is lost", () => {
       { calls },
       {
         async report(reports) {
-          if (sent.length >= taken) throw new Error("The actor was reset.");
+          if (!takes(attempts++)) throw new Error("The actor was reset.");
           sent.push(reports);
         },
         cancelled: () => Promise.reject(new Error("The actor was reset.")),
@@ -280,27 +368,47 @@ describe("BATCH-4 a caller that is lost", () => {
     );
     await clock.advance(60_000);
     await over;
-    return { delivered, sent, trace };
+    return { delivered, sent, trace, attempts, logged };
   }
 
   test("stops no call: each result goes to its conversation, with the operation and the attempt", async () => {
     const calls = [callOf("add", { a: 1 }, { attempt: 2 }), callOf("stubborn", {}, { timeoutMs: 1_000 })];
-    const { delivered, trace } = await lose(calls, 0);
+    const { delivered, trace, logged } = await lose(calls, () => false);
     expect(delivered).toMatchObject([
       [calls[0]?.operationId, 2, { success: true, result: 2 }],
       [calls[1]?.operationId, 1, { success: false, error: { code: "TIMEOUT" } }],
     ]);
     expect(trace.aborted).toEqual([calls[1]?.operationId]);
+    expect(logged, "the reason").toMatchObject([[{ message: "The actor was reset." }]]);
+  });
+
+  test("is one that fails a report twice: after one failure the same reports come again, and reach it", async () => {
+    const calls = [callOf("add", { a: 1 }), callOf("stubborn", {}, { timeoutMs: 1_000 })];
+    const { delivered, sent, logged } = await lose(calls, (attempt) => attempt % 2 === 1);
+    expect(sent.map((reports) => reports.map(({ operationId }) => operationId))).toEqual(
+      calls.map(({ operationId }) => [operationId]),
+    );
+    expect(delivered).toEqual([]);
+    expect(logged).toEqual([]);
+  });
+
+  test("stays lost, even if it would take reports again: every later result is delivered", async () => {
+    const calls = [1, 2, 3].map((seconds) => callOf("stubborn", {}, { timeoutMs: seconds * 1_000 }));
+    const { delivered, sent, attempts } = await lose(calls, (attempt) => attempt >= 2);
+    expect(delivered.map(([id]) => id)).toEqual(calls.map(({ operationId }) => operationId));
+    expect(sent).toEqual([]);
+    expect(attempts).toBe(2);
   });
 
   test("gets no result twice: only what it did not take is delivered", async () => {
     const calls = [callOf("add", { a: 1 }), callOf("stubborn", {}, { timeoutMs: 1_000 })];
-    const { delivered, sent } = await lose(calls, 1);
+    const { delivered, sent } = await lose(calls, (attempt) => attempt === 0);
     expect(sent).toMatchObject([[{ operationId: calls[0]?.operationId }]]);
     expect(delivered.map(([id]) => id)).toEqual([calls[1]?.operationId]);
   });
 
   test("is also one that takes no report for 10 seconds", async () => {
+    silenceErrors();
     const clock = new VirtualClock();
     const delivered: string[] = [];
     const call = callOf("add", { a: 1 });
@@ -324,7 +432,7 @@ describe("BATCH-4 a caller that is lost", () => {
 
   test("loses progress only", async () => {
     const call = callOf("steps");
-    const { delivered } = await lose([call], 0);
+    const { delivered } = await lose([call], () => false);
     expect(delivered).toMatchObject([[call.operationId, 1, { result: "done" }]]);
   });
 });
@@ -336,7 +444,7 @@ describe("delivery of a result by name", () => {
     result: { tool_call_id: "call_1", success: true, result: 1 },
   };
 
-  async function deliver(answers: (Result<null> | Error)[]) {
+  async function deliver(answers: (Result<null> | Error | "silence")[]) {
     const clock = new VirtualClock();
     const start = clock.now();
     const attempts: number[] = [];
@@ -346,6 +454,7 @@ describe("delivery of a result by name", () => {
         async handleTaskResult(sent) {
           expect(sent).toEqual(result);
           const answer = answers[attempts.push(clock.now() - start) - 1] ?? new Error("away");
+          if (answer === "silence") return never();
           if (answer instanceof Error) throw answer;
           return answer;
         },
@@ -358,21 +467,28 @@ describe("delivery of a result by name", () => {
   }
 
   test("is tried again while the actor is away, for less time than the actor waits", async () => {
-    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const logged = silenceErrors();
     const attempts = await deliver([]);
     expect(attempts).toEqual([0, 250, 750, 1_750, 3_750, 7_750, 15_750]);
     expect(attempts.at(-1)).toBeLessThan(LATE_RESULT_MS);
-    expect(quiet).toHaveBeenCalledTimes(1);
-    quiet.mockRestore();
+    expect(logged).toHaveLength(1);
   });
 
-  test("ends when the actor has taken the result, and when it refuses it for good", async () => {
-    const refusal = (retriable: boolean): Result<null> => ({
+  test("is tried again when the actor does not answer within three seconds", async () => {
+    expect(await deliver(["silence", "silence", { ok: true, value: null }])).toEqual([0, 3_250, 6_750]);
+  });
+
+  test("ends when the actor has taken the result, and when it refuses it for good; only what it refuses as invalid is logged", async () => {
+    const logged = silenceErrors();
+    const refusal = (code: string, retriable = false): Result<null> => ({
       ok: false,
-      error: { code: "NOT_FOUND", message: "There is no such operation.", retriable },
+      error: { code, message: "Refused.", retriable },
     });
     expect(await deliver([new Error("reset"), { ok: true, value: null }])).toHaveLength(2);
-    expect(await deliver([refusal(true), refusal(false)])).toHaveLength(2);
+    expect(await deliver([refusal("UNAVAILABLE", true), refusal("NOT_FOUND")])).toHaveLength(2);
+    expect(logged).toEqual([]);
+    expect(await deliver([refusal("INVALID_INPUT")])).toHaveLength(1);
+    expect(logged).toMatchObject([[{ code: "INVALID_INPUT" }]]);
   });
 });
 
@@ -413,21 +529,35 @@ describe("reports on their way", () => {
     ]);
   });
 
-  test("REPORT-2 a tool that reports a thousand times a second for 15 minutes makes a few hundred requests, and loses nothing", async () => {
+  test("REPORT-2 a tool that reports a thousand times a second for 15 minutes makes a few hundred requests, each with its newest progress", async () => {
     const { clock, reports, sent, arrive } = queue();
     let count = 0;
+    const newest: number[] = [];
     for (let time = 0; time < 15 * 60_000; time += 50) {
       for (let step = 0; step < 50; step += 10) reports.add({ operationId: "a", progress: count++ });
       await clock.advance(50);
+      if (sent.length > newest.length) newest.push(count - 1);
       await arrive();
     }
     expect(sent.length).toBeGreaterThan(50);
     expect(sent.length).toBeLessThan(500);
-    const over = reports.end();
-    await arrive();
-    await over;
     const seen = sent.flatMap((one) => one.reports.map((report) => "progress" in report && report.progress));
-    expect(seen).toEqual(Array.from({ length: count }, (_, index) => index));
+    expect(seen).toEqual(newest);
+  });
+
+  test("REPORT-2 of each operation only the newest progress waits, before its result and beside the others'", async () => {
+    const { clock, reports, sent, arrive } = queue();
+    reports.add({ operationId: "a", progress: 0 });
+    await clock.advance(0);
+    for (let step = 1; step < 1_000; step++) {
+      for (const operationId of ["a", "b"]) reports.add({ operationId, progress: step });
+    }
+    reports.add(resultOf("a"));
+    await arrive();
+    expect(sent.map((one) => one.reports)).toEqual([
+      [{ operationId: "a", progress: 0 }],
+      [{ operationId: "a", progress: 999 }, { operationId: "b", progress: 999 }, resultOf("a")],
+    ]);
   });
 
   test("REPORT-3 many large results travel in several requests, none of them near the platform's limit", async () => {

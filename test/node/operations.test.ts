@@ -103,7 +103,7 @@ const RECORD: ConversationIdentity = {
 };
 
 /** Effects on an executor that answers when the test does. */
-function stage() {
+function stage(onProgress: () => void = () => undefined) {
   const clock = new VirtualClock(NOW);
   const batches: { calls: ToolInvocation[]; caller: BatchCaller; end: () => void }[] = [];
   const reported: EffectSignal[][] = [];
@@ -124,7 +124,7 @@ function stage() {
       return store.isUp;
     },
     onText: unused,
-    onProgress: () => undefined,
+    onProgress,
   });
   const started = () => batches.map(({ calls }) => calls.map((call) => call.operationId));
   const answer = (batch: number, ...items: number[]) =>
@@ -231,10 +231,14 @@ describe("effects of operations", () => {
     await clock.advance(0);
     store.isUp = false;
     await expect(answer(0, 1)).rejects.toMatchObject({ code: "UNAVAILABLE", retriable: true });
-    expect(reported, "kept for another try, too").toHaveLength(1);
+    await expect(answer(0, 1), "again").rejects.toMatchObject({ code: "UNAVAILABLE" });
     store.isUp = true;
+    await answer(0, 1);
+    expect(reported.map(([first]) => first)).toEqual([reported[0]?.[0], reported[0]?.[0], reported[0]?.[0]]);
+    await answer(0, 1);
+    expect(reported, "stored").toHaveLength(3);
     await answer(0, 2);
-    expect(reported).toHaveLength(2);
+    expect(reported).toHaveLength(4);
   });
 
   test("OP-3 OP-4 a result by name settles what one run only can have given", () => {
@@ -263,6 +267,42 @@ describe("effects of operations", () => {
       ],
     ]);
     expect(quiet.mock.calls[0]?.[0]).toMatchObject({ code: "UNAVAILABLE" });
+  });
+
+  test("BATCH-6 a silent executor is given up for each operation by itself: a short one does not wait for a long one", async () => {
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    onTestFinished(() => quiet.mockRestore());
+    const { effects, reported, answer, batches, clock } = stage();
+    const long = operation(2, { timeoutMs: 900_000 });
+    effects.start(effectsOfTurn(turnWith([operation(1), long, operation(3, { timeoutMs: 2_000 })])));
+    await clock.advance(TIMEOUT_MS + 30_000);
+    expect(reported).toMatchObject([[{ item: 1, result: { success: false } }]]);
+    await answer(0, 3);
+    await clock.advance(800_000);
+    expect(quiet, "an operation with a result is not given up").toHaveBeenCalledTimes(1);
+    await answer(0, 2);
+    expect(reported.slice(1)).toMatchObject([
+      [{ item: 3, result: { success: true } }],
+      [{ item: 2, result: { success: true } }],
+    ]);
+    batches[0]?.end();
+    await clock.advance(0);
+    expect(clock.pending).toBe(0);
+  });
+
+  test("a result whose batch of reports fails at a later progress counts: it would not be taken a second time", async () => {
+    const { effects, reported, batches, clock } = stage(() => {
+      throw new Error("The socket is gone.");
+    });
+    effects.start(effectsOfTurn(turnWith([operation(1), operation(2)])));
+    await clock.advance(0);
+    const result = { tool_call_id: "call_1", success: true, result: 1 };
+    const reports = [
+      { operationId: idOf(1), result },
+      { operationId: idOf(2), progress: 1 },
+    ];
+    await expect(batches[0]?.caller.report(reports)).rejects.toThrow("socket");
+    expect(reported).toMatchObject([[{ item: 1, result }]]);
   });
 
   test("BATCH-6 an executor that ends early leaves no operation without a result", async () => {

@@ -1,7 +1,8 @@
 /** The actor shell with a core that is no conversation: a ledger in SQLite that works off what it owes. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
-import { type ActorCore, ActorShell, type Commit } from "../../src/agents/base/runtime/shell.ts";
+import type { ActorCore, Commit } from "../../src/agents/base/runtime/actor-core.ts";
+import { ActorShell } from "../../src/agents/base/runtime/shell.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { NewEnvelope } from "../../src/protocol/envelope.ts";

@@ -5,7 +5,7 @@ import type { NewEnvelope } from "../../protocol/envelope.ts";
 import { stemOf } from "../../protocol/ids.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
-import type { ActorCore, Commit } from "../base/runtime/shell.ts";
+import type { ActorCore, Commit } from "../base/runtime/actor-core.ts";
 import { dueIn, type Effect, effectsOf, effectsOfTurn, endedEffects } from "./core/effects.ts";
 import type { JournalRow } from "./core/journal-entry.ts";
 import { plan } from "./core/planning/plan.ts";

@@ -3,7 +3,8 @@
  *
  * REPORT-1  Reports arrive in order, and no `send` begins before the one before it has ended.
  * REPORT-2  A result leaves at once, with the results that arrive in the same moment. Progress leaves at most every 100 ms,
- *           and less often the longer the batch runs: a few hundred times in 15 minutes.
+ *           and less often the longer the batch runs: a few hundred times in 15 minutes. Of each operation, only its newest
+ *           progress waits.
  * REPORT-3  One `send` carries at most about 4 MiB, or 8 reports: far below the platform's limit for one message.
  */
 import type { Clock } from "../../ports/clock.ts";
@@ -35,6 +36,8 @@ export class ReportQueue {
   }
 
   add(report: ExecutorReport): void {
+    const older = "progress" in report ? this.#progressOf(report.operationId) : -1;
+    if (older !== -1) this.#queue.splice(older, 1);
     this.#queue.push(report);
     this.#plan();
   }
@@ -42,6 +45,10 @@ export class ReportQueue {
   /** Sends what is left now. Resolves when it was sent. */
   async end(): Promise<void> {
     while (this.#queue.length > 0 || this.#sending !== null) await (this.#sending ?? this.#sendNext());
+  }
+
+  #progressOf(id: string): number {
+    return this.#queue.findIndex((report) => report.operationId === id && "progress" in report);
   }
 
   #plan(): void {

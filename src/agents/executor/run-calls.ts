@@ -4,12 +4,13 @@
  * BATCH-1  Every call gives exactly one result, and no progress after it.
  * BATCH-2  No call waits for another.
  * BATCH-3  A call that its caller cancels ends within a second; the others go on.
- * BATCH-4  A caller that is lost, or takes no report for 10 seconds, stops no call. From then on each result goes to
- *          `deliver`, and progress is dropped.
+ * BATCH-4  A caller that is lost stops no call: one that fails a report twice, or takes none for 10 seconds. From then on
+ *          each result goes to `deliver`, and progress is dropped.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { withDeadline } from "../../ports/deadline.ts";
 import type { BatchCaller, ExecutorReport, ToolInvocation, ToolResult } from "../../protocol/executor-api.ts";
+import { DramatisError } from "../../shared/errors.ts";
 import { ReportQueue } from "./report-queue.ts";
 import { runTool, type ToolPorts } from "./run-tool.ts";
 
@@ -23,6 +24,8 @@ const ASK_AFTER_MS = 250;
 
 /** Milliseconds in which a caller must take a report. */
 const REPORT_MS = 10_000;
+/** Milliseconds before a report that failed is sent again. A caller that is alive ignores results that it took before. */
+const REPEAT_MS = 250;
 
 /** Runs `calls`; `refused` are reports on other calls of the batch. Resolves when every result was taken or delivered. */
 export async function runCalls(
@@ -36,9 +39,11 @@ export async function runCalls(
   const queue = new ReportQueue(ports.clock, async (reports) => {
     if (!isCallerLost) {
       try {
-        return await withDeadline(ports.clock, REPORT_MS, () => caller.report(reports));
-      } catch {
+        const sending = (signal: AbortSignal) => report(ports.clock, caller, reports, signal);
+        return await withDeadline(ports.clock, REPORT_MS, sending, { reason: silent });
+      } catch (error) {
         isCallerLost = true;
+        console.error(error);
       }
     }
     for (const report of reports) {
@@ -60,6 +65,26 @@ export async function runCalls(
   over.abort();
   await queue.end();
   await Promise.all([asking, ...deliveries]);
+}
+
+function silent(): DramatisError {
+  const message = `The caller of a batch took no report within ${REPORT_MS} ms.`;
+  return new DramatisError("UNAVAILABLE", message, { retriable: true });
+}
+
+/** Sends reports, a second time if the first fails. Rejects if that fails, too. */
+async function report(
+  clock: Pick<Clock, "sleep">,
+  caller: BatchCaller,
+  reports: ExecutorReport[],
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await caller.report(reports);
+  } catch {
+    await clock.sleep(REPEAT_MS, signal);
+    await caller.report(reports);
+  }
 }
 
 /** Calls `cancel` with each operation that the caller cancels, until the batch is over. Never rejects. */

@@ -5,6 +5,7 @@
  * TASK-2  A call ends when its time is up or it is cancelled, even if the tool continues. Later results and progress are
  *         dropped.
  * TASK-3  An error carries the tool's message and code, never a stack.
+ * TASK-4  Whatever a tool throws becomes a valid error: an unknown code is `EXECUTION_FAILED`, the message is text.
  */
 
 import type { Tool } from "../../library/define.ts";
@@ -13,7 +14,7 @@ import { ToolError } from "../../library/tool-error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { withDeadline } from "../../ports/deadline.ts";
 import type { ToolErrorCode, ToolInvocation, ToolResult, ToolState } from "../../protocol/executor-api.ts";
-import { MAX_OUTPUT_BYTES } from "../../protocol/executor-api.ts";
+import { MAX_OUTPUT_BYTES, TOOL_ERROR_CODES } from "../../protocol/executor-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
@@ -27,6 +28,7 @@ export interface ToolPorts {
 }
 
 const MAX_MESSAGE_LENGTH = 4_000;
+const NO_MESSAGE = "The tool failed without a message.";
 /** Characters of an exception in the log. */
 const MAX_LOGGED = 2_000;
 
@@ -66,9 +68,22 @@ export async function runTool(
 
 /** Returns the result of a call that failed with `error`. */
 export function failedResult(toolCallId: string, error: unknown): ToolResult {
-  const { code, message, retriable } = describe(error);
-  const text = message === "" ? "The tool failed without a message." : message.slice(0, MAX_MESSAGE_LENGTH);
-  return { tool_call_id: toolCallId, success: false, error: { code, message: text, retriable } };
+  return { tool_call_id: toolCallId, success: false, error: errorOf(error) };
+}
+
+/** Never throws: to read a value that somebody else threw can fail, and its members can be anything. */
+function errorOf(thrown: unknown): NonNullable<ToolResult["error"]> {
+  try {
+    const { code, message, retriable } = describe(thrown);
+    const text = String(message ?? "").slice(0, MAX_MESSAGE_LENGTH) || NO_MESSAGE;
+    return { code: knownCode(code), message: text, retriable: Boolean(retriable) };
+  } catch {
+    return { code: "EXECUTION_FAILED", message: NO_MESSAGE, retriable: false };
+  }
+}
+
+function knownCode(code: unknown): ToolErrorCode {
+  return TOOL_ERROR_CODES.find((known) => known === code) ?? "EXECUTION_FAILED";
 }
 
 function findTool(tools: ToolCodes, { tool: { library, id } }: ToolInvocation): Tool {
@@ -82,13 +97,16 @@ function timedOut({ timeoutMs }: ToolInvocation): ToolError {
   return new ToolError(message, { code: "TIMEOUT", retriable: true });
 }
 
-function describe(error: unknown): { code: ToolErrorCode; message: string; retriable: boolean } {
+function describe(error: unknown): { code: unknown; message: unknown; retriable: unknown } {
   if (error instanceof ToolError) return error;
   if (error instanceof DramatisError) {
     return { code: toolErrorCode(error), message: error.message, retriable: error.retriable };
   }
   // Log unexpected errors for the tool's author.
-  console.error("A tool failed:", error instanceof Error ? error.stack?.slice(0, MAX_LOGGED) : typeof error);
+  console.error(
+    "A tool failed:",
+    error instanceof Error ? String(error.stack).slice(0, MAX_LOGGED) : typeof error,
+  );
   const message = error instanceof Error ? error.message : typeof error === "string" ? error : "";
   return { code: "EXECUTION_FAILED", message, retriable: false };
 }

@@ -16,56 +16,10 @@
  * STAGE-5  A commit of its own is refused while a transaction is open, which may roll back after the effects have started.
  * STAGE-6  If a commit reports a failure although it was stored, memory is read from the store again.
  */
-import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { DramatisError, type ErrorData, toErrorData } from "../../../shared/errors.ts";
-import { ArmedWakeup, type WakeupPorts } from "./armed-wakeup.ts";
+import type { ActorCore, Commit, ShellPorts } from "./actor-core.ts";
+import { ArmedWakeup } from "./armed-wakeup.ts";
 import { UnitOfWork } from "./unit-of-work.ts";
-
-/** A committed change, and the states around it. */
-export interface Commit<State> {
-  readonly before: State;
-  readonly state: State;
-}
-
-/** The decisions of an actor (pure), and its store. */
-export interface ActorCore<State, Signal, Change, Committed extends Commit<State>, Effect> {
-  /** Returns the state as of the last commit; `null` before the actor was created. */
-  load(): State | null;
-  /** Plans signals, in order, on a state. Changes nothing. Throws a `DramatisError` to refuse them. */
-  plan(state: State, signals: readonly Signal[], now: number): Change;
-  /** Writes a change in the current transaction; `null` for a change without content. */
-  write(before: State, change: Change, now: number): Committed | null;
-  /** Returns the envelopes that a change sends. */
-  envelopes(change: Committed): readonly NewEnvelope[];
-  /** Returns in how many milliseconds the actor must wake; `null` if it need not. */
-  dueIn(state: State, now: number): number | null;
-  /** Returns every effect that a state calls for. */
-  effectsOf(state: State): readonly Effect[];
-  /** Returns the effects of the work that commits touched, as far as the newest state calls for them. */
-  effectsAfter(commits: readonly Committed[], state: State): readonly Effect[];
-  /** Returns the keys of the effects that the state before the commits called for, and the newest state does not. */
-  endedBy(commits: readonly Committed[], state: State): readonly string[];
-  /** Reports whether a state is that of the newest commit in the store. */
-  isCurrent(state: State): boolean;
-  /** Reports whether an outcome that waits for its commit belongs to the work of an effect. */
-  concerns(outcome: Signal, effect: Effect): boolean;
-  /** Returns the signals that give up outcomes which can never be committed. */
-  abandon(outcomes: readonly Signal[], error: ErrorData): readonly Signal[];
-}
-
-export interface ShellPorts<Committed, Effect> extends WakeupPorts {
-  transaction<Value>(body: () => Value): Value;
-  /** Reports whether a transaction is open. */
-  isInTransaction(): boolean;
-  /** Sends an envelope with the current transaction. Resolves when its wake-up is armed. */
-  send(envelope: NewEnvelope): Promise<void>;
-  /** Publishes a commit. */
-  publish(commit: Committed): void;
-  /** Starts effects that do not run yet. */
-  start(effects: readonly Effect[]): void;
-  /** Aborts the effects of these keys that run. */
-  abort(keys: readonly string[]): void;
-}
 
 /** Milliseconds before signals whose commit failed are tried again. */
 const RETRY_MS = 1_000;

@@ -6,8 +6,8 @@
  * STAGE-2  Each stage of a unit builds on the one before. A stage that is refused leaves the unit as it was.
  */
 import { DramatisError } from "../../../shared/errors.ts";
+import type { ActorCore, Commit, ShellPorts } from "./actor-core.ts";
 import type { ArmedWakeup } from "./armed-wakeup.ts";
-import type { ActorCore, Commit, ShellPorts } from "./shell.ts";
 
 export interface UnitPorts<State, Signal, Change, Committed extends Commit<State>, Effect> {
   core: ActorCore<State, Signal, Change, Committed, Effect>;

@@ -3,8 +3,8 @@
  *
  * BATCH-5  Every operation of a batch is followed by itself: it ends with its result, or when it is aborted. An aborted
  *          one is cancelled in the Executor and gives no result.
- * BATCH-6  An operation that the Executor gives no result for, because it is lost or exceeds the time of all its calls,
- *          fails with `INTERNAL_ERROR`. The outcome of a `once` tool is then unknown.
+ * BATCH-6  An operation that the Executor gives no result for, because it is lost or silent for 30 seconds beyond the
+ *          operation's time limit, fails with `INTERNAL_ERROR`. The outcome of a `once` tool is then unknown.
  */
 
 import { parseReference } from "../../../library/reference.ts";
@@ -39,7 +39,7 @@ export interface ToolBatchInput extends ToolReports {
   turn: Turn;
 }
 
-/** Milliseconds beyond the longest time limit of its calls after which an executor counts as lost. */
+/** Milliseconds beyond the time limit of a call after which it counts as lost. */
 const MARGIN_MS = 30_000;
 
 interface Followed {
@@ -49,6 +49,8 @@ interface Followed {
 
 export class ToolBatch {
   readonly #waiting = new Map<string, Followed>();
+  /** Results that could not be stored yet. */
+  readonly #unsaved = new Map<string, ToolCompleted>();
   readonly #cancelled: string[] = [];
   /** Answers the Executor's question for cancelled operations. */
   #answer: (() => void) | null = null;
@@ -70,23 +72,36 @@ export class ToolBatch {
     if (delay > 0) await clock.sleep(delay);
     if (this.#waiting.size === 0) return;
     const calls = [...this.#waiting].map(([id, { operation }]) => this.#callOf(id, operation));
-    const limit = Math.max(...calls.map(({ timeoutMs }) => timeoutMs)) + MARGIN_MS;
     const caller: BatchCaller = {
       report: async (reports) => this.#take(reports),
       cancelled: () => this.#nextCancelled(),
     };
+    const running = (async () => executor.run(calls, caller))();
+    const byLimit = Map.groupBy(calls, ({ timeoutMs }) => timeoutMs + MARGIN_MS);
+    await Promise.all([...byLimit].map(([limit, group]) => this.#await(running, group, clock, limit)));
+  }
+
+  /** Waits for the results of `calls` until the Executor ends or the limit is over, then fails those that have none. */
+  async #await(
+    running: Promise<void>,
+    calls: readonly ToolInvocation[],
+    clock: Clock,
+    limit: number,
+  ): Promise<void> {
+    const open = () => calls.map((call) => call.operationId).filter((id) => this.#waiting.has(id));
     try {
-      await withDeadline(clock, limit, () => executor.run(calls, caller), {
-        reason: () => lost(this.#waiting.keys(), `gave no answer within ${limit} ms to`),
+      await withDeadline(clock, limit, () => running, {
+        reason: () => lost(open(), `gave no answer within ${limit} ms to`),
       });
-      if (this.#waiting.size > 0) throw lost(this.#waiting.keys(), "ended without the results of");
+      throw lost(open(), "ended without the results of");
     } catch (error) {
-      console.error(error);
+      if (open().length > 0) console.error(error);
     }
-    const results = [...this.#waiting].map(([id, { operation }]) =>
-      this.#settle(id, operation, lostResult(operation)),
-    );
-    this.#answer?.();
+    const results = open().flatMap((id) => {
+      const operation = this.#waiting.get(id)?.operation;
+      return operation ? [this.#settle(id, operation, lostResult(operation))] : [];
+    });
+    if (this.#waiting.size === 0) this.#answer?.();
     this.#report(results);
   }
 
@@ -105,17 +120,28 @@ export class ToolBatch {
 
   /** Throws `INVALID_INPUT` for reports that are not valid. */
   #take(reports: unknown): void {
-    const results: ToolCompleted[] = [];
-    for (const report of validate(reportsSchema, reports, "", "The report")) {
-      const { operationId: id } = report;
-      const operation = this.#waiting.get(id)?.operation;
-      if (operation === undefined) continue;
-      if ("result" in report) results.push(this.#settle(id, operation, report.result));
-      else this.input.onProgress(id, report.progress);
+    const results = new Map<string, ToolCompleted>();
+    try {
+      for (const report of validate(reportsSchema, reports, "", "The report")) {
+        const { operationId: id } = report;
+        const unsaved = this.#unsaved.get(id);
+        const operation = this.#waiting.get(id)?.operation;
+        if (unsaved !== undefined) results.set(id, unsaved);
+        else if (operation === undefined) continue;
+        else if ("result" in report) results.set(id, this.#settle(id, operation, report.result));
+        else this.input.onProgress(id, report.progress);
+      }
+    } finally {
+      // A settled operation takes no second report, so its result counts even if a later progress fails.
+      if (this.#waiting.size === 0) this.#answer?.();
+      const isStored = this.#report([...results.values()]);
+      for (const [id, result] of results) {
+        if (isStored) this.#unsaved.delete(id);
+        else this.#unsaved.set(id, result);
+      }
     }
-    if (this.#waiting.size === 0) this.#answer?.();
-    if (this.#report(results)) return;
-    // The Executor keeps the results, and delivers them by name until they are stored.
+    if (![...results.keys()].some((id) => this.#unsaved.has(id))) return;
+    // The Executor keeps the results, and delivers them again until they are stored.
     throw new DramatisError("UNAVAILABLE", "The results cannot be stored now. Deliver them again.", {
       retriable: true,
     });
