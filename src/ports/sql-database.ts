@@ -27,6 +27,10 @@ export interface SqlDatabase {
    * `body` returns a promise.
    */
   transaction<Result>(body: () => Result): Result;
+}
+
+/** The database of an actor. */
+export interface ActorDatabase extends SqlDatabase {
   /** Reports whether a transaction of this port is open on the same storage. */
   isInTransaction(): boolean;
 }

@@ -37,7 +37,6 @@ function endingDatabase(database: NodeSqlDatabase) {
     all: (statement, ...values) => database.all(statement, ...values),
     each: (statement, ...values) => database.each(statement, ...values),
     transaction: (body) => database.transaction(body),
-    isInTransaction: () => database.isInTransaction(),
   };
   return {
     database: ending,

@@ -19,6 +19,7 @@ import type { LiveConversation } from "../../src/client/state.ts";
 import { MIGRATIONS } from "../../src/d1/schema.ts";
 import { LongText, type PackedText } from "../../src/memory/session/long-text.ts";
 import { SessionStore } from "../../src/memory/session/session-store.ts";
+import type { ActorDatabase } from "../../src/ports/sql-database.ts";
 import { VERSION } from "../../src/shared/version.ts";
 import { CostCounter, countingDatabase } from "../support/counting.ts";
 import { Crossings, crossKeyValue, crossSql } from "../support/crossings.ts";
@@ -68,7 +69,7 @@ const sessionsOf = (stage: Stage) =>
   new SessionStore({ ...openSessionTables(stage), clock: stage.clock, ids: stage.ids });
 
 /** Opens an actor's storage as its first wake does. */
-function open(of: Recorded, stores: ActorStores): void {
+function open(of: Recorded, stores: ActorStores & { database: ActorDatabase }): void {
   if (of === "conversation") new Stage().begin(stores.database, stores.keyValue).runtime.busy;
   else openSessionTables(stores);
   if (of === "agent") new AgentStore(stores, () => "recorded").identity();
@@ -317,6 +318,7 @@ test.each(ACTORS)(
     open(recording.of, {
       database: {
         ...db,
+        isInTransaction: () => false,
         run: (statement, ...values) => {
           statements.push(statement);
           run(statement, ...values);

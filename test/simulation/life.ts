@@ -21,7 +21,7 @@ import type { SessionEvent } from "../../src/memory/session/types.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import type { Ids } from "../../src/ports/ids.ts";
 import type { KeyValue } from "../../src/ports/key-value.ts";
-import type { SqlDatabase } from "../../src/ports/sql-database.ts";
+import type { ActorDatabase } from "../../src/ports/sql-database.ts";
 import type { TaskExecutor } from "../../src/protocol/executor-api.ts";
 import { endsTurn } from "../../src/protocol/frames.ts";
 import { noMail } from "../support/no-mail.ts";
@@ -34,7 +34,7 @@ import type { PutUsage } from "./usage-directory.ts";
 
 /** Ports that a variant of the world may wrap, to plant defects. */
 export interface Variant {
-  database?(database: SqlDatabase): SqlDatabase;
+  database?(database: ActorDatabase): ActorDatabase;
   keyValue?(keyValue: KeyValue): KeyValue;
   executor?(executor: TaskExecutor): TaskExecutor;
   /** Wraps the arming of the wake-up. */
@@ -68,7 +68,7 @@ export interface ActorSurroundings {
 /** The parts that outlast a life. */
 export interface LifeHost {
   readonly surroundings: ActorSurroundings;
-  readonly database: SqlDatabase;
+  readonly database: ActorDatabase;
   readonly keyValue: KeyValue;
   connections(): Iterable<Connection<ConnectionMemory>>;
   /** Arms the wake-up in the open transaction. */
@@ -209,7 +209,7 @@ export class Life implements Caller {
     return result;
   }
 
-  #database(): SqlDatabase {
+  #database(): ActorDatabase {
     const { database } = this.actor;
     return {
       run: (statement, ...values) => this.cross("sql.run", () => database.run(statement, ...values)),

@@ -78,7 +78,6 @@ export function countingDatabase(
         return db.each(statement, ...values);
       },
       transaction: (body) => db.transaction(body),
-      isInTransaction: () => db.isInTransaction(),
     },
     kv: {
       get: (key) => {

@@ -5,7 +5,7 @@
 
 import type { ModelGateway } from "../../src/model/gateway.ts";
 import type { KeyValue } from "../../src/ports/key-value.ts";
-import type { SqlDatabase } from "../../src/ports/sql-database.ts";
+import type { ActorDatabase } from "../../src/ports/sql-database.ts";
 import type { TaskExecutor } from "../../src/protocol/executor-api.ts";
 
 class Crash extends Error {
@@ -94,7 +94,7 @@ export class Crossings {
   }
 }
 
-export function crossSql(database: SqlDatabase, life: Life): SqlDatabase {
+export function crossSql(database: ActorDatabase, life: Life): ActorDatabase {
   return {
     run: (statement, ...values) => life.cross("sql.run", () => database.run(statement, ...values)),
     all: (statement, ...values) => life.cross("sql.all", () => database.all(statement, ...values)),

@@ -218,7 +218,6 @@ export class SimulatedActor {
           });
         return depth > 0 ? run() : life.cross("sql.transaction", run);
       },
-      isInTransaction: () => depth > 0,
     };
   }
 }

@@ -18,7 +18,7 @@ import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import type { KeyValue } from "../../src/ports/key-value.ts";
-import type { SqlDatabase } from "../../src/ports/sql-database.ts";
+import type { ActorDatabase } from "../../src/ports/sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { defined } from "../../src/shared/defined.ts";
@@ -28,7 +28,7 @@ import { scriptedFetch, textPayloads } from "./chat-replies.ts";
 import { noMail } from "./no-mail.ts";
 
 export interface Stores {
-  database: SqlDatabase;
+  database: ActorDatabase;
   keyValue: KeyValue;
 }
 

@@ -285,7 +285,6 @@ function observedPorts({ db, kv }: Ports): ObservedPorts {
       return db.each(statement, ...values);
     },
     transaction: (body) => db.transaction(body),
-    isInTransaction: () => db.isInTransaction(),
   };
   return { db: observed, kv, requested };
 }

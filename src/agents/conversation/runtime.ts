@@ -9,7 +9,7 @@
 import { type MetricsSink, reportMetrics } from "../../adapters/resilience/telemetry.ts";
 import type { SessionEvent } from "../../memory/session/types.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
-import type { SqlDatabase } from "../../ports/sql-database.ts";
+import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { StartedTurn, SubmittedResult } from "../../protocol/conversation-api.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
@@ -43,7 +43,7 @@ import { ConversationDatabase } from "./store/conversation-database.ts";
 import { ToolStateStore } from "./store/tool-state.ts";
 
 export interface ConversationPorts extends ModelCallPorts, PlanningPorts, WakeupPorts {
-  database: SqlDatabase;
+  database: ActorDatabase;
   keyValue: KeyValue;
   executor: TaskExecutor;
   /** Rate of accepted turns; absent = no limit. The count is in memory and starts anew when the actor wakes. */
@@ -266,15 +266,11 @@ export class ConversationRuntime {
   #checkRate(turns: number): void {
     const now = this.ports.clock.now();
     let bucket = this.#turnBucket;
-    let retryAfter: number | null = null;
-    for (let turn = 1; bucket !== null && retryAfter === null && turn <= turns; turn++) {
+    for (let turn = 0; bucket !== null && turn < turns; turn++) {
       const taken = takeToken(bucket, 1, now);
-      if (taken.allowed) ({ bucket } = taken);
-      else ({ retryAfter } = taken);
+      if (!taken.allowed) throw tooManyTurns(taken.retryAfter);
+      ({ bucket } = taken);
     }
-    if (retryAfter === null) return;
-    const message = `Too many turns in a short time. Try again in ${Math.ceil(retryAfter / 1000)} s.`;
-    throw new DramatisError("RATE_LIMITED", message, { retriable: true, retryAfter });
   }
 
   #turn(n: number): Turn | null {
@@ -322,4 +318,9 @@ export class ConversationRuntime {
       return undefined;
     }
   }
+}
+
+function tooManyTurns(retryAfter: number): DramatisError {
+  const message = `Too many turns in a short time. Try again in ${Math.ceil(retryAfter / 1000)} s.`;
+  return new DramatisError("RATE_LIMITED", message, { retriable: true, retryAfter });
 }

@@ -3,7 +3,7 @@
  * connection has the limits of the platform, so that statements work on both.
  */
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import type { SqlDatabase, SqlRow, SqlValue } from "../sql-database.ts";
+import type { ActorDatabase, SqlRow, SqlValue } from "../sql-database.ts";
 import { checkSqlValues, refusePromise } from "../sql-values.ts";
 
 /** The limits of a Durable Object's SQLite. */
@@ -14,7 +14,7 @@ const PLATFORM_LIMITS = {
   likePatternLength: 50,
 };
 
-export class NodeSqlDatabase implements SqlDatabase {
+export class NodeSqlDatabase implements ActorDatabase {
   private readonly database: DatabaseSync;
   private readonly statements = new Map<string, StatementSync>();
   private depth = 0;

@@ -1,6 +1,6 @@
 /** The storage of a Durable Object: its SQLite database, and its synchronous key-value storage in the same transactions. */
 import type { KeyValue } from "../key-value.ts";
-import type { SqlDatabase, SqlRow, SqlValue } from "../sql-database.ts";
+import type { ActorDatabase, SqlRow, SqlValue } from "../sql-database.ts";
 import { checkKey, checkSqlValues, refusePromise } from "../sql-values.ts";
 
 /** The part of a Durable Object's storage that this file uses: `ctx.storage`, or a counting stand-in. */
@@ -11,7 +11,7 @@ export interface ActorStorage {
 }
 
 /** Returns both halves of an actor's storage. */
-export function durableStorage(storage: ActorStorage): { database: SqlDatabase; keyValue: KeyValue } {
+export function durableStorage(storage: ActorStorage): { database: ActorDatabase; keyValue: KeyValue } {
   return { database: new DurableSqlDatabase(storage), keyValue: new DurableKeyValue(storage) };
 }
 
@@ -23,7 +23,7 @@ const depths = new WeakMap<object, number>();
  *
  * @example new SqliteConversationStore(new DurableSqlDatabase(ctx.storage))
  */
-export class DurableSqlDatabase implements SqlDatabase {
+export class DurableSqlDatabase implements ActorDatabase {
   constructor(private readonly storage: Pick<ActorStorage, "sql" | "transactionSync">) {}
 
   run(statement: string, ...values: SqlValue[]): void {

@@ -17,7 +17,7 @@ import { NodeKeyValue } from "../../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../../src/ports/node/virtual-clock.ts";
-import type { SqlDatabase } from "../../../src/ports/sql-database.ts";
+import type { ActorDatabase } from "../../../src/ports/sql-database.ts";
 import type { ToolState } from "../../../src/protocol/executor-api.ts";
 import type { Frame } from "../../../src/protocol/frames.ts";
 import { noMail } from "../no-mail.ts";
@@ -64,7 +64,7 @@ export class Stage {
   }
 
   /** Wakes the actor on this storage, or on a recording. */
-  begin(database: SqlDatabase = this.database, keyValue: KeyValue = this.keyValue): Life {
+  begin(database: ActorDatabase = this.database, keyValue: KeyValue = this.keyValue): Life {
     const frames: Frame[] = [];
     const state = (): ToolState => ({
       get: async (key) => runtime.toolState.get(key),
