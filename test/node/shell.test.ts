@@ -45,6 +45,7 @@ function open() {
     write(before, change) {
       if (platform.isDown) throw new DramatisError("UNAVAILABLE", "The disk is full.", { retriable: true });
       if (change.added.length === 0) return null;
+      if (before.length !== rows().length) throw new Error("The state is not the newest.");
       if (change.added.includes("clear")) database.run("DELETE FROM ledger");
       const kept = change.added.includes("clear") ? [] : before;
       for (const entry of change.added) database.run("INSERT INTO ledger (entry) VALUES (?)", entry);
@@ -166,17 +167,71 @@ describe("the shell of an actor", () => {
     expect([rows(), shell.state, log]).toEqual([[], [], []]);
   });
 
-  test("STAGE-3 STAGE-6 a commit that was stored although it reported a failure is found by the next one", async () => {
-    const { shell, platform, rows } = open();
+  test("STAGE-6 a commit that was stored although it reported a failure goes on as committed", async () => {
+    const { shell, platform, rows, log } = open();
     platform.losesAnswers = true;
-    expect(() => shell.commit([{ add: "a" }])).toThrow("lost");
+    await shell.commit([{ add: "a" }]);
     platform.losesAnswers = false;
-    expect([rows(), shell.state]).toEqual([["a"], ["a"]]);
+    expect(log).toEqual(["published a; stored 1; in memory 1", "started a"]);
     await shell.commit([{ add: "b" }]);
     expect([rows(), shell.state]).toEqual([
       ["a", "b"],
       ["a", "b"],
     ]);
+  });
+
+  test("STAGE-7 a unit whose stage was rolled back takes no other stage, and releases nothing", async () => {
+    const { shell, database, rows, log } = open();
+    const unit = shell.begin();
+    database.transaction(() => {
+      unit.stage([{ add: "a" }]);
+      const undone = () =>
+        database.transaction(() => {
+          unit.stage([{ add: "b" }]);
+          throw new Error("The caller fails.");
+        });
+      expect(undone).toThrow("caller");
+      expect(() => unit.stage([{ add: "c" }])).toThrow("rolled back");
+    });
+    await expect(unit.release()).rejects.toThrow("rolled back");
+    expect([rows(), shell.state, log]).toEqual([["a"], ["a"], []]);
+  });
+
+  test("STAGE-5 a unit is released after its transaction, once, and takes no stage afterwards", async () => {
+    const { shell, database } = open();
+    const early = shell.begin();
+    let released: Promise<void> = Promise.resolve();
+    database.transaction(() => {
+      early.stage([{ add: "a" }]);
+      released = early.release();
+      released.catch(() => undefined);
+    });
+    await expect(released).rejects.toThrow("after its transaction");
+    const unit = shell.begin();
+    await unit.release();
+    expect(() => unit.stage([{ add: "b" }])).toThrow("released");
+  });
+
+  test("STAGE-1 what is read while a transaction is open is not kept if that rolls back", () => {
+    const { shell, database } = open();
+    expect(() =>
+      database.transaction(() => {
+        shell.begin().stage([{ add: "a" }]);
+        expect(shell.state).toHaveLength(1);
+        throw new Error("The caller fails.");
+      }),
+    ).toThrow("caller");
+    expect(shell.state).toEqual([]);
+  });
+
+  test("STAGE-8 units that were stored but not released stop one later unit at most", () => {
+    const { shell, database, rows } = open();
+    expect(shell.state).toEqual([]);
+    database.transaction(() => shell.begin().stage([{ add: "a" }]));
+    const stage = () => database.transaction(() => shell.begin().stage([{ add: "b" }]));
+    expect(stage).toThrow("not the newest");
+    stage();
+    expect(rows()).toEqual(["a", "b"]);
   });
 
   test("RUN-3 a subscriber that fails does not stop the effects, and each heartbeat starts all of them", async () => {

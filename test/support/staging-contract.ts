@@ -226,7 +226,7 @@ export function stagingContract(
     });
   });
 
-  test("STAGE-3 STAGE-6 a committed unit that is not released yet stops the next commit only once", async () => {
+  test("STAGE-3 STAGE-8 a committed unit that is not released yet stops the next commit only once", async () => {
     await withStores(async (stores) => {
       const host = await openHost(stores);
       const { runtime } = host;

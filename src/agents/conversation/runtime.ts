@@ -238,6 +238,7 @@ export class ConversationRuntime {
    * this attempt any more. Throws `NOT_FOUND` for an unknown operation. Resolves when the result is durable.
    */
   async takeResult({ operationId, attempt, result }: TaskResult): Promise<void> {
+    this.#shell.retryUnsaved();
     const { turn, operation } = operationAt(operationId, (n) => this.#turn(n));
     if (!takesByName(operation, result, turn.recoveries)) return;
     const { item } = operation;

@@ -14,7 +14,7 @@
  *          memory is read from the store again.
  * STAGE-4  A release starts what the newest state calls for: not the work that a later stage of the same unit has ended.
  * STAGE-5  A commit of its own is refused while a transaction is open, which may roll back after the effects have started.
- * STAGE-6  If a commit reports a failure although it was stored, memory is read from the store again.
+ * STAGE-8  After a change that could not be written, the next unit compares memory with the store first.
  */
 import { DramatisError, type ErrorData, toErrorData } from "../../../shared/errors.ts";
 import type { ActorCore, Commit, ShellPorts } from "./actor-core.ts";
@@ -29,6 +29,8 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   /** Outcomes that could not be committed yet, grouped as they were reported. */
   readonly #unsaved: (readonly Signal[])[] = [];
   #state: State | null = null;
+  /** A change could not be written: the store may be ahead of memory. */
+  #isSuspect = false;
   /** The last signals that were due could not be committed. */
   #hasFailed = false;
 
@@ -41,8 +43,11 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
 
   /** The state, loaded on first use; `null` before the actor was created. */
   get state(): State | null {
-    this.#state ??= this.core.load();
-    return this.#state;
+    if (this.#state !== null) return this.#state;
+    const loaded = this.core.load();
+    // What an open transaction has written may roll back.
+    if (!this.ports.isInTransaction()) this.#state = loaded;
+    return loaded;
   }
 
   /** In how many milliseconds `reconcile` must be called again; `null` if it need not be. */
@@ -66,11 +71,15 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
    * afterCommit(() => unit.release());
    */
   begin(): UnitOfWork<State, Signal, Change, Committed, Effect> {
+    if (this.#isSuspect) this.#forgetStale();
     const unit: UnitOfWork<State, Signal, Change, Committed, Effect> = new UnitOfWork({
       core: this.core,
       ports: this.ports,
       wakeup: this.#wakeup,
       load: () => this.state,
+      failed: () => {
+        this.#isSuspect = true;
+      },
       release: () => this.#release(unit),
     });
     return unit;
@@ -96,6 +105,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
    * Reports whether nothing waits for another try.
    */
   report(outcomes: readonly Signal[]): boolean {
+    this.#dropUnsaved(outcomes);
     try {
       this.#commitLater(outcomes);
       return true;
@@ -147,27 +157,32 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
       );
     }
     const unit = this.begin();
-    try {
-      body(unit);
-      return unit;
-    } catch (error) {
-      if (unit.hasFailed) this.#forgetStale();
-      throw error;
-    }
+    body(unit);
+    return unit;
   }
 
   /** Forgets the memory if the store is ahead of it. */
   #forgetStale(): void {
+    if (this.#state !== null && !this.#isStored(this.#state)) this.#state = null;
+    this.#isSuspect = false;
+  }
+
+  #isStored(state: State): boolean {
     try {
-      if (this.#state !== null && !this.core.isCurrent(this.#state)) this.#state = null;
+      return this.core.isCurrent(state);
     } catch (error) {
-      // The store cannot be read either. The next commit finds out.
       console.error(error);
+      return false;
     }
   }
 
   async #release(unit: UnitOfWork<State, Signal, Change, Committed, Effect>): Promise<void> {
     const { commits, wakeup, sent } = unit;
+    if (this.ports.isInTransaction()) throw new Error("Release a unit of work after its transaction.");
+    if (unit.isChanged && unit.isNested && !this.#isStored(unit.state)) {
+      this.#state = null;
+      throw new Error("A unit of work was released although its transaction was rolled back.");
+    }
     if (unit.isChanged) this.#state = this.#state === unit.base ? unit.state : null;
     if (wakeup !== null) this.#wakeup.adopt(wakeup);
     for (const commit of commits) {
@@ -185,6 +200,13 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
     }
     await Promise.all(sent);
     await this.#wakeup.whenArmed();
+  }
+
+  /** Drops outcomes that are kept and reported again. */
+  #dropUnsaved(outcomes: readonly Signal[]): void {
+    const isRepeated = (kept: readonly Signal[]) => kept.every((outcome) => outcomes.includes(outcome));
+    const left = this.#unsaved.filter((kept) => !isRepeated(kept));
+    this.#unsaved.splice(0, this.#unsaved.length, ...left);
   }
 
   #abandon(outcomes: readonly Signal[], error: ErrorData): boolean {

@@ -4,6 +4,8 @@
  * STAGE-1  A staged change is on disk with its transaction, and nowhere else: memory, frames, effects and the armed wake-up
  *          follow with the release. A transaction that rolls back leaves nothing.
  * STAGE-2  Each stage of a unit builds on the one before. A stage that is refused leaves the unit as it was.
+ * STAGE-6  A commit that was stored although it reported a failure goes on as committed.
+ * STAGE-7  A unit whose stages were rolled back neither takes another stage nor releases anything.
  */
 import { DramatisError } from "../../../shared/errors.ts";
 import type { ActorCore, Commit, ShellPorts } from "./actor-core.ts";
@@ -15,7 +17,16 @@ export interface UnitPorts<State, Signal, Change, Committed extends Commit<State
   wakeup: ArmedWakeup;
   /** Returns the state in memory, loaded on first use; `null` before the actor was created. */
   load(): State | null;
+  /** Notes that a change could not be written: the store may be ahead of memory, or behind it. */
+  failed(): void;
   release(): Promise<void>;
+}
+
+/** A change that its transaction has written. */
+interface Written<Committed> {
+  commit: Committed;
+  sent: Promise<void>[];
+  wakeup: Promise<void> | null;
 }
 
 export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, Effect> {
@@ -24,8 +35,8 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
   readonly sent: Promise<void>[] = [];
   /** The wake-up that the transaction wrote; `null` where it wrote none. */
   wakeup: Promise<void> | null = null;
-  /** A change could not be written, or its transaction failed. */
-  hasFailed = false;
+  /** A stage was part of a caller's transaction. */
+  isNested = false;
   /** `undefined` before it is used. */
   #base: State | null | undefined;
   /** The state after the stages so far; `null` while that is the base. */
@@ -64,25 +75,31 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
    */
   stage(signals: readonly Signal[]): void {
     const { core, ports } = this.unit;
+    if (this.#released !== null) throw new Error("The unit of work is released: begin another one.");
+    const isNested = ports.isInTransaction();
+    if (isNested && this.#state !== null && !core.isCurrent(this.#state)) {
+      throw new Error("An earlier stage was rolled back: begin another unit of work.");
+    }
+    this.isNested ||= isNested;
     const now = ports.clock.now();
     const before = this.state;
     const change = core.plan(before, signals, now);
+    let written: Written<Committed> | null = null;
     try {
-      const written = ports.transaction(() => {
+      ports.transaction(() => {
         const commit = core.write(before, change, now);
-        if (commit === null) return null;
+        if (commit === null) return;
         const sent = core.envelopes(commit).map((envelope) => ports.send(envelope));
-        return { commit, sent, wakeup: this.#writeWakeup(before, commit.state, now) };
+        written = { commit, sent, wakeup: this.#writeWakeup(before, commit.state, now) };
       });
-      if (written === null) return;
-      this.#state = written.commit.state;
-      this.commits.push(written.commit);
-      this.sent.push(...written.sent);
-      this.wakeup = written.wakeup;
     } catch (error) {
-      this.hasFailed = true;
-      throw error;
+      if (!this.#isStored(written)) {
+        this.unit.failed();
+        throw error;
+      }
+      console.error(error);
     }
+    if (written !== null) this.#take(written);
   }
 
   /**
@@ -93,6 +110,24 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
   release(): Promise<void> {
     this.#released ??= this.unit.release();
     return this.#released;
+  }
+
+  /** Reports whether a commit was stored although it reported a failure. */
+  #isStored(written: Written<Committed> | null): boolean {
+    const { core, ports } = this.unit;
+    if (written === null || ports.isInTransaction()) return false;
+    try {
+      return core.isCurrent(written.commit.state);
+    } catch {
+      return false;
+    }
+  }
+
+  #take({ commit, sent, wakeup }: Written<Committed>): void {
+    this.#state = commit.state;
+    this.commits.push(commit);
+    this.sent.push(...sent);
+    this.wakeup = wakeup;
   }
 
   /** Writes the wake-up if the actor is due earlier than before, or if none is known to be armed. */
