@@ -14,7 +14,7 @@ export interface FirstAgent extends CreateAgent {
 /** Throws `UNAVAILABLE`, with the configuration to change, unless the executor answers an empty batch. */
 export async function checkExecutor(executor: TaskExecutor): Promise<void> {
   try {
-    await executor.run([], { report: async () => undefined, cancelled: async () => [] });
+    await executor.run([], { report: async () => [], cancelled: async () => [] });
   } catch (cause) {
     throw new DramatisError(
       "UNAVAILABLE",

@@ -55,8 +55,11 @@ export type ExecutorReport =
 
 /** The caller's side of a batch. */
 export interface BatchCaller {
-  /** Takes reports, in order. Resolves when their results are the caller's: a rejected report was not taken. */
-  report(reports: ExecutorReport[]): Promise<void>;
+  /**
+   * Takes reports, in order. Resolves with the operations whose results could not be stored, to be reported again: with
+   * none when all results are the caller's. A rejected report was not taken. A report may come twice.
+   */
+  report(reports: ExecutorReport[]): Promise<string[]>;
   /**
    * Resolves with operations that were cancelled, when there are some: their signals must abort. Resolves with none when
    * the batch is over.

@@ -33,7 +33,10 @@ async function all(
   cancelled: BatchCaller["cancelled"] = never,
 ): Promise<ExecutorReport[]> {
   const found: ExecutorReport[] = [];
-  const report = async (reports: ExecutorReport[]) => void found.push(...reports);
+  const report = async (reports: ExecutorReport[]) => {
+    found.push(...reports);
+    return [];
+  };
   await executor.run(calls, { report, cancelled });
   return found;
 }
@@ -286,7 +289,10 @@ describe("a batch of calls", () => {
     const slow = callOf("stubborn");
     const quick = callOf("add", { a: 1 });
     const found: ExecutorReport[] = [];
-    const report = async (reports: ExecutorReport[]) => void found.push(...reports);
+    const report = async (reports: ExecutorReport[]) => {
+      found.push(...reports);
+      return [];
+    };
     const over = localExecutor(registry, clock).run([slow, quick], { report, cancelled: never });
     await clock.advance(0);
     expect(found).toMatchObject([{ operationId: quick.operationId }]);
@@ -340,7 +346,11 @@ describe("a batch of calls", () => {
 
 describe("BATCH-4 a caller that is lost", () => {
   /** Runs a batch whose caller takes reports while `takes` returns `true` for the number of the attempt, from 0. */
-  async function lose(calls: ToolInvocation[], takes: (attempt: number) => boolean) {
+  async function lose(
+    calls: ToolInvocation[],
+    takes: (attempt: number) => boolean,
+    unsaved: (attempt: number) => boolean = () => false,
+  ) {
     const logged = silenceErrors();
     const { registry, trace } = testTools();
     const clock = new VirtualClock();
@@ -362,6 +372,7 @@ describe("BATCH-4 a caller that is lost", () => {
         async report(reports) {
           if (!takes(attempts++)) throw new Error("The actor was reset.");
           sent.push(reports);
+          return unsaved(attempts) ? reports.map(({ operationId }) => operationId) : [];
         },
         cancelled: () => Promise.reject(new Error("The actor was reset.")),
       },
@@ -389,6 +400,19 @@ describe("BATCH-4 a caller that is lost", () => {
       calls.map(({ operationId }) => [operationId]),
     );
     expect(delivered).toEqual([]);
+    expect(logged).toEqual([]);
+  });
+
+  test("is not one that cannot store a result: that result is reported again, then delivered, and later ones are reported", async () => {
+    const calls = [1, 2, 3].map((seconds) => callOf("stubborn", {}, { timeoutMs: seconds * 1_000 }));
+    const ids = calls.map(({ operationId }) => operationId);
+    const { delivered, sent, logged } = await lose(
+      calls,
+      () => true,
+      (attempt) => attempt <= 2 || attempt === 3,
+    );
+    expect(delivered.map(([id]) => id)).toEqual([ids[0]]);
+    expect(sent.map((reports) => reports[0]?.operationId)).toEqual([ids[0], ids[0], ids[1], ids[1], ids[2]]);
     expect(logged).toEqual([]);
   });
 

@@ -225,15 +225,15 @@ describe("effects of operations", () => {
     expect(endedEffects(turn, calling), "EFFECT-4 a call ends no operation").toEqual([]);
   });
 
-  test("BATCH-4 a report whose results cannot be stored is refused, so that the Executor keeps them", async () => {
+  test("BATCH-4 a report names the results that cannot be stored, so that the Executor keeps them", async () => {
     const { effects, reported, answer, store, clock } = stage();
     effects.start(effectsOfTurn(turnWith([operation(1), operation(2)])));
     await clock.advance(0);
     store.isUp = false;
-    await expect(answer(0, 1)).rejects.toMatchObject({ code: "UNAVAILABLE", retriable: true });
-    await expect(answer(0, 1), "again").rejects.toMatchObject({ code: "UNAVAILABLE" });
+    expect(await answer(0, 1)).toEqual([idOf(1)]);
+    expect(await answer(0, 1), "again").toEqual([idOf(1)]);
     store.isUp = true;
-    await answer(0, 1);
+    expect(await answer(0, 1)).toEqual([]);
     expect(reported.map(([first]) => first)).toEqual([reported[0]?.[0], reported[0]?.[0], reported[0]?.[0]]);
     await answer(0, 1);
     expect(reported, "stored").toHaveLength(3);

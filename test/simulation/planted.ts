@@ -75,7 +75,7 @@ export const PLANTED: Planted[] = [
     variant: {
       executor: (executor) => ({
         async run(calls, caller) {
-          await executor.run(calls, { ...caller, report: async () => undefined });
+          await executor.run(calls, { ...caller, report: async () => [] });
           await executor.run(calls, caller);
         },
       }),

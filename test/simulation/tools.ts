@@ -157,12 +157,15 @@ export function executorFor(caller: Caller, surroundings: ExecutorSurroundings):
   };
 }
 
+/** Answers a report: the operations that could not be stored, or an error. */
+type Answer = (answer: string[] | Error) => void;
+
 /** The connection between an executor and the life that called it. */
 class Connection implements BatchCaller {
   /** Rejects when the caller notices that the connection is broken. */
   readonly broken: Promise<never>;
-  readonly #link: Link<{ reports: ExecutorReport[]; answer: (error?: unknown) => void }>;
-  readonly #unanswered = new Set<(error?: unknown) => void>();
+  readonly #link: Link<{ reports: ExecutorReport[]; answer: Answer }>;
+  readonly #unanswered = new Set<Answer>();
   #isBroken = false;
   #reject: (error: unknown) => void = () => undefined;
 
@@ -186,13 +189,13 @@ class Connection implements BatchCaller {
     });
   }
 
-  report(reports: ExecutorReport[]): Promise<void> {
+  report(reports: ExecutorReport[]): Promise<string[]> {
     for (const report of reports) keepResult(this.surroundings.history, report);
     return new Promise((resolve, reject) => {
-      const answer = (error?: unknown) => {
+      const answer: Answer = (answered) => {
         this.#unanswered.delete(answer);
-        if (error === undefined) resolve();
-        else reject(error);
+        if (answered instanceof Error) reject(answered);
+        else resolve(answered);
       };
       this.#unanswered.add(answer);
       // A dead life resets its connections.
@@ -220,14 +223,9 @@ class Connection implements BatchCaller {
     else this.surroundings.clock.timer(SILENCE_MS, notice);
   }
 
-  async #deliver(reports: ExecutorReport[], answer: (error?: unknown) => void): Promise<void> {
-    const isTaken = () =>
-      this.actor.report(reports).then(
-        () => this.life.alive,
-        () => false,
-      );
-    const taken = this.life.alive && (await isTaken());
-    this.surroundings.clock.timer(LATENCY_MS, () => answer(taken ? undefined : RESET));
+  async #deliver(reports: ExecutorReport[], answer: Answer): Promise<void> {
+    const answered = this.life.alive ? await this.actor.report(reports) : RESET;
+    this.surroundings.clock.timer(LATENCY_MS, () => answer(this.life.alive ? answered : RESET));
   }
 }
 

@@ -5,7 +5,8 @@
  * BATCH-2  No call waits for another.
  * BATCH-3  A call that its caller cancels ends within a second; the others go on.
  * BATCH-4  A caller that is lost stops no call: one that fails a report twice, or takes none for 10 seconds. From then on
- *          each result goes to `deliver`, and progress is dropped.
+ *          each result goes to `deliver`, and progress is dropped. One that cannot store a result is not lost: that
+ *          result goes to `deliver`.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { withDeadline } from "../../ports/deadline.ts";
@@ -36,20 +37,24 @@ export async function runCalls(
   const running = new Map(calls.map(({ operationId }) => [operationId, new AbortController()]));
   const deliveries: Promise<void>[] = [];
   let isCallerLost = false;
+  const deliver = (reports: readonly ExecutorReport[]) => {
+    for (const report of reports) {
+      const call = calls.find(({ operationId }) => operationId === report.operationId);
+      if (call !== undefined && "result" in report) deliveries.push(ports.deliver(call, report.result));
+    }
+  };
   const queue = new ReportQueue(ports.clock, async (reports) => {
     if (!isCallerLost) {
       try {
         const sending = (signal: AbortSignal) => report(ports.clock, caller, reports, signal);
-        return await withDeadline(ports.clock, REPORT_MS, sending, { reason: silent });
+        const unsaved = await withDeadline(ports.clock, REPORT_MS, sending, { reason: silent });
+        return deliver(reports.filter(({ operationId }) => unsaved.includes(operationId)));
       } catch (error) {
         isCallerLost = true;
         console.error(error);
       }
     }
-    for (const report of reports) {
-      const call = calls.find(({ operationId }) => operationId === report.operationId);
-      if (call !== undefined && "result" in report) deliveries.push(ports.deliver(call, report.result));
-    }
+    deliver(reports);
   });
   for (const report of refused) queue.add(report);
   const over = new AbortController();
@@ -72,19 +77,20 @@ function silent(): DramatisError {
   return new DramatisError("UNAVAILABLE", message, { retriable: true });
 }
 
-/** Sends reports, a second time if the first fails. Rejects if that fails, too. */
+/**
+ * Sends reports, a second time if the first fails or its results cannot be stored. Returns the operations whose results the
+ * caller still cannot store; rejects if the second fails, too.
+ */
 async function report(
   clock: Pick<Clock, "sleep">,
   caller: BatchCaller,
   reports: ExecutorReport[],
   signal: AbortSignal,
-): Promise<void> {
-  try {
-    await caller.report(reports);
-  } catch {
-    await clock.sleep(REPEAT_MS, signal);
-    await caller.report(reports);
-  }
+): Promise<readonly string[]> {
+  const unsaved = await caller.report(reports).catch(() => null);
+  if (unsaved?.length === 0) return unsaved;
+  await clock.sleep(REPEAT_MS, signal);
+  return caller.report(reports);
 }
 
 /** Calls `cancel` with each operation that the caller cancels, until the batch is over. Never rejects. */

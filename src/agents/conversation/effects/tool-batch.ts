@@ -118,8 +118,8 @@ export class ToolBatch {
     };
   }
 
-  /** Throws `INVALID_INPUT` for reports that are not valid. */
-  #take(reports: unknown): void {
+  /** Returns the operations whose results cannot be stored now. Throws `INVALID_INPUT` for reports that are not valid. */
+  #take(reports: unknown): string[] {
     const results = new Map<string, ToolCompleted>();
     try {
       for (const report of validate(reportsSchema, reports, "", "The report")) {
@@ -140,11 +140,7 @@ export class ToolBatch {
         else this.#unsaved.set(id, result);
       }
     }
-    if (![...results.keys()].some((id) => this.#unsaved.has(id))) return;
-    // The Executor keeps the results, and delivers them again until they are stored.
-    throw new DramatisError("UNAVAILABLE", "The results cannot be stored now. Deliver them again.", {
-      retriable: true,
-    });
+    return [...results.keys()].filter((id) => this.#unsaved.has(id));
   }
 
   #report([first, ...others]: ToolCompleted[]): boolean {
