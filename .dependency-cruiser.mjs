@@ -23,7 +23,7 @@ export const LAYERS = [
 /** The package's entries and the composition root, which may import every layer. */
 const ROOT = "^src/(?:dramatis|index|startup|worker)\\.ts$";
 
-/** What the browser's side may import. These files of model contain types only. */
+/** Files that the browser's side may import. These files of model contain types only. */
 const CLIENT_MAY_IMPORT = ["^src/(?:shared|protocol|client)/", "^src/model/(?:context|messages)\\.ts$"];
 
 /** The folders of a conversation, and what each imports of the others. The shell, in the files beside them, imports all. */
@@ -40,7 +40,7 @@ const PARTS = {
 /** Folders without I/O: they get times, ids and data. */
 const PURE = ["shared", "model", "protocol", "policy", "adapters/formats", `${CONVERSATION}/core`, "compat"];
 
-/** What does I/O, besides the platform. */
+/** Folders that do I/O, besides the platform's ports. */
 const DOES_IO = [
   "d1",
   "attachments/attachment-store",
@@ -54,7 +54,7 @@ const DOES_IO = [
 /** Packages that do I/O or belong to the platform. */
 const IO_PACKAGES = ["agents", "hono", "jose", "partysocket"];
 
-/** What may import the clock, the ids and the storage of the platform itself: shells, and defaults of ports. */
+/** Files that may import the clock, the ids and the storage of the platform itself: shells, and defaults of ports. */
 const USES_PLATFORM = [
   "ports/",
   "d1/",

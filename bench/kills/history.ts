@@ -5,7 +5,7 @@ import type { JournalEntryView } from "../../src/protocol/views.ts";
 import type { Script } from "./script.ts";
 
 /**
- * How a user connects: `socket` by the client's WebSocket, `stream` by a stream of each turn, `post` by a POST alone.
+ * The connection of a user: `socket` by the client's WebSocket, `stream` by a stream of each turn, `post` by a POST alone.
  */
 export type Manner = "socket" | "stream" | "post";
 

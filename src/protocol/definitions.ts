@@ -53,11 +53,11 @@ export interface ToolDefinition {
   effect: ToolEffect;
   /** Time limit of one attempt, in milliseconds. */
   timeoutMs: number;
-  /** What a call runs, if it is not the tool's own code. */
+  /** The code that a call runs; the tool's own when absent. */
   target?: ToolTarget;
 }
 
-/** What a call of a tool runs: the code of a deployed tool. */
+/** The target of a tool's calls: the code of a deployed tool. */
 export interface ToolTarget {
   task: DefinitionReference;
 }

@@ -111,7 +111,7 @@ export const submissionsSchema = z
 
 const version = z.literal(PROTOCOL_VERSION).optional();
 
-/** What a turn may have besides its content and its key. */
+/** The members of a request for a turn besides its content and its key. */
 export const turnFields = {
   replyToMessageId: identifier.exactOptional(),
   tools: clientToolsSchema.exactOptional(),

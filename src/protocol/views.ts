@@ -66,7 +66,7 @@ export interface MessageView {
   clientId?: string;
 }
 
-/** Who started a turn: a user, another agent in one of its turns, or a workflow run. Only users start turns yet. */
+/** The caller that started a turn: a user, another agent in one of its turns, or a workflow run. Only users start turns yet. */
 export type Caller =
   | { type: "user"; userId: string }
   | { type: "agent"; agentId: string; turnId: string }

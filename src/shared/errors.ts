@@ -98,6 +98,14 @@ export async function asResult<Value>(body: () => Value | Promise<Value>): Promi
   }
 }
 
+/** Runs an RPC body that has no value, as `asResult` does. */
+export function asDone(body: () => void | Promise<void>): Promise<Result<null>> {
+  return asResult(async () => {
+    await body();
+    return null;
+  });
+}
+
 /** Returns the value of a result, or throws its error. */
 export function unwrap<Value>(result: Result<Value>): Value {
   if (result.ok) return result.value;

@@ -11,7 +11,6 @@ import {
 } from "../../src/agents/conversation/door/connections.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
-import { checkStateEntry, MAX_STATE_ENTRIES } from "../../src/protocol/tool-state.ts";
 import { asResult, DramatisError } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { Crash, InjectedError } from "./faults.ts";
@@ -87,13 +86,11 @@ export class Actor implements LifeHost {
       toolStatePut: (key, value) =>
         this.call((life) =>
           asResult(() => {
-            checkStateEntry(key, value);
             life.runtime.toolState.put(key, value);
             return null;
           }),
         ),
-      toolStateList: (prefix) =>
-        this.call((life) => asResult(() => life.runtime.toolState.list(prefix, MAX_STATE_ENTRIES))),
+      toolStateList: (prefix) => this.call((life) => asResult(() => life.runtime.toolState.list(prefix))),
     };
   }
 

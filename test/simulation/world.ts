@@ -226,7 +226,7 @@ async function outcomeOf(
       turns: allOf((options) => queries.turns(options)).map(({ id }) => queries.turn(state, id)),
       messages: allOf((options) => queries.messages(state, options)),
       journal: allOf((options) => queries.journal(state, options)),
-      toolState: Object.fromEntries(runtime.toolState.list("", 1_000).map(({ key, value }) => [key, value])),
+      toolState: Object.fromEntries(runtime.toolState.list("").map(({ key, value }) => [key, value])),
       clients: clients.map((client) => clientOutcome(client, life)),
       replayed: resumed(life, { ...initialState, seq: 0 }),
       snapshot: resumed(life, initialState),

@@ -52,7 +52,7 @@ const OPERATION = {
 const EVERYTHING = { limit: 100_000, maxBytes: Number.MAX_SAFE_INTEGER };
 const UNDONE = "The outer transaction has failed.";
 
-/** What happens next, chosen without the state: the turn that it concerns takes what it can take. */
+/** A step, chosen without the state: the turn that it concerns takes what it can take. */
 interface Step {
   turn: number;
   /** The turn's end, where it can end. */

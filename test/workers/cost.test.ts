@@ -74,7 +74,7 @@ class CountedConversation {
     this.runtime = this.#open();
   }
 
-  /** What creating the conversation costs, with what was said before. */
+  /** Creates the conversation, with a history if there is one. Returns the cost. */
   create(history?: readonly SessionEvent[]): Cost {
     return this.#costOf(() => {
       expect(this.runtime.exists).toBe(false);

@@ -20,7 +20,7 @@ import {
 } from "../../protocol/agent-api.ts";
 import type { Persona, PersonaSource, VersionChain } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
-import { asResult, DramatisError } from "../../shared/errors.ts";
+import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import type { PageOptions } from "../../shared/page.ts";
@@ -142,9 +142,8 @@ export function createAgentClass<Env extends Cloudflare.Env>(
      * such a conversation may still run when its agent is already new. Repeating it changes nothing.
      */
     async addConversation(conversationId: string) {
-      return asResult(() => {
+      return asDone(() => {
         this.#store.addConversation(conversationId, systemClock.now());
-        return null;
       });
     }
 

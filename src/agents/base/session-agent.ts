@@ -24,7 +24,7 @@ import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";
 import type { Answer, Attempt, DeadLetterApi, MailboxPeer } from "../../protocol/mailbox-api.ts";
 import type { DeadLetterView } from "../../protocol/views.ts";
-import { asResult, type Result } from "../../shared/errors.ts";
+import { asDone, asResult, type Result } from "../../shared/errors.ts";
 import type { Facts } from "../../shared/json.ts";
 import type { Page, PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
@@ -211,10 +211,9 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
   }
 
   async redeliver(principal: Principal, operationId: string): Promise<Result<null>> {
-    return asResult(async () => {
+    return asDone(async () => {
       checkOperator(principal, this.mailboxAddress, this.name);
       await this.mailbox.redeliver(operationId);
-      return null;
     });
   }
 

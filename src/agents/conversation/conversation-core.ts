@@ -1,4 +1,4 @@
-/** What the shell needs of a conversation: its decisions, its store, and the effects that its state calls for. */
+/** The core of a conversation, as its shell calls it: decisions, store, and the effects that a state calls for. */
 import type { Gate } from "../../policy/gate.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";

@@ -21,13 +21,12 @@ import type {
 } from "../../protocol/conversation-api.ts";
 import type { TaskResult, TaskResultApi, ToolStateApi, ToolStateEntry } from "../../protocol/executor-api.ts";
 import { taskResultSchema } from "../../protocol/executor-reports.ts";
-import { endsTurn, type Frame, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
+import { endsTurn, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
-import { checkStateEntry, MAX_STATE_ENTRIES } from "../../protocol/tool-state.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
 import type { TurnView } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
-import { asResult, type DramatisError, type Result, unwrap } from "../../shared/errors.ts";
+import { asDone, asResult, type DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
@@ -57,7 +56,7 @@ import {
 } from "./door/requests.ts";
 import { seedEvents } from "./door/seed-history.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
-import { frameStream, type Listener, type StreamOptions, Subscribers } from "./door/subscribers.ts";
+import { frameStream, type StreamOptions, Subscribers } from "./door/subscribers.ts";
 import { conversationMedia } from "./effects/media.ts";
 import { Announcement } from "./mirror/announcement.ts";
 import { UsageMirror } from "./mirror/usage-mirror.ts";
@@ -197,13 +196,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         }
         const now = systemClock.now();
         const record = conversationRecord(principal, request, part, now);
-        const events = seedEvents(request.history ?? [], {
-          sessionId: agentId,
-          userId: principal.subject,
-          now,
-          ids: systemIds,
-        });
-        this.#runtime.create(record, events);
+        const origin = { sessionId: agentId, userId: principal.subject, now, ids: systemIds };
+        this.#runtime.create(record, seedEvents(request.history ?? [], origin));
         if (record.listed !== false) await this.#announcement.publish();
         return conversationView(this.#runtime.state);
       });
@@ -217,10 +211,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     async checkSpeaker(principal: Principal) {
-      return asResult(() => {
-        this.#checkSpeaker(principal);
-        return null;
-      });
+      return asDone(() => this.#checkSpeaker(principal));
     }
 
     async startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>> {
@@ -237,21 +228,16 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     async streamTurn(principal: Principal, input: StartTurn, encoding: SubscribeOptions["encoding"]) {
-      return asResult(async () => {
+      return asResult(() => {
         this.#subscribers.checkRoom();
-        const frames: Frame[] = [];
-        const listener: Listener = (published) => frames.push(...published);
-        this.#subscribers.add(listener);
-        try {
+        return this.#subscribers.collect(async (frames) => {
           const started = await this.#accept(principal, input);
           const { turnId } = started;
           // The frames of a turn that had begun before come from the journal.
           const isNew = frames.some((frame) => frame.type === "turn.started" && frame.turnId === turnId);
           const opening = isNew ? [{ frames, last: true }] : this.#opening(principal, started.from);
           return { ...started, frames: this.#stream(opening, { principal, turnId, encoding }) };
-        } finally {
-          this.#subscribers.remove(listener);
-        }
+        });
       });
     }
 
@@ -306,22 +292,15 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     async toolStatePut(key: string, value: Json): Promise<Result<null>> {
-      return asResult(() => {
-        checkStateEntry(key, value);
-        this.#runtime.toolState.put(key, value);
-        return null;
-      });
+      return asDone(() => this.#runtime.toolState.put(key, value));
     }
 
     async toolStateList(prefix: string): Promise<Result<ToolStateEntry[]>> {
-      return asResult(() => this.#runtime.toolState.list(prefix, MAX_STATE_ENTRIES));
+      return asResult(() => this.#runtime.toolState.list(prefix));
     }
 
     async handleTaskResult(result: TaskResult): Promise<Result<null>> {
-      return asResult(async () => {
-        await this.#runtime.takeResult(validate(taskResultSchema, result));
-        return null;
-      });
+      return asDone(() => this.#runtime.takeResult(validate(taskResultSchema, result)));
     }
 
     override shouldSendProtocolMessages(_connection: Connection, { request }: ConnectionContext): boolean {
@@ -387,10 +366,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       }
     }
 
-    async #read<Value>(
-      principal: Principal,
-      body: (state: ConversationState) => Value,
-    ): Promise<Result<Value>> {
+    #read<Value>(principal: Principal, body: (state: ConversationState) => Value): Promise<Result<Value>> {
       return asResult(() => body(this.#stateFor(principal)));
     }
 

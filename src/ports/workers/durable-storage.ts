@@ -15,7 +15,7 @@ export function durableStorage(storage: ActorStorage): { database: ActorDatabase
   return { database: new DurableSqlDatabase(storage), keyValue: new DurableKeyValue(storage) };
 }
 
-/** How many transactions of this port are open, by storage: the platform does not report it. */
+/** Numbers of open transactions of this port, by storage: the platform does not report them. */
 const depths = new WeakMap<object, number>();
 
 /**

@@ -69,7 +69,7 @@ export class Stage {
     const state = (): ToolState => ({
       get: async (key) => runtime.toolState.get(key),
       put: async (key, value) => runtime.toolState.put(key, value),
-      list: async (prefix) => runtime.toolState.list(prefix, 1_000),
+      list: async (prefix) => runtime.toolState.list(prefix),
     });
     const runtime = new ConversationRuntime({
       database,

@@ -28,7 +28,7 @@ export function conversationViews({ runtime, queries }: Awake): Record<string, u
     journal: all((options) => queries.journal(state, options)),
     snapshot: queries.snapshot(state, []),
     events: runtime.store.events.load(primaryAgent(state.record).id, { limit: 10_000, maxBytes: 2 ** 30 }),
-    toolState: runtime.toolState.list("", 1_000),
+    toolState: runtime.toolState.list(""),
     frames,
     client: frames.reduce(applyFrame, initialState),
   };

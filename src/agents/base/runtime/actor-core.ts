@@ -1,4 +1,4 @@
-/** What an actor gives its shell: its decisions, which are pure, its store, and its ports. */
+/** The parts of an actor that its shell calls: decisions, which are pure, the store, and the ports. */
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { WakeupPorts } from "./armed-wakeup.ts";

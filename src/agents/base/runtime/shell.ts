@@ -45,7 +45,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   get state(): State | null {
     if (this.#state !== null) return this.#state;
     const loaded = this.core.load();
-    // What an open transaction has written may roll back.
+    // Changes of an open transaction may roll back.
     if (!this.ports.isInTransaction()) this.#state = loaded;
     return loaded;
   }

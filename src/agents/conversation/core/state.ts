@@ -44,7 +44,7 @@ export interface ConversationAgent {
 /** The life of a conversation. That it waits is derived from its turns. */
 export type ConversationStatus = "active" | "completed" | "failed";
 
-/** Whether a conversation may call models and tools. That it is idle or running is derived from its turns. */
+/** Permission to call models and tools. That the conversation is idle or running is derived from its turns. */
 export type ConversationGate = "open" | "cancelled";
 
 /** The state of a conversation without its record and its turns: a part of every journal row. */
@@ -98,7 +98,7 @@ export interface StoredMember {
   readonly isJson: boolean;
 }
 
-/** What a new conversation begins with. */
+/** The head of a new conversation. */
 export const NEW_STANDING: Standing = {
   status: "active",
   gate: "open",

@@ -47,6 +47,18 @@ export class Subscribers {
     if (expiresAt !== Infinity) this.onExpiring(expiresAt);
   }
 
+  /** Collects the frames that are published while `body` runs, which gets the growing list. */
+  async collect<Value>(body: (frames: readonly Frame[]) => Promise<Value>): Promise<Value> {
+    const frames: Frame[] = [];
+    const listener: Listener = (published) => frames.push(...published);
+    this.add(listener);
+    try {
+      return await body(frames);
+    } finally {
+      this.remove(listener);
+    }
+  }
+
   remove(listener: Listener): void {
     this.#listeners.delete(listener);
   }

@@ -1,6 +1,7 @@
 /** Facts that tools keep in the conversation, by key. */
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { ToolStateEntry } from "../../../protocol/executor-api.ts";
+import { checkStateEntry, MAX_STATE_ENTRIES } from "../../../protocol/tool-state.ts";
 import type { Json } from "../../../shared/json.ts";
 
 const PREFIX = "tool:";
@@ -13,15 +14,17 @@ export class ToolStateStore {
     return this.keyValue.get<Json>(PREFIX + key) ?? null;
   }
 
-  /** `null` removes the key. */
+  /** `null` removes the key. Throws `INVALID_INPUT` for an entry beyond the limits. */
   put(key: string, value: Json): void {
+    checkStateEntry(key, value);
     if (value === null) this.keyValue.delete(PREFIX + key);
     else this.keyValue.put(PREFIX + key, value);
   }
 
-  list(prefix: string, limit: number): ToolStateEntry[] {
+  /** Returns at most `MAX_STATE_ENTRIES`. */
+  list(prefix: string): ToolStateEntry[] {
     return this.keyValue
-      .list<Json>(PREFIX + prefix, limit)
+      .list<Json>(PREFIX + prefix, MAX_STATE_ENTRIES)
       .map(([key, value]) => ({ key: key.slice(PREFIX.length), value }));
   }
 }
