@@ -42,6 +42,7 @@ import {
   textPayloads,
 } from "../support/chat-replies.ts";
 import { noMail } from "../support/no-mail.ts";
+import { recordOf } from "../support/records.ts";
 
 const errors = vi.spyOn(console, "error");
 beforeEach(() => void errors.mockImplementation(() => undefined));
@@ -112,15 +113,7 @@ class Desk {
     const persona = { identity: { systemPrompt: "Test." }, tools: { toolIds: ["lib/double", "lib/hold"] } };
     const now = desk.clock.now();
     desk.runtime.create(
-      {
-        id: "conv_test",
-        tenant: "test",
-        title: null,
-        projectId: "default",
-        participants: [{ type: "user", id: "ada" }],
-        agents: [{ id: "tester", chain: await resolveChain(new Registry(desk.#code), persona, profile) }],
-        createdAt: now,
-      },
+      recordOf(await resolveChain(new Registry(desk.#code), persona, profile), { createdAt: now }),
       seedEvents(history, { sessionId: "tester", userId: "ada", now, ids: desk.ids }),
     );
     return desk;

@@ -1,4 +1,5 @@
 /** The core of a conversation as properties: random signals in random order, checked after every commit. */
+
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
@@ -67,9 +68,9 @@ import {
 } from "../../src/protocol/ids.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { agent, compaction, user as userEvent } from "../support/events.ts";
+import { PIN, PLAIN_CHAIN, recordOf } from "../support/records.ts";
 
 const STEM = "01ARZ3NDEKTSV4RRFFQ";
-const PIN = { version: 1, hash: "h" };
 
 const tool = (name: string, effect: ToolEffect) => ({
   ...PIN,
@@ -85,15 +86,7 @@ const tool = (name: string, effect: ToolEffect) => ({
 });
 
 function record(maxMovesPerTurn = 3, agentId = "tester"): ConversationIdentity {
-  return {
-    id: "conv_test",
-    tenant: "test",
-    title: null,
-    projectId: "default",
-    participants: [{ type: "user", id: "ada" }],
-    createdAt: 1,
-    agents: [{ id: agentId, chain: chainWith(maxMovesPerTurn) }],
-  };
+  return recordOf(undefined, { agents: [{ id: agentId, chain: chainWith(maxMovesPerTurn) }] });
 }
 
 function chainWith(maxMovesPerTurn: number): VersionChain {
@@ -104,7 +97,7 @@ function chainWith(maxMovesPerTurn: number): VersionChain {
       definition: { identity: { systemPrompt: "Test." }, tools: { constraints: { maxMovesPerTurn } } },
     },
     tools: [tool("pure", "pure"), tool("safe", "idempotent"), tool("once", "once")],
-    modelProfile: { ...PIN, id: "default", definition: { provider: "offline", modelId: "offline-1" } },
+    modelProfile: PLAIN_CHAIN.modelProfile,
     fallbacks: [{ ...PIN, id: "second", definition: PRICED }],
   };
 }
@@ -502,6 +495,16 @@ describe("decisions beside a turn's", () => {
 });
 
 const answer = (text: string): ModelReply => ({ text, toolCalls: [], finishReason: "stop" });
+
+/** Gives the first open operation of the first turn its result, 1. */
+function giveResult(driver: Driver): void {
+  const [operation] = openOperations(
+    [...driver.state.active.values()][0] ?? expect.fail("No turn is active."),
+  );
+  const { item = 0, toolCallId = "" } = operation ?? {};
+  const result = { tool_call_id: toolCallId, success: true, result: 1 };
+  driver.send({ type: "conversation.tool.completed", turn: 1, item, attempt: 1, result });
+}
 
 /** Ends the only active turn: the calls of one reply with their results, and the answer. */
 function finishTurn(driver: Driver, results: readonly string[]): void {
@@ -1011,15 +1014,7 @@ describe("models, their failures and their answers", () => {
     driver.send(user("go"));
     fail(driver, "auth");
     answer(driver, { toolCalls: toolCalls(1) });
-    const [operation] = openOperations(active(driver));
-    const result = { tool_call_id: operation?.toolCallId ?? "", success: true, result: 1 };
-    driver.send({
-      type: "conversation.tool.completed",
-      turn: 1,
-      item: operation?.item ?? 0,
-      attempt: 1,
-      result,
-    });
+    giveResult(driver);
     expect(active(driver).call).toMatchObject({ attempt: 1 });
     expect(active(driver).call?.profile).toBeUndefined();
   });

@@ -1,4 +1,5 @@
 /** Operations as effects of their own: keys, one call for what starts together, abort, and what a crash leaves of them. */
+
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
@@ -15,12 +16,7 @@ import {
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { reduce } from "../../src/agents/conversation/core/reducer.ts";
 import type { EffectSignal, Signal } from "../../src/agents/conversation/core/signals.ts";
-import {
-  type ConversationIdentity,
-  type ConversationState,
-  NEW_STANDING,
-  type Turn,
-} from "../../src/agents/conversation/core/state.ts";
+import { type ConversationState, NEW_STANDING, type Turn } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import { EffectRunner } from "../../src/agents/conversation/effects/effect-runner.ts";
 import { allowAll } from "../../src/policy/gate.ts";
@@ -28,6 +24,7 @@ import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { BatchCaller, ToolInvocation } from "../../src/protocol/executor-api.ts";
 import { operationId } from "../../src/protocol/ids.ts";
+import { recordOf } from "../support/records.ts";
 
 const TIMEOUT_MS = 1_000;
 const NOW = 1_000_000;
@@ -78,29 +75,7 @@ function turnWith(operations: Operation[], members: Partial<Turn> = {}): Turn {
   };
 }
 
-const RECORD: ConversationIdentity = {
-  id: "conv_test",
-  tenant: "test",
-  title: null,
-  projectId: "default",
-  participants: [{ type: "user", id: "ada" }],
-  createdAt: 1,
-  agents: [
-    {
-      id: "tester",
-      chain: {
-        persona: { version: 1, hash: "h", id: "inline", definition: { identity: { systemPrompt: "Test." } } },
-        tools: [],
-        modelProfile: {
-          version: 1,
-          hash: "h",
-          id: "default",
-          definition: { provider: "offline", modelId: "offline-1" },
-        },
-      },
-    },
-  ],
-};
+const RECORD = recordOf();
 
 /** Effects on an executor that answers when the test does. */
 function stage(onProgress: () => void = () => undefined) {

@@ -1,4 +1,5 @@
 /** A conversation whose surroundings misbehave: gateways that an application brought along. */
+
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
@@ -24,6 +25,7 @@ import { runWorld } from "../support/crash-world.ts";
 import { Crossings } from "../support/crossings.ts";
 import { noMail } from "../support/no-mail.ts";
 import { errorReply, startOpenAIServer } from "../support/openai-server.ts";
+import { recordOf } from "../support/records.ts";
 import { Stage } from "../support/releases/stage.ts";
 
 const errors = vi.spyOn(console, "error");
@@ -75,15 +77,11 @@ test("EFFECT-2 an effect that runs is not started again; a new life starts the o
   const { runtime } = stage.begin();
   const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
   const persona = { identity: { systemPrompt: "Test." } };
-  runtime.create({
-    id: "conv_test",
-    tenant: "test",
-    title: null,
-    projectId: "default",
-    participants: [{ type: "user", id: "ada" }],
-    agents: [{ id: "tester", chain: await resolveChain(new Registry(stage.code), persona, profile) }],
-    createdAt: stage.clock.now(),
-  });
+  runtime.create(
+    recordOf(await resolveChain(new Registry(stage.code), persona, profile), {
+      createdAt: stage.clock.now(),
+    }),
+  );
   const script = { key: "k", replies: [[{ gate: "hold" }]] };
   const caller = { type: "user", userId: "ada" } as const;
   await runtime.accept({
@@ -159,15 +157,7 @@ test("FALLBACK-1 CALLS-1 METRIC-1 over HTTP: where one server refuses the key, t
     },
   });
   const second = { id: "second", version: 1, hash: "h", definition: profile(answering.baseUrl) };
-  runtime.create({
-    id: "conv_test",
-    tenant: "test",
-    title: null,
-    projectId: "default",
-    participants: [],
-    agents: [{ id: "tester", chain: { ...chain, fallbacks: [second] } }],
-    createdAt: 1,
-  });
+  runtime.create(recordOf({ ...chain, fallbacks: [second] }));
   const queries = new ConversationQueries(runtime.store);
   for (const answer of ["Answer 1.", "Answer 2."]) {
     const end = new Promise<void>((resolve) => ended.set("turn.completed", resolve));

@@ -35,6 +35,7 @@ import { MortalClock } from "../simulation/clocks.ts";
 import { type Provider, scriptedFetch } from "./chat-replies.ts";
 import { type Crossings, crossExecutor, crossGateway, crossKeyValue, crossSql, Fault } from "./crossings.ts";
 import { noMail } from "./no-mail.ts";
+import { recordOf } from "./records.ts";
 
 export interface WorldOptions {
   library: Library;
@@ -170,15 +171,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
   }
 
   let life = begin();
-  life.runtime.create({
-    id: "conv_test",
-    tenant: "test",
-    title: null,
-    projectId: "default",
-    participants: [{ type: "user", id: "ada" }],
-    agents: [{ id: "tester", chain }],
-    createdAt: clock.now(),
-  });
+  life.runtime.create(recordOf(chain, { createdAt: clock.now() }));
   crossings.arm();
 
   for (const [index, content] of options.messages.entries()) {

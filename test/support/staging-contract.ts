@@ -2,6 +2,7 @@
  * A mailbox handler that stages two messages in the transaction of its receipt, on the real mailbox, runtime and storage.
  * Only the provider's HTTP responses are scripted.
  */
+
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
@@ -10,7 +11,6 @@ import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import type { UserMessage } from "../../src/agents/conversation/core/signals.ts";
-import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { localExecutor } from "../../src/agents/executor/local.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
@@ -26,6 +26,7 @@ import { DramatisError } from "../../src/shared/errors.ts";
 import type { RateLimit } from "../../src/shared/token-bucket.ts";
 import { scriptedFetch, textPayloads } from "./chat-replies.ts";
 import { noMail } from "./no-mail.ts";
+import { recordOf } from "./records.ts";
 
 export interface Stores {
   database: ActorDatabase;
@@ -82,17 +83,7 @@ async function openHost(
   const runtime = open();
   const profile = { provider: "openai", modelId: "m", baseUrl: "http://provider/v1" } as const;
   const registry = new Registry(new DeployedCode([]));
-  const record: ConversationIdentity = {
-    id: "conv_test",
-    tenant: "test",
-    title: null,
-    projectId: "default",
-    participants: [{ type: "user", id: "ada" }],
-    agents: [
-      { id: "tester", chain: await resolveChain(registry, { identity: { systemPrompt: "Test." } }, profile) },
-    ],
-    createdAt: 1,
-  };
+  const record = recordOf(await resolveChain(registry, { identity: { systemPrompt: "Test." } }, profile));
   if (create) runtime.create(record);
   const self = { kind: "conversation", tenant: "test", id: "conv_test" };
   const mailbox = new Mailbox({

@@ -1,11 +1,11 @@
 /** The contract of a conversation's turns in storage, on any database: random turns through random commits and rollbacks. */
+
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { AgentDecision } from "../../src/agents/conversation/core/decisions.ts";
 import type { Operation } from "../../src/agents/conversation/core/operation.ts";
 import { reduce } from "../../src/agents/conversation/core/reducer.ts";
 import {
-  type ConversationIdentity,
   type ConversationState,
   openOperations,
   type Turn,
@@ -17,27 +17,9 @@ import { LongText } from "../../src/memory/session/long-text.ts";
 import type { SqlDatabase, SqlValue } from "../../src/ports/sql-database.ts";
 import { CostCounter, countingDatabase } from "./counting.ts";
 import type { Ports, WithPorts } from "./port-contract.ts";
+import { recordOf } from "./records.ts";
 
-const PIN = { version: 1, hash: "h" };
-const RECORD: ConversationIdentity = {
-  id: "conv_test",
-  tenant: "test",
-  title: null,
-  projectId: "default",
-  participants: [{ type: "user", id: "ada" }],
-  createdAt: 1,
-  agents: [
-    {
-      id: "tester",
-      chain: {
-        persona: { ...PIN, id: "inline", definition: { identity: { systemPrompt: "Test." } } },
-        tools: [],
-        modelProfile: { ...PIN, id: "default", definition: { provider: "offline", modelId: "offline-1" } },
-        fallbacks: [],
-      },
-    },
-  ],
-};
+const RECORD = recordOf();
 const OPERATION = {
   name: "look_up",
   tool: { library: "lib", id: "look-up", version: 1 },

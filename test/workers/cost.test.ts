@@ -32,6 +32,7 @@ import { callPayloads, repliesSoFar, scriptedFetch, textPayloads } from "../supp
 import { CostCounter } from "../support/counting.ts";
 import { countingStorage } from "../support/counting-storage.ts";
 import { noMail } from "../support/no-mail.ts";
+import { recordOf } from "../support/records.ts";
 
 const tool = (name: string, effect: "pure" | "once") =>
   defineTool({
@@ -79,15 +80,11 @@ class CountedConversation {
     return this.#costOf(() => {
       expect(this.runtime.exists).toBe(false);
       this.runtime.create(
-        {
+        recordOf(undefined, {
           id: "conv_cost",
-          tenant: "test",
-          title: null,
-          projectId: "default",
-          participants: [{ type: "user", id: "ada" }],
           agents: [{ id: "assistant", chain: this.chain }],
           createdAt: systemClock.now(),
-        },
+        }),
         history,
       );
     });

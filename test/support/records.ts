@@ -1,0 +1,31 @@
+/** Records of conversations for tests: one user, and one agent unless a test gives others. */
+import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
+import type { VersionChain } from "../../src/protocol/definitions.ts";
+
+/** The version of a definition whose version does not matter. */
+export const PIN = { version: 1, hash: "h" };
+
+/** A chain without tools. */
+export const PLAIN_CHAIN: VersionChain = {
+  persona: { ...PIN, id: "inline", definition: { identity: { systemPrompt: "Test." } } },
+  tools: [],
+  modelProfile: { ...PIN, id: "default", definition: { provider: "offline", modelId: "offline-1" } },
+  fallbacks: [],
+};
+
+/** Returns the record of a conversation of the user `ada` with the agent `tester`. */
+export function recordOf(
+  chain: VersionChain = PLAIN_CHAIN,
+  members: Partial<ConversationIdentity> = {},
+): ConversationIdentity {
+  return {
+    id: "conv_test",
+    tenant: "test",
+    title: null,
+    projectId: "default",
+    participants: [{ type: "user", id: "ada" }],
+    agents: [{ id: "tester", chain }],
+    createdAt: 1,
+    ...members,
+  };
+}
