@@ -1162,16 +1162,8 @@ describe("models, their failures and their answers", () => {
     driver.send(user("go", [], OUTPUT));
     answer(driver, { text: "one" });
     answer(driver, { toolCalls: toolCalls(1), text: "hm" });
-    const [operation] = openOperations(active(driver));
     const before = moveMessages(active(driver)).slice(0, 3);
-    const result = { tool_call_id: operation?.toolCallId ?? "", success: true, result: 1 };
-    driver.send({
-      type: "conversation.tool.completed",
-      turn: 1,
-      item: operation?.item ?? 0,
-      attempt: 1,
-      result,
-    });
+    giveResult(driver);
     answer(driver, { text: "two" });
     const messages = moveMessages(active(driver));
     expect(messages.slice(0, 3)).toEqual(before);
