@@ -57,8 +57,7 @@ export async function runCalls(
     deliver(reports);
   });
   for (const report of refused) queue.add(report);
-  const over = new AbortController();
-  const asking = askForCancellations(ports.clock, caller, over.signal, (id) => running.get(id)?.abort());
+  const stopAsking = askForCancellations(ports.clock, caller, (id) => running.get(id)?.abort());
   await Promise.all(
     calls.map(async (call) => {
       const { operationId } = call;
@@ -67,9 +66,9 @@ export async function runCalls(
       queue.add({ operationId, result });
     }),
   );
-  over.abort();
+  stopAsking();
   await queue.end();
-  await Promise.all([asking, ...deliveries]);
+  await Promise.all(deliveries);
 }
 
 function silent(): DramatisError {
@@ -93,24 +92,24 @@ async function report(
   return caller.report(reports);
 }
 
-/** Calls `cancel` with each operation that the caller cancels, until the batch is over. Never rejects. */
-async function askForCancellations(
-  clock: Pick<Clock, "sleep">,
+/** Calls `cancel` with each operation that the caller cancels, until the returned function is called. */
+function askForCancellations(
+  clock: Pick<Clock, "timer">,
   caller: BatchCaller,
-  over: AbortSignal,
   cancel: (operationId: string) => void,
-): Promise<void> {
-  const isOver = new Promise<string[]>((resolve) => {
-    over.addEventListener("abort", () => resolve([]), { once: true });
-  });
-  try {
-    await clock.sleep(ASK_AFTER_MS, over);
-    for (;;) {
-      const cancelled = await Promise.race([caller.cancelled(), isOver]);
+): () => void {
+  let isOver = false;
+  const ask = async () => {
+    while (!isOver) {
+      const cancelled = await caller.cancelled();
       if (cancelled.length === 0) return;
       for (const operationId of cancelled) cancel(operationId);
     }
-  } catch {
-    // The batch is over, or its caller is lost: reports notice that.
-  }
+  };
+  // A caller that is lost cancels nothing. Reports notice that it is.
+  const stop = clock.timer(ASK_AFTER_MS, () => void ask().catch(() => undefined));
+  return () => {
+    isOver = true;
+    stop();
+  };
 }

@@ -4,6 +4,9 @@
  * EFFECT-2  An effect that runs is not started again; one that was lost may be.
  */
 
+/** One reason for all: to make one with its stack for each commit would cost more than the rest of an abort. */
+const NOT_CALLED_FOR = new DOMException("The effect is no longer called for.", "AbortError");
+
 export class RunningEffects {
   readonly #running = new Map<string, AbortController>();
 
@@ -25,7 +28,7 @@ export class RunningEffects {
   }
 
   /** Aborts the effect of a key, if it runs. */
-  abort(key: string, reason?: unknown): void {
-    this.#running.get(key)?.abort(reason);
+  abort(key: string): void {
+    this.#running.get(key)?.abort(NOT_CALLED_FOR);
   }
 }

@@ -7,7 +7,6 @@
  */
 
 import type { ContextMessage } from "../../../model/messages.ts";
-import { withDeadline } from "../../../ports/deadline.ts";
 import type { TaskExecutor } from "../../../protocol/executor-api.ts";
 import { operationId } from "../../../protocol/ids.ts";
 import type { Json } from "../../../shared/json.ts";
@@ -106,10 +105,20 @@ export class EffectRunner {
     });
     const onAbort = () => this.abort(effects.map(({ key }) => key));
     signal.addEventListener("abort", onAbort, { once: true });
-    await withDeadline(this.ports.clock, PURE_WINDOW_MS, () => batch).catch(() => undefined);
+    await this.#within(PURE_WINDOW_MS, batch);
     signal.removeEventListener("abort", onAbort);
     isOver = true;
     return early;
+  }
+
+  /** Resolves with `work`, or after `milliseconds`. */
+  async #within(milliseconds: number, work: Promise<void>): Promise<void> {
+    let stop = () => {};
+    const late = new Promise<void>((resolve) => {
+      stop = this.ports.clock.timer(milliseconds, resolve);
+    });
+    await Promise.race([work, late]);
+    stop();
   }
 
   /** Runs operations that do not run yet: those that may start at the same time in one call. */
@@ -120,10 +129,11 @@ export class EffectRunner {
     const byStart = Map.groupBy(idle, ({ operation: { notBefore = now } }) => Math.max(now, notBefore));
     const runs = [...byStart].map(([startAt, together]) => {
       const batch = new ToolBatch({ record: this.ports.record(), turn, ...reports });
-      for (const { key, operation } of together) {
-        void this.#running.run(key, (signal) => batch.follow(operation, signal));
-      }
-      return batch.run(executor, clock, startAt);
+      const followed = together.map(({ key, operation }) =>
+        this.#running.run(key, (signal) => batch.follow(operation, signal)),
+      );
+      void batch.run(executor, clock, startAt);
+      return Promise.all(followed);
     });
     await Promise.all(runs);
   }
