@@ -55,6 +55,7 @@ test("RUN-4 a reply too large to be stored fails its turn for good, and the conv
       async *stream(): AsyncGenerator<ModelDelta> {
         calls += 1;
         yield { type: "text", text: calls === 1 ? "x".repeat(33 * 1024 * 1024) : "Fine." };
+        yield { type: "usage", usage: { inputTokens: 5, outputTokens: 6 } };
         yield { type: "finish", reason: "stop" };
       },
     },
@@ -65,6 +66,10 @@ test("RUN-4 a reply too large to be stored fails its turn for good, and the conv
     ["completed", undefined],
   ]);
   expect(calls).toBe(2);
+  expect(turns[0]).toMatchObject({
+    usage: { inputTokens: 5, outputTokens: 6 },
+    calls: [{ outcome: { ok: false } }],
+  });
   expect(client.messages.map(({ content }) => content)).toEqual([
     "Tell me everything",
     "Shorter, please",
