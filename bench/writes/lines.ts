@@ -123,7 +123,7 @@ async function runIn(database: MeteredDatabase, { effect, rounds, calls, size }:
     gate: allowAll,
     armWakeup: async () => undefined,
     send: async () => undefined,
-    announce: () => undefined,
+    announce: () => [],
     publish: (frames) => {
       for (const { type } of frames) if (type === "turn.completed" || type === "turn.failed") end(type);
     },

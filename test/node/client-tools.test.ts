@@ -112,7 +112,7 @@ class Desk {
     const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
     const persona = { identity: { systemPrompt: "Test." }, tools: { toolIds: ["lib/double", "lib/hold"] } };
     const now = desk.clock.now();
-    desk.runtime.create(
+    await desk.runtime.create(
       recordOf(await resolveChain(new Registry(desk.#code), persona, profile), { createdAt: now }),
       seedEvents(history, { sessionId: "tester", userId: "ada", now, ids: desk.ids }),
     );

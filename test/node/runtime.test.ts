@@ -82,7 +82,7 @@ test("EFFECT-2 an effect that runs is not started again; a new life starts the o
   const { runtime } = stage.begin();
   const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
   const persona = { identity: { systemPrompt: "Test." } };
-  runtime.create(
+  await runtime.create(
     recordOf(await resolveChain(new Registry(stage.code), persona, profile), {
       createdAt: stage.clock.now(),
     }),
@@ -162,7 +162,7 @@ test("FALLBACK-1 CALLS-1 METRIC-1 over HTTP: where one server refuses the key, t
     },
   });
   const second = { id: "second", version: 1, hash: "h", definition: profile(answering.baseUrl) };
-  runtime.create(recordOf({ ...chain, fallbacks: [second] }));
+  await runtime.create(recordOf({ ...chain, fallbacks: [second] }));
   const queries = new ConversationQueries(runtime.store);
   for (const answer of ["Answer 1.", "Answer 2."]) {
     const end = new Promise<void>((resolve) => ended.set("turn.completed", resolve));

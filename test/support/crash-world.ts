@@ -171,7 +171,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
   }
 
   let life = begin();
-  life.runtime.create(recordOf(chain, { createdAt: clock.now() }));
+  await life.runtime.create(recordOf(chain, { createdAt: clock.now() }));
   crossings.arm();
 
   for (const [index, content] of options.messages.entries()) {

@@ -3,5 +3,5 @@ import type { ConversationPorts } from "../../src/agents/conversation/runtime.ts
 
 export const noMail: Pick<ConversationPorts, "send" | "announce"> = {
   send: async () => undefined,
-  announce: () => undefined,
+  announce: () => [],
 };

@@ -46,7 +46,11 @@ const says = (id: string, data: Partial<UserMessage["data"]> = {}): UserMessage 
 /** A conversation that starts two turns for each envelope of the type `talk`. */
 async function openHost(
   { database, keyValue }: Stores,
-  { turnLimit, create = true }: { turnLimit?: RateLimit; create?: boolean } = {},
+  {
+    turnLimit,
+    create = true,
+    announced = Promise.resolve(),
+  }: { turnLimit?: RateLimit; create?: boolean; announced?: Promise<void> } = {},
 ) {
   const frames: Frame[] = [];
   const modelCalls: string[] = [];
@@ -71,6 +75,7 @@ async function openHost(
       gate: allowAll,
       ...defined({ turnLimit }),
       ...noMail,
+      announce: () => [announced],
       armWakeup: (milliseconds) => {
         keyValue.put(ARMED, milliseconds);
         return platform;
@@ -84,7 +89,7 @@ async function openHost(
   const profile = { provider: "openai", modelId: "m", baseUrl: "http://provider/v1" } as const;
   const registry = new Registry(new DeployedCode([]));
   const record = recordOf(await resolveChain(registry, { identity: { systemPrompt: "Test." } }, profile));
-  if (create) runtime.create(record);
+  if (create) await runtime.create(record);
   const self = { kind: "conversation", tenant: "test", id: "conv_test" };
   const mailbox = new Mailbox({
     database,
@@ -268,7 +273,9 @@ export function stagingContract(
 
   test("STAGE-1 a conversation that is created in a transaction exists with its first turn, or not at all", async () => {
     await withStores(async (stores) => {
-      const host = await openHost(stores, { create: false });
+      let armed = () => {};
+      const announced = new Promise<void>((resolve) => (armed = resolve));
+      const host = await openHost(stores, { create: false, announced });
       const { runtime, record } = host;
       const stage = () => {
         const unit = runtime.begin();
@@ -276,16 +283,25 @@ export function stagingContract(
         for (const id of ["a", "b"]) runtime.stageMessage(unit, says(id));
         return unit;
       };
+      let rolledBack: ReturnType<typeof stage> | undefined;
       expect(() =>
         stores.database.transaction(() => {
-          stage();
+          rolledBack = stage();
           throw new Error("The caller fails.");
         }),
       ).toThrow("caller");
       expect([runtime.exists, host.frames, host.isArmed()]).toEqual([false, [], false]);
-      const unit = stores.database.transaction(stage);
-      await unit.release();
+      await expect(rolledBack?.release()).rejects.toThrow("rolled back");
+      expect(runtime.exists).toBe(false);
+      let isReleased = false;
+      const released = stores.database
+        .transaction(stage)
+        .release()
+        .then(() => (isReleased = true));
       await host.finished;
+      expect(isReleased, "before the announcement is armed").toBe(false);
+      armed();
+      await released;
       expect(host.reloaded()).toEqual(runtime.state);
     });
   });

@@ -79,7 +79,7 @@ class CountedConversation {
   create(history?: readonly SessionEvent[]): Cost {
     return this.#costOf(() => {
       expect(this.runtime.exists).toBe(false);
-      this.runtime.create(
+      void this.runtime.create(
         recordOf(undefined, {
           id: "conv_cost",
           agents: [{ id: "assistant", chain: this.chain }],
@@ -91,7 +91,7 @@ class CountedConversation {
   }
 
   /** Sends the envelope that tells the agent; it stays under way. */
-  tellAgent(): void {
+  tellAgent(): [Promise<void>] {
     const counted = countingStorage(this.storage, this.counter);
     const mailbox = new Mailbox({
       database: new DurableSqlDatabase(counted),
@@ -104,12 +104,13 @@ class CountedConversation {
       arm: () => Promise.resolve(),
       directory: () => null,
     });
-    void mailbox.send({
+    const sent = mailbox.send({
       operationId: `op_${systemIds.ulid()}`,
       to: { kind: "agent", tenant: "test", id: "assistant" },
       type: CONVERSATION_OPENED,
       body: {},
     });
+    return [sent];
   }
 
   /** Runs a turn to its end; what it cost. */

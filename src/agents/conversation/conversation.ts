@@ -197,8 +197,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const now = systemClock.now();
         const record = conversationRecord(principal, request, part, now);
         const origin = { sessionId: agentId, userId: principal.subject, now, ids: systemIds };
-        this.#runtime.create(record, seedEvents(request.history ?? [], origin));
-        if (record.listed !== false) await this.#announcement.publish();
+        await this.#runtime.create(record, seedEvents(request.history ?? [], origin));
+        if (record.listed !== false) await this.#announcement.listing.publish();
         return conversationView(this.#runtime.state);
       });
     }

@@ -54,8 +54,8 @@ export interface ConversationPorts extends ModelCallPorts, PlanningPorts, Wakeup
   publish: (frames: Frame[]) => void;
   /** As `Mailbox.send`. */
   send(envelope: NewEnvelope): Promise<void>;
-  /** Notes a new conversation for its agent and the directory, in the transaction that creates it. */
-  announce(record: ConversationIdentity): void;
+  /** Notes a new conversation for its agent and the directory, in the transaction that creates it. Returns the wake-ups. */
+  announce(record: ConversationIdentity): readonly Promise<void>[];
 }
 
 /** A unit of work of a conversation. */
@@ -129,9 +129,12 @@ export class ConversationRuntime {
     return this.#toolState;
   }
 
-  /** Creates the conversation, with a history from elsewhere. Announces it if lists contain it. */
-  create(record: ConversationIdentity, history?: readonly SessionEvent[]): void {
-    void this.#shell.commitBy((unit) => this.stageCreation(unit, record, history));
+  /**
+   * Creates the conversation, with a history from elsewhere. Announces it if lists contain it. Resolves when the wake-ups of
+   * the announcement are armed.
+   */
+  create(record: ConversationIdentity, history?: readonly SessionEvent[]): Promise<void> {
+    return this.#shell.commitBy((unit) => this.stageCreation(unit, record, history));
   }
 
   /** Creates the conversation as `create` does, in a unit of work. */
@@ -140,13 +143,10 @@ export class ConversationRuntime {
     record: ConversationIdentity,
     history?: readonly SessionEvent[],
   ): void {
-    unit.created(
-      this.ports.database.transaction(() => {
-        const created = this.store.create(record, history);
-        if (record.listed !== false) this.ports.announce(record);
-        return created;
-      }),
-    );
+    unit.create(() => ({
+      state: this.store.create(record, history),
+      sent: record.listed === false ? [] : this.ports.announce(record),
+    }));
   }
 
   /** Resumes what a crash interrupted. Call it once, when the actor wakes. */

@@ -31,7 +31,7 @@ interface Written<Committed> {
 
 export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, Effect> {
   readonly commits: Committed[] = [];
-  /** The wake-ups of the envelopes that the transaction sends. */
+  /** The wake-ups of what the transaction sends. */
   readonly sent: Promise<void>[] = [];
   /** The wake-up that the transaction wrote; `null` where it wrote none. */
   wakeup: Promise<void> | null = null;
@@ -63,10 +63,18 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
     return this.#state !== null;
   }
 
-  /** Takes the state of an actor that the transaction has created. */
-  created(state: State): void {
+  /**
+   * Creates the actor in the caller's transaction or one of its own. `body` writes it, and returns its state and the
+   * wake-ups of what it sends. Throws what `body` throws.
+   */
+  create(body: () => { state: State; sent: readonly Promise<void>[] }): void {
+    const { ports } = this.unit;
+    const isNested = ports.isInTransaction();
+    const { state, sent } = ports.transaction(body);
+    this.isNested ||= isNested;
     this.#base = null;
     this.#state = state;
+    this.sent.push(...sent);
   }
 
   /**

@@ -25,7 +25,6 @@ export interface AnnouncementPorts {
 export class Announcement {
   /** The conversation's entry in the directory. */
   readonly listing: Mirror;
-  #armed: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly ports: AnnouncementPorts) {
     const { clock, wakeup } = ports;
@@ -40,8 +39,11 @@ export class Announcement {
     });
   }
 
-  /** Call it in the transaction that creates the conversation, and `publish` after the commit. */
-  note({ tenant, agents }: ConversationIdentity): void {
+  /**
+   * Call it in the transaction that creates the conversation, and `listing.publish` after the commit. Returns the
+   * wake-ups: await them before acknowledging the creation.
+   */
+  note({ tenant, agents }: ConversationIdentity): Promise<void>[] {
     const sent = agents.map(({ id }) =>
       this.ports.send({
         operationId: newOperationId(),
@@ -50,19 +52,13 @@ export class Announcement {
         body: {},
       }),
     );
-    this.#armed = Promise.all([...sent, this.listing.note()]);
-  }
-
-  /** Publishes to the directory once the wake-ups are armed. Rejects if they could not be armed. */
-  async publish(): Promise<void> {
-    await this.#armed;
-    await this.listing.publish();
+    return [...sent, this.listing.note()];
   }
 
   /** Handles the wake-up that release 0.1.0 armed until agent and directory had both recorded the conversation. */
   noteAgain(): null {
-    this.ports.transaction(() => this.note(this.ports.record()));
-    this.#armed.catch((error: unknown) => console.error(error));
+    const armed = this.ports.transaction(() => this.note(this.ports.record()));
+    Promise.all(armed).catch((error: unknown) => console.error(error));
     void this.listing.publish();
     return null;
   }
