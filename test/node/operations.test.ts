@@ -19,6 +19,7 @@ import type { EffectSignal, Signal } from "../../src/agents/conversation/core/si
 import { type ConversationState, NEW_STANDING, type Turn } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import { EffectRunner } from "../../src/agents/conversation/effects/effect-runner.ts";
+import type { ModelDelta } from "../../src/model/reply.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
@@ -77,23 +78,27 @@ function turnWith(operations: Operation[], members: Partial<Turn> = {}): Turn {
 
 const RECORD = recordOf();
 
-/** Effects on an executor that answers when the test does. */
-function stage(onProgress: () => void = () => undefined) {
+/** Effects on an executor that answers when the test does. A model calls the operations of `preview`. */
+function stage(onProgress: () => void = () => undefined, preview?: Turn) {
   const clock = new VirtualClock(NOW);
   const batches: { calls: ToolInvocation[]; caller: BatchCaller; end: () => void }[] = [];
   const reported: EffectSignal[][] = [];
   const store = { isUp: true };
   const unused = () => expect.fail("no model is called");
+  async function* callTools(): AsyncGenerator<ModelDelta> {
+    yield { type: "tool-call", index: 0, id: "call_1", name: "tool", arguments: "{}" };
+    yield { type: "finish", reason: "tool_calls" };
+  }
   const effects = new EffectRunner({
     clock,
-    gateway: { stream: unused },
+    gateway: { stream: preview === undefined ? unused : callTools },
     adapters: adapterFor,
     executor: {
       run: (calls, caller) => new Promise<void>((end) => batches.push({ calls, caller, end })),
     },
     record: () => RECORD,
     history: () => [],
-    preview: () => undefined,
+    preview: () => preview,
     report: (...outcomes) => {
       reported.push(outcomes);
       return store.isUp;
@@ -123,6 +128,21 @@ describe("effects of operations", () => {
     effects.start(effectsOfTurn(second));
     await clock.advance(0);
     expect(started()).toEqual([[idOf(1)], [idOf(3)]]);
+  });
+
+  test("EFFECT-3 a reply that calls pure tools waits 50 ms for their results, then goes without them", async () => {
+    const called = turnWith([operation(1, { effect: "pure" })]);
+    const { effects, started, reported, answer, clock } = stage(undefined, called);
+    const types = () => reported.map((outcomes) => outcomes.map(({ type }) => type));
+    const call = { item: 0, attempt: 1, notBefore: NOW, final: false };
+    effects.start(effectsOfTurn({ ...called, replies: [], operations: [], call }));
+    await clock.advance(49);
+    expect(started()).toEqual([[idOf(1)]]);
+    expect(types()).toEqual([]);
+    await clock.advance(1);
+    expect(types()).toEqual([["conversation.llm.completed"]]);
+    await answer(0, 1);
+    expect(types()).toEqual([["conversation.llm.completed"], ["conversation.tool.completed"]]);
   });
 
   test("EFFECT-4 another attempt of an operation is another effect", async () => {

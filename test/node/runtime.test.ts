@@ -212,11 +212,19 @@ describe("what a model may ask for", () => {
     execute: ({ word }) => word,
   });
 
+  const write = defineTool({
+    name: "write",
+    description: "Writes.",
+    input: z.object({}),
+    effect: "once",
+    execute: () => null,
+  });
+
   async function ask(calls: [name: string, input: object][], gate?: Gate) {
     const { turns, client } = await runWorld(
       {
-        library: defineLibrary("lib", { tools: [strict] }),
-        persona: { identity: { systemPrompt: "Test." }, tools: { toolIds: ["lib/strict"] } },
+        library: defineLibrary("lib", { tools: [strict, write] }),
+        persona: { identity: { systemPrompt: "Test." }, tools: { toolIds: ["lib/strict", "lib/write"] } },
         provider: (body) => (repliesSoFar(body) === 0 ? callPayloads("", calls) : textPayloads("Done.")),
         messages: ["Go"],
         ...(gate === undefined ? {} : { gate }),
@@ -232,6 +240,27 @@ describe("what a model may ask for", () => {
     });
     expect(turn?.status).toBe("completed");
     expect(turn?.moves[0]?.toolResult?.error?.code).toBe("PERMISSION_DENIED");
+  });
+
+  test("CHECK-1 the gate is asked once for each call, pure or not", async () => {
+    const asked: unknown[] = [];
+    const gate: Gate = (_tool, input) => {
+      asked.push(input);
+      return "allow";
+    };
+    const { turn } = await ask(
+      [
+        ["strict", { word: "a" }],
+        ["strict", { word: "a" }],
+        ["write", {}],
+      ],
+      gate,
+    );
+    expect(turn?.status).toBe("completed");
+    expect(asked).toEqual([{ word: "a" }, { word: "a" }, {}]);
+    asked.length = 0;
+    await ask([["strict", { word: "b" }]], gate);
+    expect(asked, "a reply whose calls run before its commit").toEqual([{ word: "b" }]);
   });
 
   test("a schema that the planner cannot read leaves the check to the tool", async () => {

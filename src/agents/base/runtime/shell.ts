@@ -80,6 +80,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
       failed: () => {
         this.#isSuspect = true;
       },
+      isStored: (state) => this.#isStored(state),
       release: () => this.#release(unit),
     });
     return unit;

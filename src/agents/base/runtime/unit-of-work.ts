@@ -19,6 +19,8 @@ export interface UnitPorts<State, Signal, Change, Committed extends Commit<State
   load(): State | null;
   /** Notes that a change could not be written: the store may be ahead of memory, or behind it. */
   failed(): void;
+  /** Reports whether a state is that of the newest commit; `false` where that cannot be read. */
+  isStored(state: State): boolean;
   release(): Promise<void>;
 }
 
@@ -122,13 +124,7 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
 
   /** Reports whether a commit was stored although it reported a failure. */
   #isStored(written: Written<Committed> | null): boolean {
-    const { core, ports } = this.unit;
-    if (written === null || ports.isInTransaction()) return false;
-    try {
-      return core.isCurrent(written.commit.state);
-    } catch {
-      return false;
-    }
+    return written !== null && !this.unit.ports.isInTransaction() && this.unit.isStored(written.commit.state);
   }
 
   #take({ commit, sent, wakeup }: Written<Committed>): void {

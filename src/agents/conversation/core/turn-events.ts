@@ -49,12 +49,12 @@ interface ReplyMetadata extends Omit<Reply, "item" | "text" | "at"> {
   operations?: EventOperation[];
 }
 
-/** Returns the event of a turn's message. */
+/** Returns the event of a turn's message, without its number. */
 export function messageEvent(turn: Turn): SessionEvent {
   return {
     id: messageId(turn, 0),
     sessionId: turn.agentId,
-    seq: turn.events?.from ?? 0,
+    seq: 0,
     content: plainText(turn.input),
     createdAt: turn.createdAt,
     action: EventAction.USER_MESSAGE,
@@ -65,42 +65,61 @@ export function messageEvent(turn: Turn): SessionEvent {
   };
 }
 
+/** The events of completed turns: the store takes them first, then the window of the session. */
+const eventsOfTurns = new WeakMap<Turn, SessionEvent[]>();
+
 /** Returns the session events of a completed turn, in order, numbered from `turn.events.from`. */
 export function turnEvents(turn: Turn): SessionEvent[] {
-  const events: SessionEvent[] = [messageEvent(turn)];
-  const base = (id: string, content: string, createdAt: number) => ({
-    id,
+  const known = eventsOfTurns.get(turn);
+  if (known !== undefined) return known;
+  const from = turn.events?.from ?? 0;
+  const events = [
+    messageEvent(turn),
+    ...turn.replies.flatMap((_, index) => [
+      replyEvent(turn, index),
+      ...operationsOf(turn, index).map((operation) => resultEvent(turn, operation)),
+    ]),
+  ];
+  const numbered = events.map((event, index) => ({ ...event, seq: from + index }));
+  eventsOfTurns.set(turn, numbered);
+  return numbered;
+}
+
+/** Returns the event of a reply, without its number. */
+export function replyEvent(turn: Turn, index: number): SessionEvent {
+  const reply = turn.replies[index];
+  if (reply === undefined) throw new Error(`The turn has no reply ${index}.`);
+  const operations = operationsOf(turn, index);
+  const common = {
+    id: messageId(turn, reply.item),
     sessionId: turn.agentId,
-    seq: (turn.events?.from ?? 0) + events.length,
-    content,
-    createdAt,
-  });
-  turn.replies.forEach((reply, index) => {
-    const operations = operationsOf(turn, index);
-    const common = {
-      ...base(messageId(turn, reply.item), reply.text, reply.at),
-      metadata: { ...replyMetadata(turn, reply, operations) },
-    };
-    if (operations.length === 0) {
-      events.push({ ...common, action: EventAction.AGENT_MESSAGE });
-      return;
-    }
-    const toolCalls = operations.map(({ toolCallId: id, name, input }) => ({ id, name, arguments: input }));
-    events.push({ ...common, action: EventAction.TOOL_CALL_REQUEST, toolCalls });
-    for (const { item, toolCallId, name, result, completedAt = reply.at } of operations) {
-      const isSuccess = result?.success ?? false;
-      const content = (isSuccess ? result?.result : result?.error) ?? null;
-      events.push({
-        ...base(operationId(turn, item), JSON.stringify(content), completedAt),
-        action: EventAction.TOOL_RESULT,
-        toolCallId,
-        toolName: name,
-        isSuccess,
-        metadata: { origin: `tool:${name}` },
-      });
-    }
-  });
-  return events;
+    seq: 0,
+    content: reply.text,
+    createdAt: reply.at,
+    metadata: { ...replyMetadata(turn, reply, operations) },
+  };
+  if (operations.length === 0) return { ...common, action: EventAction.AGENT_MESSAGE };
+  const toolCalls = operations.map(({ toolCallId: id, name, input }) => ({ id, name, arguments: input }));
+  return { ...common, action: EventAction.TOOL_CALL_REQUEST, toolCalls };
+}
+
+/** Returns the event of an operation's result, without its number. */
+export function resultEvent(turn: Turn, operation: Operation): SessionEvent {
+  const { item, reply, toolCallId, name, result, completedAt } = operation;
+  const isSuccess = result?.success ?? false;
+  const content = (isSuccess ? result?.result : result?.error) ?? null;
+  return {
+    id: operationId(turn, item),
+    sessionId: turn.agentId,
+    seq: 0,
+    content: JSON.stringify(content),
+    createdAt: completedAt ?? turn.replies[reply]?.at ?? turn.createdAt,
+    action: EventAction.TOOL_RESULT,
+    toolCallId,
+    toolName: name,
+    isSuccess,
+    metadata: { origin: `tool:${name}` },
+  };
 }
 
 function replyMetadata({ agentId }: Turn, reply: Reply, operations: readonly Operation[]): ReplyMetadata {

@@ -93,13 +93,11 @@ function packWhole(turn: Turn, before: StoredParts): PackedTurn {
   }
   const own = ownMembers(turn);
   let head = pack(own, turnId(turn));
-  if (
-    !fitsUtf8(bodyOf(head, before.parts, lists), ROW_BYTES) &&
-    !fitsUtf8(JSON.stringify(head), HEAD_BYTES)
-  ) {
-    head = pack(own, turnId(turn), SMALL_BYTES);
-  }
   let body = bodyOf(head, before.parts, lists);
+  if (!fitsUtf8(body, ROW_BYTES) && !fitsUtf8(JSON.stringify(head), HEAD_BYTES)) {
+    head = pack(own, turnId(turn), SMALL_BYTES);
+    body = bodyOf(head, before.parts, lists);
+  }
   let { parts } = before;
   const moved = new Map(before.moved);
   for (const place of changed.keys()) moved.delete(place);

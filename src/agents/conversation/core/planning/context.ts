@@ -8,13 +8,14 @@
 
 import { eventToMessage } from "../../../../memory/session/events.ts";
 import { frameTokens } from "../../../../memory/session/tokens.ts";
-import { EventAction, type SessionEvent } from "../../../../memory/session/types.ts";
+import type { SessionEvent } from "../../../../memory/session/types.ts";
 import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
 import type { ContextMessage } from "../../../../model/messages.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import { defined } from "../../../../shared/defined.ts";
-import { type ConversationIdentity, chainOf, type Turn } from "../state.ts";
-import { messageEvent, turnEvents } from "../turn-events.ts";
+import type { Operation } from "../operation.ts";
+import { type ConversationIdentity, chainOf, operationsOf, type Reply, type Turn } from "../state.ts";
+import { messageEvent, replyEvent, resultEvent } from "../turn-events.ts";
 
 /** Tokens of instructions, tools and history. The turn itself comes on top: it is sent in any case. */
 const MAX_CONTEXT_TOKENS = 60_000;
@@ -38,16 +39,25 @@ export function baseContext(
 
 /** Returns the messages of the turn's moves: replies, tool results, and withdrawn answers, in their order. */
 export function moveMessages(turn: Turn): ContextMessage[] {
-  const messages: ContextMessage[] = [];
-  let replies = 0;
-  for (const event of turnEvents(turn).slice(1)) {
-    if (event.action !== EventAction.TOOL_RESULT) {
-      messages.push(...repairMessages(turn, replies));
-      replies += 1;
-    }
-    messages.push(...messagesOf([event]));
-  }
-  return [...messages, ...repairMessages(turn, replies)];
+  const messages = turn.replies.flatMap((reply, index) => [
+    ...repairMessages(turn, index),
+    ...messagesOfMove(reply, () => replyEvent(turn, index)),
+    ...operationsOf(turn, index).flatMap((operation) =>
+      messagesOfMove(operation, () => resultEvent(turn, operation)),
+    ),
+  ]);
+  return [...messages, ...repairMessages(turn, turn.replies.length)];
+}
+
+/** The messages of replies and results, which never change: each further call of a turn repeats them. */
+const messagesOfMoves = new WeakMap<Reply | Operation, ContextMessage[]>();
+
+function messagesOfMove(move: Reply | Operation, event: () => SessionEvent): ContextMessage[] {
+  const known = messagesOfMoves.get(move);
+  if (known !== undefined) return known;
+  const messages = messagesOf([event()]);
+  messagesOfMoves.set(move, messages);
+  return messages;
 }
 
 /** Returns the answers that were withdrawn after `replies` replies, each with its problem. */

@@ -47,7 +47,7 @@ export function planModelReply(
   const pending: Pick<Operation, "target">[] = [];
   for (const toolCall of toolCalls) {
     const id = unusedId(toolCall.id, used);
-    const operation = checkToolCall(state.record, turn, { ...toolCall, id }, input);
+    const operation = checkToolCall(state.record, turn, toolCall, id, input);
     if (operation.result === undefined) pending.push(operation);
     decisions.push({ type: "DISPATCH_TASK", turn: n, operation });
   }

@@ -1,6 +1,9 @@
 /**
  * Checks a tool call before anything runs: the tool exists, its arguments fit its schema, and the gate allows the call. A
  * call that fails a check gets its result at once and never runs.
+ *
+ * CHECK-1  Planning a reply again, as its commit does after its preview, asks the gate no second time. After a crash the
+ *          gate is asked again.
  */
 
 import type { RequestedToolCall } from "../../../../model/reply.ts";
@@ -15,13 +18,22 @@ import type { Operation } from "../operation.ts";
 import { type ConversationIdentity, chainOf, type Turn } from "../state.ts";
 import { violations } from "./schema-check.ts";
 
+interface Refusal {
+  code: ToolErrorCode;
+  message: string;
+}
+
+/** The outcomes of checks (CHECK-1): a call belongs to one reply of one turn. */
+const verdicts = new WeakMap<RequestedToolCall, Refusal | null>();
+
 export function checkToolCall(
   record: ConversationIdentity,
   { agentId, tools = [] }: Pick<Turn, "agentId" | "tools">,
   call: RequestedToolCall,
+  toolCallId: string,
   { now, gate, clientToolTimeoutMs: timeoutMs = CLIENT_TOOL_TIMEOUT_MS }: PlanInput,
 ): Omit<Operation, "item" | "reply"> {
-  const { id: toolCallId, name, invalidArguments } = call;
+  const { name, invalidArguments } = call;
   const { tenant, projectId, id: conversationId } = record;
   const pinned = chainOf(record, agentId).tools.find(({ definition }) => definition.name === name);
   const brought = pinned === undefined ? tools.find((tool) => tool.name === name) : undefined;
@@ -43,18 +55,25 @@ export function checkToolCall(
     input,
     ...defined({ invalidArguments }),
   } as const;
-  const refuse = (code: ToolErrorCode, message: string) => ({
-    ...operation,
-    status: "failed" as const,
-    result: failure(toolCallId, code, message),
-  });
-  if (definition === undefined) return refuse("NOT_FOUND", `There is no tool named "${name}".`);
-  if (invalidArguments !== undefined) return refuse("INVALID_INPUT", "The arguments are not a JSON object.");
-  // Where the schema cannot be checked, the tool's own check remains.
-  const problems = violations(definition.inputSchema, input) ?? [];
-  if (problems.length > 0) return refuse("INVALID_INPUT", problems.join("; "));
-  if (!isAllowed(() => gate(definition, input, { tenant, projectId, agentId, conversationId }))) {
-    return refuse("PERMISSION_DENIED", `The tool "${name}" is not allowed here.`);
+  const check = (): Refusal | null => {
+    if (definition === undefined) return { code: "NOT_FOUND", message: `There is no tool named "${name}".` };
+    if (invalidArguments !== undefined) {
+      return { code: "INVALID_INPUT", message: "The arguments are not a JSON object." };
+    }
+    // Where the schema cannot be checked, the tool's own check remains.
+    const problems = violations(definition.inputSchema, input) ?? [];
+    if (problems.length > 0) return { code: "INVALID_INPUT", message: problems.join("; ") };
+    const isAsked = () => gate(definition, input, { tenant, projectId, agentId, conversationId });
+    return isAllowed(isAsked)
+      ? null
+      : { code: "PERMISSION_DENIED", message: `The tool "${name}" is not allowed here.` };
+  };
+  const known = verdicts.get(call);
+  const refusal = known === undefined ? check() : known;
+  verdicts.set(call, refusal);
+  if (refusal !== null) {
+    const { code, message } = refusal;
+    return { ...operation, status: "failed", result: failure(toolCallId, code, message) };
   }
   // Only a call that passed every check is the client's.
   return brought === undefined
