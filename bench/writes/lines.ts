@@ -5,7 +5,6 @@
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
-import { localExecutor } from "../../src/agents/executor/local.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
@@ -19,6 +18,7 @@ import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { SqlRow, SqlValue } from "../../src/ports/sql-database.ts";
 import type { VersionChain } from "../../src/protocol/definitions.ts";
 import { utf8Length } from "../../src/shared/utf8.ts";
+import { localExecutor } from "../../test/support/local-executor.ts";
 
 /** A turn: `rounds` replies that call a tool `calls` times each, and an answer. */
 export interface Line {

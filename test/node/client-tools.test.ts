@@ -14,7 +14,6 @@ import { parseSubmissions, startTurnSchema } from "../../src/agents/conversation
 import { checkHistory, seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
-import { localExecutor } from "../../src/agents/executor/local.ts";
 import { pendingCalls } from "../../src/client/outbox.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState } from "../../src/client/state.ts";
@@ -41,6 +40,7 @@ import {
   scriptedFetch,
   textPayloads,
 } from "../support/chat-replies.ts";
+import { localExecutor } from "../support/local-executor.ts";
 import { noMail } from "../support/no-mail.ts";
 import { recordOf } from "../support/records.ts";
 

@@ -6,12 +6,12 @@ import { dates } from "../../examples/demo/dates.ts";
 import { notes } from "../../examples/demo/notes.ts";
 import { defineDocsSearch } from "../../examples/demo/search-docs.ts";
 import { docsSections } from "../../scripts/docs-sections.ts";
-import { memoryToolState } from "../../src/agents/executor/tool-state.ts";
 import type { Tool, ToolContext } from "../../src/library/define.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import type { ToolErrorCode, ToolState } from "../../src/protocol/executor-api.ts";
+import { memoryToolState } from "../support/local-executor.ts";
 
 const NOW = Date.UTC(2026, 1, 28, 23, 30);
 

@@ -3,11 +3,9 @@ import { z } from "zod";
 import { LATE_RESULT_MS } from "../../src/agents/conversation/core/limits.ts";
 import { readCalls } from "../../src/agents/executor/calls.ts";
 import { deliverResult } from "../../src/agents/executor/deliver.ts";
-import { localExecutor } from "../../src/agents/executor/local.ts";
 import { toJson } from "../../src/agents/executor/output.ts";
 import { ReportQueue } from "../../src/agents/executor/report-queue.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
-import { memoryToolState } from "../../src/agents/executor/tool-state.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
@@ -24,6 +22,7 @@ import {
 import { reportsSchema, taskResultSchema } from "../../src/protocol/executor-reports.ts";
 import type { Result } from "../../src/shared/errors.ts";
 import type { Json } from "../../src/shared/json.ts";
+import { localExecutor, memoryToolState } from "../support/local-executor.ts";
 import { callOf, testTools } from "../support/tools.ts";
 
 /** Runs a batch to its end and returns all reports. */

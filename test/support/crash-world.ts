@@ -10,7 +10,6 @@ import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { deliverResult } from "../../src/agents/executor/deliver.ts";
-import { localExecutor } from "../../src/agents/executor/local.ts";
 import { pendingCalls } from "../../src/client/outbox.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState, type LiveConversation } from "../../src/client/state.ts";
@@ -34,6 +33,7 @@ import type { Json } from "../../src/shared/json.ts";
 import { MortalClock } from "../simulation/clocks.ts";
 import { type Provider, scriptedFetch } from "./chat-replies.ts";
 import { type Crossings, crossExecutor, crossGateway, crossKeyValue, crossSql, Fault } from "./crossings.ts";
+import { localExecutor } from "./local-executor.ts";
 import { noMail } from "./no-mail.ts";
 import { recordOf } from "./records.ts";
 

@@ -12,7 +12,6 @@ import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import type { UserMessage } from "../../src/agents/conversation/core/signals.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
-import { localExecutor } from "../../src/agents/executor/local.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
@@ -25,6 +24,7 @@ import { defined } from "../../src/shared/defined.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { RateLimit } from "../../src/shared/token-bucket.ts";
 import { scriptedFetch, textPayloads } from "./chat-replies.ts";
+import { localExecutor } from "./local-executor.ts";
 import { noMail } from "./no-mail.ts";
 import { recordOf } from "./records.ts";
 

@@ -91,6 +91,8 @@ async function framesOf(response: Response, count: number): Promise<unknown[]> {
   return frames;
 }
 
+/** The id of an operation that no conversation has. */
+const NOTHING = "op_01JD0000000000000000000000";
 const body = (value: unknown): RequestInit => ({ body: JSON.stringify(value) });
 const idOf = (value: unknown) => String(Reflect.get(Object(value), "id"));
 
@@ -249,7 +251,6 @@ describe("API-1 answers fit the document", () => {
     const listed = async () => JSON.stringify(await ask("listDeadLetters", "/api/dead-letters"));
     await expect.poll(listed).toContain(id);
     await ask("redeliver", `/api/dead-letters/${id}/redeliver`);
-    await ask("redeliver", "/api/dead-letters/op_absent/redeliver");
     await ask("listDeadLetters", "/api/dead-letters", {}, MEMBER);
   });
 
@@ -258,25 +259,36 @@ describe("API-1 answers fit the document", () => {
     await ask("getDescription", "/openapi.json");
   });
 
-  test("that are errors", async () => {
+  test.each<[id: string, path: string, status: number, init?: RequestInit, principal?: typeof ADMIN]>([
+    ["createAgent", "/api/agents", 400, { body: "{" }],
+    ["createAgent", "/api/agents", 422, body({ persona: 1, x: 2 })],
+    ["createAgent", "/api/agents", 409, body({ id: "taken", persona: "test/plain" })],
+    ["createAgent", "/api/agents", 403, body({ persona: "test/plain" }), MEMBER],
+    ["createAgent", "/api/agents", 413, { body: " ".repeat(600_000) }],
+    ["listAgents", "/api/agents?limit=x", 422],
+    ["getAgent", "/api/agents/absent", 404],
+    ["createConversation", "/api/conversations", 404, body({ agentId: "absent" })],
+    ["startTurn", "/turns", 422, body({ content: "" })],
+    ["startTurn", "/turns", 409, body({ content: "b", idempotencyKey: "same" })],
+    ["submitToolResult", `/operations/${NOTHING}/result`, 404, body({ result: 1 })],
+    ["submitToolResult", `/operations/${NOTHING}/result`, 422, body({})],
+    ["followConversation", "/events?from=x", 422],
+    ["redeliver", "/api/dead-letters/op_absent/redeliver", 404],
+  ])("that are errors: %s %s %i", async (id, path, status, init, principal) => {
     const base = `/api/conversations/${conversation}`;
-    await ask("createAgent", "/api/agents", { body: "{" });
-    await ask("createAgent", "/api/agents", body({ persona: 1, x: 2 }));
-    await ask("createAgent", "/api/agents", body({ id: agent, persona: "test/plain" }));
-    await ask("createAgent", "/api/agents", body({ persona: "test/plain" }), MEMBER);
-    await ask("createAgent", "/api/agents", { body: " ".repeat(600_000) });
-    await ask("listAgents", "/api/agents?limit=x");
-    await ask("getAgent", "/api/agents/absent");
-    await ask("createConversation", "/api/conversations", body({ agentId: "absent" }));
-    await ask("startTurn", `${base}/turns`, body({ content: "" }));
-    await ask("startTurn", `${base}/turns`, body({ content: "a", idempotencyKey: "same" }));
-    await ask("startTurn", `${base}/turns`, body({ content: "b", idempotencyKey: "same" }));
-    const nothing = "op_01JD0000000000000000000000";
-    await ask("submitToolResult", `${base}/operations/${nothing}/result`, body({ result: 1 }));
-    await ask("submitToolResult", `${base}/operations/${nothing}/result`, body({}));
-    await ask("followConversation", `${base}/events?from=x`);
-    await ask("connect", `/conversations/${conversation}`);
-    await ask("connect", `/conversations/${conversation}?from=x`, { headers: { upgrade: "websocket" } });
+    if (status === 409) {
+      await send("/api/agents", { method: "POST", ...body({ id: "taken", persona: "test/plain" }) });
+      await send(`${base}/turns`, { method: "POST", ...body({ content: "a", idempotencyKey: "same" }) });
+    }
+    const place = path.startsWith("/api") ? path : `${base}${path}`;
+    expect(await ask(id, place, init, principal)).toMatchObject({ status });
+  });
+
+  test("that are errors of a WebSocket's request", async () => {
+    const upgrade = { headers: { upgrade: "websocket" } };
+    const place = `/conversations/${conversation}`;
+    expect(await ask("connect", place)).toMatchObject({ status: 426 });
+    expect(await ask("connect", `${place}?from=x`, upgrade)).toMatchObject({ status: 422 });
   });
 
   test("each success that is documented has been seen", () => {

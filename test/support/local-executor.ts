@@ -1,0 +1,51 @@
+/** An executor in the caller's own process, without RPC, and tool state in memory. */
+import { type BatchPorts, runCalls } from "../../src/agents/executor/run-calls.ts";
+import type { ToolCodes } from "../../src/library/deployed-code.ts";
+import type { Clock } from "../../src/ports/clock.ts";
+import type { TaskExecutor, ToolState, ToolStateEntry } from "../../src/protocol/executor-api.ts";
+import { checkStateEntry, MAX_STATE_ENTRIES } from "../../src/protocol/tool-state.ts";
+import type { CallContext } from "../../src/shared/identifiers.ts";
+import type { Json } from "../../src/shared/json.ts";
+
+/**
+ * Returns an executor in this process. `state` keeps the tool state of each conversation. `deliver` sends the results of a
+ * caller that is lost; without it they are dropped, for a caller in this process does not die alone.
+ */
+export function localExecutor(
+  tools: ToolCodes,
+  clock: Clock,
+  state: (context: CallContext) => ToolState = statePerConversation(),
+  deliver: BatchPorts["deliver"] = async () => undefined,
+): TaskExecutor {
+  return { run: (calls, caller) => runCalls({ tools, clock, state, deliver }, { calls }, caller) };
+}
+
+function statePerConversation(): (context: CallContext) => ToolState {
+  const states = new Map<string, ToolState>();
+  return ({ tenant, conversationId }) => {
+    const name = `${tenant}:${conversationId}`;
+    const state = states.get(name) ?? memoryToolState();
+    states.set(name, state);
+    return state;
+  };
+}
+
+/** Returns tool state in memory. */
+export function memoryToolState(): ToolState {
+  const texts = new Map<string, string>();
+  const read = (text: string | undefined): Json => (text === undefined ? null : JSON.parse(text));
+  return {
+    get: async (key) => read(texts.get(key)),
+    async put(key, value) {
+      checkStateEntry(key, value);
+      if (value === null) texts.delete(key);
+      else texts.set(key, JSON.stringify(value));
+    },
+    list: async (prefix) =>
+      [...texts]
+        .filter(([key]) => key.startsWith(prefix))
+        .sort(([left], [right]) => (left < right ? -1 : 1))
+        .slice(0, MAX_STATE_ENTRIES)
+        .map(([key, text]): ToolStateEntry => ({ key, value: read(text) })),
+  };
+}
