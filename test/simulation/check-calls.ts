@@ -141,10 +141,9 @@ export function checkContext(scope: Scope): void {
   const lost = firedIn(scope, ({ port, kind }) => port === "object.get" && kind === "loss");
   for (const call of history.modelCalls) {
     if (call.conversation !== conversation) continue;
-    const { requestId, tag, images, missing, isSeeded } = call;
+    const { requestId, tag, images, missing } = call;
     const sent = history.sent.find((message) => message.tag === tag)?.content ?? "";
     const named = typeof sent === "string" ? 0 : sent.length - 1;
-    if (!isSeeded) fail("context", `${requestId} was made without what was said before.`);
     if (images + missing !== named || missing > lost)
       fail(
         "context",

@@ -12,6 +12,7 @@ import {
   localFailures,
 } from "./check-calls.ts";
 import { checkClientTools } from "./check-client-tools.ts";
+import { checkRequests } from "./check-requests.ts";
 import { checkTools } from "./check-tools.ts";
 import type { ConnectionRecord, History, ModelCallRecord, Outcome } from "./history.ts";
 import { OUTPUT_TRIES } from "./model-script.ts";
@@ -35,6 +36,7 @@ export function check(history: History): Violation[] {
     checkCalls(scope);
     checkUsage(scope);
     checkContext(scope);
+    checkRequests(scope);
     checkData(scope);
     checkTexts(scope);
     checkViews(scope);

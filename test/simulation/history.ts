@@ -9,6 +9,7 @@ import type { ToolOutcome } from "../../src/protocol/requests.ts";
 import type { JournalEntryView, MessageView, TurnView } from "../../src/protocol/views.ts";
 import type { Content } from "../../src/shared/content.ts";
 import type { Json } from "../../src/shared/json.ts";
+import type { Said } from "./check-requests.ts";
 import type { Fault, ModelFailure, Plan, ToolName, UnfitAnswer } from "./plan.ts";
 
 /** A user's message. */
@@ -45,8 +46,10 @@ export interface ModelCallRecord {
   tokens: number;
   /** `true` if the caller received the token count. */
   isCounted: boolean;
-  /** `true` if the request contained the seeded history once, before everything else. */
-  isSeeded: boolean;
+  /** The messages before the turn's own, without instructions. */
+  before: Said[];
+  /** The messages after the turn's own, without withdrawn answers. */
+  moves: Said[];
   /** Images of the message in the request, and those that it reported as missing. */
   images: number;
   missing: number;

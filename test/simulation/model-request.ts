@@ -1,5 +1,7 @@
 /** Parser of requests to the simulated model: the message to answer, and the progress of the turn. */
 
+import { type Said, said } from "./check-requests.ts";
+
 export interface RequestBody {
   model: string;
   messages: RequestMessage[];
@@ -11,6 +13,7 @@ export interface RequestBody {
 interface RequestMessage {
   role: string;
   content: string | null | { type: string; text?: string; image_url?: { url: string } }[];
+  tool_calls?: { function: { name: string } }[];
 }
 
 export interface ReadRequest {
@@ -19,8 +22,10 @@ export interface ReadRequest {
   round: number;
   /** Number of withdrawn answers. */
   withdrawn: number;
-  /** Texts before the message, without instructions. */
-  before: string[];
+  /** Messages before the turn's own, without instructions. */
+  before: Said[];
+  /** Messages after it, without withdrawn answers. */
+  moves: Said[];
   images: string[];
   /** Images that the request reports as missing. */
   missing: number;
@@ -41,10 +46,20 @@ export function readRequest({ messages }: RequestBody): ReadRequest {
     tag: text.split(" ")[0] ?? "",
     round: replies.length,
     withdrawn: moves.filter(isCorrection).length,
-    before: messages.slice(1, start).flatMap((message) => partsOf(message).flatMap(({ text }) => text ?? [])),
+    before: messages.slice(1, start).map(saidIn),
+    moves: moves.filter(({ role, tool_calls }) => role === "tool" || tool_calls !== undefined).map(saidIn),
     images: parts.flatMap(({ image_url }) => image_url?.url ?? []),
     missing: text.split("is no longer there").length - 1,
   };
+}
+
+function saidIn(message: RequestMessage): Said {
+  const text = partsOf(message).map((part) => part.text ?? "");
+  return said(
+    message.role,
+    text.join(" "),
+    (message.tool_calls ?? []).map((call) => call.function.name),
+  );
 }
 
 function partsOf(message: RequestMessage | undefined) {

@@ -7,7 +7,6 @@ import { type RequestBody, readRequest } from "./model-request.ts";
 import { type Answer, answerOf, dataOf, tagOf, words } from "./model-script.ts";
 import { MODELS } from "./models.ts";
 import type { Fault, MessagePlan, Plan, ReplyPlan } from "./plan.ts";
-import { saidBefore } from "./said-before.ts";
 
 /** The part of an actor's life that the network uses. */
 export interface Caller {
@@ -28,7 +27,7 @@ export class Model {
   readonly #messages = new Map<string, MessagePlan>();
 
   constructor(
-    private readonly plan: Plan,
+    plan: Plan,
     private readonly clock: WorldClock,
     private readonly plane: FaultPlane,
     private readonly history: History,
@@ -82,7 +81,7 @@ export class Model {
 
   #answer(conversation: number, body: RequestBody): Feed {
     const { tool_choice, tools, response_format, model } = body;
-    const { tag, round, withdrawn, images, missing, before } = readRequest(body);
+    const { tag, round, withdrawn, images, missing, before, moves } = readRequest(body);
     const key = `${tag}.${round}`;
     const call = (this.#asked.get(key) ?? 0) + 1;
     this.#asked.set(key, call);
@@ -96,8 +95,6 @@ export class Model {
     const unfit = wantsData && calls.length === 0 ? message?.output?.[withdrawn] : undefined;
     const text = wantsData && calls.length === 0 ? dataOf(plain, unfit) : plain;
     const asked = this.history.modelCalls.filter((other) => other.tag === tag).length;
-    const exchanges = this.plan.conversations[conversation]?.history ?? 0;
-    const said = saidBefore(exchanges).map(({ content }) => content);
     const record: ModelCallRecord = {
       conversation,
       tag,
@@ -109,9 +106,8 @@ export class Model {
       profile: MODELS.indexOf(model),
       tokens: asked < MAX_COUNTED ? 2 ** asked : 0,
       isCounted: false,
-      isSeeded:
-        said.every((one, index) => before[index] === one) &&
-        !before.slice(said.length).some((one) => said.includes(one)),
+      before,
+      moves,
       images: images.length,
       missing,
       wantsData,

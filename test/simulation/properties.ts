@@ -28,7 +28,8 @@ export const PROPERTIES = {
     "Every request that a provider saw is an attempt of exactly one recorded call, but for those that a crash cut off.",
   usage:
     "What providers counted counts once: in the turn, in the conversation's totals, and in what the directory was told.",
-  context: "A request carries what was said before, once, and every image, or that it is gone.",
+  context:
+    "A request carries the turns that were completed before its cycle began, in order, its own moves so far, and every image, or that it is gone.",
   data: "A turn that demands data completes with an answer that fits, or fails after as many tries as are allowed.",
   "client results":
     "A call of a client's tool has a result that a client gave, and the one that was acknowledged, or was left unanswered.",
