@@ -168,7 +168,7 @@ export function dramatis(options: DramatisOptions) {
   return {
     Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
       gateway,
-      executor: (env) => ({ run: async (...batch) => executorOf(env).run(...batch) }),
+      executor: (env) => ({ run: (...batch) => executorOf(env).run(...batch) }),
       actors: durableActors,
       directory,
       deadLetters,

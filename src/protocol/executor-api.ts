@@ -72,7 +72,8 @@ export interface TaskExecutor {
   /**
    * Runs a batch of calls at once and reports on each as it proceeds, so a slow tool delays no other. An invalid call gets an
    * error result. Resolves when every result was taken. Rejects with `INVALID_INPUT` if `calls` is not a batch of calls; any
-   * other rejection means that the executor is lost, and the outcome of calls without a result unknown.
+   * other rejection means that the executor is lost, and the outcome of calls without a result unknown. Throws, instead of
+   * rejecting, where the executor cannot be reached: then no call runs.
    *
    * If the caller is lost, the calls go on. Their results go to the conversation by `TaskResultApi`.
    */

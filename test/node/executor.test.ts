@@ -61,8 +61,8 @@ function revoked(): unknown {
 }
 
 /** Returns what goes to the console as an error until the test is over, instead of showing it. */
-function silenceErrors() {
-  const errors = vi.spyOn(console, "error").mockImplementation(() => undefined);
+function silenceErrors(level: "error" | "warn" = "error") {
+  const errors = vi.spyOn(console, level).mockImplementation(() => undefined);
   onTestFinished(() => errors.mockRestore());
   return errors.mock.calls;
 }
@@ -350,7 +350,7 @@ describe("BATCH-4 a caller that is lost", () => {
     takes: (attempt: number) => boolean,
     unsaved: (attempt: number) => boolean = () => false,
   ) {
-    const logged = silenceErrors();
+    const logged = silenceErrors("warn");
     const { registry, trace } = testTools();
     const clock = new VirtualClock();
     const state = memoryToolState();
@@ -389,7 +389,8 @@ describe("BATCH-4 a caller that is lost", () => {
       [calls[1]?.operationId, 1, { success: false, error: { code: "TIMEOUT" } }],
     ]);
     expect(trace.aborted).toEqual([calls[1]?.operationId]);
-    expect(logged, "the reason").toMatchObject([[{ message: "The actor was reset." }]]);
+    const line = "A batch of tools has lost its caller. Its results go to the conversation by name.";
+    expect(logged, "one line, without a stack").toEqual([[`${line} Error: The actor was reset.`]]);
   });
 
   test("is one that fails a report twice: after one failure the same reports come again, and reach it", async () => {

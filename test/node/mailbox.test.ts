@@ -586,10 +586,15 @@ describe("a mailbox", () => {
       return null;
     });
     const unknown = incoming({ type: "of.tomorrow" });
-    expect(await mailbox.receive(unknown, { number: 1, last: false })).toMatchObject({
-      type: "busy",
-      error: { code: "UNSUPPORTED" },
-    });
+    const log = vi.spyOn(console, "error").mockReturnValue();
+    for (let number = 1; number <= 2; number++) {
+      expect(await mailbox.receive(unknown, { number, last: false })).toMatchObject({
+        type: "busy",
+        error: { code: "UNSUPPORTED" },
+      });
+    }
+    const missing = 'This actor has no handler for envelopes of type "of.tomorrow".';
+    expect(log.mock.calls, "once").toEqual([[`${missing} It has handlers for: work.`]]);
     expect(database.all("SELECT name FROM sqlite_master WHERE name LIKE 'mailbox%'")).toEqual([]);
     expect(await mailbox.receive(unknown, { number: 10, last: true })).toMatchObject({
       type: "refused",
@@ -607,6 +612,26 @@ describe("a mailbox", () => {
     const extra = { priority: 1 } as Partial<NewEnvelope>;
     expect(errorOf(() => send(extra))).toMatchObject({ code: "INVALID_INPUT" });
   });
+
+  test.each<[returned: unknown, problem: string]>([
+    [
+      Promise.reject(new Error("late")),
+      "returned a Promise. Handlers are synchronous: start other work by `afterCommit`.",
+    ],
+    [undefined, "returned nothing. Return `null`."],
+    [new Date(0), "returned a value that is not JSON."],
+    ["x".repeat(70_000), "returned more than 65536 bytes. Send an envelope of its own for a large result."],
+  ])(
+    "a handler that returned %s is a defect, and the log names the type and the cause",
+    async (returned, problem) => {
+      const { mailbox } = open();
+      const log = vi.spyOn(console, "error").mockReturnValue();
+      mailbox.receives("work", z.null(), () => returned as null);
+      expect(await mailbox.receive(incoming(), { number: 1, last: false })).toMatchObject({ type: "busy" });
+      const logged = log.mock.calls.map(([error]) => (error as Error).message);
+      expect(logged).toContain(`The handler of "work" ${problem}`);
+    },
+  );
 
   test("MAIL-15 only the actor that an operation was sent to may reply to it, under way or dead", async () => {
     const answers: Answer[] = [{ type: "refused", error: ERROR, recorded: true }];

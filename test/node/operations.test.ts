@@ -83,7 +83,7 @@ function stage(onProgress: () => void = () => undefined, preview?: Turn) {
   const clock = new VirtualClock(NOW);
   const batches: { calls: ToolInvocation[]; caller: BatchCaller; end: () => void }[] = [];
   const reported: EffectSignal[][] = [];
-  const store = { isUp: true };
+  const store = { isUp: true, isReachable: true };
   const unused = () => expect.fail("no model is called");
   async function* callTools(): AsyncGenerator<ModelDelta> {
     yield { type: "tool-call", index: 0, id: "call_1", name: "tool", arguments: "{}" };
@@ -94,7 +94,10 @@ function stage(onProgress: () => void = () => undefined, preview?: Turn) {
     gateway: { stream: preview === undefined ? unused : callTools },
     adapters: adapterFor,
     executor: {
-      run: (calls, caller) => new Promise<void>((end) => batches.push({ calls, caller, end })),
+      run(calls, caller) {
+        if (!store.isReachable) throw new Error("no such class");
+        return new Promise<void>((end) => batches.push({ calls, caller, end }));
+      },
     },
     record: () => RECORD,
     history: () => [],
@@ -152,6 +155,24 @@ describe("effects of operations", () => {
     await clock.advance(0);
     expect(started()).toEqual([[idOf(1)], [idOf(1)]]);
     expect(batches.map(({ calls }) => calls[0]?.attempt)).toEqual([1, 2]);
+  });
+
+  test("BATCH-7 operations whose executor cannot be reached did not run, and may be tried again", async () => {
+    const { effects, reported, clock, store } = stage();
+    vi.spyOn(console, "error").mockReturnValue();
+    onTestFinished(() => void vi.restoreAllMocks());
+    store.isReachable = false;
+    effects.start(effectsOfTurn(turnWith([operation(1), operation(2, { effect: "pure" })])));
+    await clock.advance(0);
+    const error = {
+      code: "INTERNAL_ERROR",
+      message: '"tool" did not run: its executor cannot be reached.',
+      retriable: true,
+    };
+    expect(reported.flat()).toMatchObject([
+      { item: 1, result: { error } },
+      { item: 2, result: { error } },
+    ]);
   });
 
   test("operations that start together go to the executor in one call, and their results together into one commit", async () => {

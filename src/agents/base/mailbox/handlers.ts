@@ -58,6 +58,9 @@ export class NotNow extends DramatisError {
   }
 }
 
+/** Types without a handler that one life reports. */
+const MAX_REPORTED = 20;
+
 interface Receiver {
   body: z.ZodType;
   handler: ReceiveHandler<never>;
@@ -66,6 +69,8 @@ interface Receiver {
 export class Handlers {
   readonly #receivers = new Map<string, Receiver>();
   readonly #outcomes = new Map<string, OutcomeHandler>();
+  /** Types without a handler that were reported. */
+  readonly #reported = new Set<string>();
 
   receives<Body>(type: string, body: z.ZodType<Body>, handler: ReceiveHandler<Body>): void {
     register(this.#receivers, type, { body, handler });
@@ -79,10 +84,13 @@ export class Handlers {
   prepare({ type, body }: Envelope): (delivery: Delivery) => Json {
     const receiver = this.#receivers.get(type);
     if (receiver === undefined) {
+      const message = `This actor has no handler for envelopes of type "${type}".`;
+      if (!this.#reported.has(type) && this.#reported.size < MAX_REPORTED) {
+        this.#reported.add(type);
+        console.error(`${message} It has handlers for: ${[...this.#receivers.keys()].join(", ") || "none"}.`);
+      }
       // Retriable: during a rollout, a newer sender meets older receivers.
-      throw new DramatisError("UNSUPPORTED", `This actor has no handler for envelopes of type "${type}".`, {
-        retriable: true,
-      });
+      throw new DramatisError("UNSUPPORTED", message, { retriable: true });
     }
     const checked = validate(receiver.body, body, "/body", `The body of "${type}"`);
     // SAFETY: `receives` took the schema and the handler as a pair, and the schema has parsed the body.

@@ -91,7 +91,7 @@ export class Inbox {
       const result = this.ports.database.transaction(() => {
         const late = this.#isLateReply(envelope);
         const afterCommit = (effect: AfterCommit) => void effects.push(effect);
-        return checkedResult(run({ envelope, late, afterCommit }));
+        return checkedResult(run({ envelope, late, afterCommit }), envelope.type);
       });
       return { result };
     } catch (thrown) {
@@ -134,8 +134,21 @@ function retryAfterOf(thrown: unknown): number | undefined {
 }
 
 /** Returns a copy, so that this answer and the recorded one are equal. */
-function checkedResult(result: Json): Json {
+function checkedResult(result: Json, type: string): Json {
   const text = isJson(result) ? JSON.stringify(result) : undefined;
   if (text !== undefined && fitsUtf8(text, MAX_RESULT_BYTES)) return JSON.parse(text);
-  throw new Error(`A handler must return JSON of at most ${MAX_RESULT_BYTES} bytes.`);
+  throw new Error(`The handler of "${type}" ${problemOf(result, text)}`);
+}
+
+/** Describes a result that is not accepted. */
+function problemOf(result: unknown, text: string | undefined): string {
+  if (result === undefined) return "returned nothing. Return `null`.";
+  if (result instanceof Promise) {
+    // Nobody else waits for it.
+    result.catch((error: unknown) => console.error(error));
+    return "returned a Promise. Handlers are synchronous: start other work by `afterCommit`.";
+  }
+  return text === undefined
+    ? "returned a value that is not JSON."
+    : `returned more than ${MAX_RESULT_BYTES} bytes. Send an envelope of its own for a large result.`;
 }

@@ -5,6 +5,7 @@
  *          one is cancelled in the Executor and gives no result.
  * BATCH-6  An operation that the Executor gives no result for, because it is lost or silent for 30 seconds beyond the
  *          operation's time limit, fails with `INTERNAL_ERROR`. The outcome of a `once` tool is then unknown.
+ * BATCH-7  Operations whose Executor cannot be reached fail as not run, whatever their effect.
  */
 
 import { parseReference } from "../../../library/reference.ts";
@@ -76,7 +77,14 @@ export class ToolBatch {
       report: async (reports) => this.#take(reports),
       cancelled: () => this.#nextCancelled(),
     };
-    const running = (async () => executor.run(calls, caller))();
+    let running: Promise<void>;
+    try {
+      running = executor.run(calls, caller);
+    } catch (error) {
+      console.error(error);
+      this.#fail([...this.#waiting.keys()], notRun);
+      return;
+    }
     const byLimit = Map.groupBy(calls, ({ timeoutMs }) => timeoutMs + MARGIN_MS);
     await Promise.all([...byLimit].map(([limit, group]) => this.#await(running, group, clock, limit)));
   }
@@ -97,9 +105,13 @@ export class ToolBatch {
     } catch (error) {
       if (open().length > 0) console.error(error);
     }
-    const results = open().flatMap((id) => {
+    this.#fail(open(), lostResult);
+  }
+
+  #fail(ids: readonly string[], resultOf: (operation: Operation) => ToolResult): void {
+    const results = ids.flatMap((id) => {
       const operation = this.#waiting.get(id)?.operation;
-      return operation ? [this.#settle(id, operation, lostResult(operation))] : [];
+      return operation ? [this.#settle(id, operation, resultOf(operation))] : [];
     });
     if (this.#waiting.size === 0) this.#answer?.();
     this.#report(results);
@@ -171,6 +183,11 @@ export class ToolBatch {
     }
     return this.#cancelled.splice(0);
   }
+}
+
+function notRun({ toolCallId, name }: Operation): ToolResult {
+  const message = `"${name}" did not run: its executor cannot be reached.`;
+  return failure(toolCallId, "INTERNAL_ERROR", message, true);
 }
 
 function lostResult({ toolCallId, name, effect }: Operation): ToolResult {
