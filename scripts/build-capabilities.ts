@@ -27,11 +27,11 @@ export function capabilitiesPage(root: string): string {
 /** Finds titles that begin with numbers of capabilities, such as `A14 …` or `M8 M9 …`. Numbers of rules may be among them. */
 function proofsOf(file: string, source: string): Proof[] {
   const titles = source.matchAll(
-    /\b(?:it|test|describe)(?:\.\w+\([^)]*\)|\.each\([\s\S]*?\))?\(\s*(["'`])((?:[A-Z]+-?\d+ )+[\s\S]*?)\1/g,
+    /\b(?:it|test|describe)(?:\.\w+\([^)]*\)|\.each\([\s\S]*?\))?\(\s*(["'`])((?:[A-Z]+-?\d+[,:]? )+[\s\S]*?)\1/g,
   );
   return [...titles].flatMap(([, , title = ""]) => {
-    const head = /^(?:[A-Z]+-?\d+ )+/.exec(title)?.[0] ?? "";
-    const rows = head.split(" ").filter((number) => /^[A-H]\d+$|^M\d+$/.test(number));
+    const head = /^(?:[A-Z]+-?\d+[,:]? )+/.exec(title)?.[0] ?? "";
+    const rows = head.split(/[,:]? /).filter((number) => /^[A-H]\d+$|^M\d+$/.test(number));
     return rows.map((row) => ({ row, title: title.replaceAll(/\s+/g, " "), file }));
   });
 }

@@ -112,5 +112,5 @@ function toInput({ role, content, name, metadata }: ConversationMessage): ChatIn
 /** Wraps a message for the selection of events: `seq` is its index, and `action` marks the start of a turn. */
 function toEvent({ role }: ContextMessage, seq: number): SessionEvent {
   const action = role === "user" ? EventAction.USER_MESSAGE : EventAction.AGENT_MESSAGE;
-  return { id: String(seq), sessionId: "", seq, content: "", createdAt: 0, action };
+  return { id: String(seq), sessionId: "", seq, content: "", timestamp: 0, action };
 }

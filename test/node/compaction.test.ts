@@ -11,7 +11,8 @@ import {
 } from "../../src/memory/session/compaction.ts";
 import { EventStore } from "../../src/memory/session/event-store.ts";
 import { LongText } from "../../src/memory/session/long-text.ts";
-import { SessionStore, SqlSessionTable } from "../../src/memory/session/session-store.ts";
+import { SessionStore } from "../../src/memory/session/session-store.ts";
+import { SqlSessionTable } from "../../src/memory/session/session-table.ts";
 import { extractiveSummariser, modelSummariser } from "../../src/memory/session/summarisers.ts";
 import { messageTokens } from "../../src/memory/session/tokens.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
@@ -34,6 +35,7 @@ function openSession() {
   const events = new EventStore(db, new LongText(db));
   sessions.createTable();
   events.createTable();
+  events.indexIds();
   const store = new SessionStore({ db, sessions, events, clock: systemClock, ids: systemIds });
   const id = store.create("tester");
   const all = () => store.load(id, { limit: 10_000, maxBytes: 1e9 });

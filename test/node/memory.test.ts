@@ -15,21 +15,26 @@ import type { Facts } from "../../src/shared/json.ts";
 import { fitsUtf8, splitUtf8, utf8Length } from "../../src/shared/utf8.ts";
 import { eventFunctionsContract } from "../support/event-functions-contract.ts";
 import { eventStoreContract } from "../support/event-store-contract.ts";
+import type { WithPorts } from "../support/port-contract.ts";
+import { sessionStoreContract } from "../support/session-store-contract.ts";
 
 const pairedMessages = (messages: readonly ContextMessage[]) =>
   pairedOrder(messages).flatMap((index) => messages[index] ?? []);
 
 describe("functions over events", () => eventFunctionsContract());
 
+const onNode: WithPorts = async (body) => {
+  const db = new NodeSqlDatabase();
+  try {
+    await body({ db, kv: new NodeKeyValue(db) });
+  } finally {
+    db.close();
+  }
+};
+
 describe("stores on node:sqlite", () => {
-  eventStoreContract(async (body) => {
-    const db = new NodeSqlDatabase();
-    try {
-      await body({ db, kv: new NodeKeyValue(db) });
-    } finally {
-      db.close();
-    }
-  });
+  eventStoreContract(onNode);
+  sessionStoreContract(onNode);
 });
 
 const text = fc.string({ unit: "binary", maxLength: 60 });
@@ -43,7 +48,7 @@ const reserved = ["model", "isSuccess", "compactedEventCount"];
 const plainFacts = facts.filter(
   (value) => Object.keys(value).length > 0 && !reserved.some((key) => key in value),
 );
-const optional = { requiredKeys: ["id", "sessionId", "seq", "content", "createdAt", "action"] as const };
+const optional = { requiredKeys: ["id", "sessionId", "seq", "content", "timestamp", "action"] as const };
 
 /** Any event that a session can hold. */
 function anyEvent(metadata: fc.Arbitrary<Facts>): fc.Arbitrary<SessionEvent> {
@@ -52,7 +57,7 @@ function anyEvent(metadata: fc.Arbitrary<Facts>): fc.Arbitrary<SessionEvent> {
     sessionId: fc.constant("s"),
     seq: fc.nat(),
     content: text,
-    createdAt: fc.nat(2 ** 45),
+    timestamp: fc.nat(2 ** 45),
   };
   const call = fc.record({ id: text, name: text, arguments: facts });
   const withMetadata = <Event>(event: fc.Arbitrary<Event>): fc.Arbitrary<Event> =>
@@ -103,14 +108,14 @@ describe("what holds for any event", () => {
       fc.property(anyEvent(plainFacts), (event) => {
         const message = eventToMessage(event);
         fc.pre(message !== null);
-        const { id, createdAt } = event;
-        expect(messageToEvent("s", message, { id, createdAt })).toEqual({ ...event, seq: 0 });
+        const { id, timestamp } = event;
+        expect(messageToEvent("s", message, { id, timestamp })).toEqual({ ...event, seq: 0 });
       }),
     );
   });
 
   it("EVENT-3 what a user sent, and what a reply was made of, come back from a row whatever they are", () => {
-    const origin = { id: "e", createdAt: 1 };
+    const origin = { id: "e", timestamp: 1 };
     const word = fc
       .string({ minLength: 1, maxLength: 12, unit: "grapheme" })
       .map((text) => text.toWellFormed());
@@ -157,7 +162,7 @@ describe("what holds for any event", () => {
   });
 
   it("EVENT-3 a reply's native form goes with it, and what only looks like one stays metadata", () => {
-    const origin = { id: "e", createdAt: 1 };
+    const origin = { id: "e", timestamp: 1 };
     const native = {
       provider: "anthropic",
       modelId: "m",
@@ -278,7 +283,7 @@ describe("what holds for any context", () => {
     fc.assert(
       fc.property(shape, fc.nat(12), (counts, from) => {
         const events = counts.map((count, seq): SessionEvent => {
-          const base = { id: `${seq}`, sessionId: "s", seq, content: `${seq}`, createdAt: 0 };
+          const base = { id: `${seq}`, sessionId: "s", seq, content: `${seq}`, timestamp: 0 };
           return count === undefined
             ? { ...base, action: EventAction.USER_MESSAGE }
             : { ...base, action: EventAction.COMPACTION, compactedEventCount: count };

@@ -23,6 +23,7 @@ import type { ActorDatabase } from "../../src/ports/sql-database.ts";
 import { VERSION } from "../../src/shared/version.ts";
 import { CostCounter, countingDatabase } from "../support/counting.ts";
 import { Crossings, crossKeyValue, crossSql } from "../support/crossings.ts";
+import { user } from "../support/events.ts";
 import { RECORDED_ENDS } from "../support/releases/ends.ts";
 import {
   decodeRecording,
@@ -221,7 +222,7 @@ test.each(recorded("agent"))("G4 agent of $release: its identity and its convers
   const stage = staged(recording);
   const store = new AgentStore(stage, () => "recorded");
   expect(agentViews(store)).toEqual(recording.views);
-  expect(sessionsOf(stage).list()).toEqual([]);
+  expect(sessionsOf(stage).list()).toEqual({ items: [] });
   const identity = store.identity();
   store.update({ ...identity, projectIds: ["changed"] });
   store.addConversation(`conv_${stage.ids.ulid()}`, stage.clock.now());
@@ -236,9 +237,9 @@ test.each(recorded("sessions"))(
     const stage = staged(recording);
     const store = sessionsOf(stage);
     expect(sessionViews(store)).toEqual(recording.views);
-    const [session = { id: "" }] = store.list().filter(({ metadata }) => metadata !== null);
+    const [session = { id: "" }] = store.list().items.filter(({ metadata }) => metadata !== null);
     const [newest] = store.load(session.id, { limit: 1 });
-    store.append(session.id, [...store.load(session.id, { limit: 1 })]);
+    store.append(session.id, [...store.load(session.id, { limit: 1_000 }), user("of today")]);
     expect(store.load(session.id, { limit: 1 })[0]?.seq, "two newer ones were deleted").toBe(
       (newest?.seq ?? 0) + 3,
     );

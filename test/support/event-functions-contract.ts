@@ -37,7 +37,7 @@ export function eventFunctionsContract(): void {
       seq: 3,
       action: EventAction.USER_MESSAGE,
       content: "",
-      createdAt: 5,
+      timestamp: 5,
     });
   });
 
@@ -128,9 +128,9 @@ export function eventFunctionsContract(): void {
   it.each(everyAction())("M10 M12 EVENT-3 $action survives the way into a message and back", (event) => {
     const message = eventToMessage(event);
     expect(message).not.toBeNull();
-    const { id, createdAt } = event;
+    const { id, timestamp } = event;
     if (message !== null) {
-      expect(messageToEvent("s", message, { id, createdAt })).toEqual({ ...event, seq: 0 });
+      expect(messageToEvent("s", message, { id, timestamp })).toEqual({ ...event, seq: 0 });
     }
   });
 
@@ -154,8 +154,8 @@ export function eventFunctionsContract(): void {
     for (const event of events) {
       expect(event).toMatchObject({ sessionId: "session", seq: 0 });
       expect(event).not.toHaveProperty("metadata");
-      expect(Number.isSafeInteger(event.createdAt)).toBe(true);
-      expect(event.createdAt).toBeGreaterThanOrEqual(before);
+      expect(Number.isSafeInteger(event.timestamp)).toBe(true);
+      expect(event.timestamp).toBeGreaterThanOrEqual(before);
     }
     expect(events[4]).toMatchObject({ toolCallId: "1", toolName: "n", isSuccess: true });
   });
@@ -185,7 +185,7 @@ export function eventFunctionsContract(): void {
   it("M13 CTX-3 a context gives back only what was added to it, and keeps no array that was given in", () => {
     const messages: ContextMessage[] = [{ role: "user", content: "old" }];
     const instructions = ["be kind"];
-    const context = new WorkingContext(messages, instructions);
+    const context = new WorkingContext(instructions, messages);
     messages.push({ role: "user", content: "sneaked in" });
     instructions.push("be rude");
     expect(context.messages).toEqual([{ role: "user", content: "old" }]);

@@ -32,6 +32,8 @@ export function eventStoreContract(withPorts: WithPorts): void {
       const events = new EventStore(db, longText);
       events.createTable();
       events.createTable();
+      events.indexIds();
+      events.indexIds();
       counter.reset();
       body({ db, events, longText, counter });
     });
@@ -95,7 +97,7 @@ export function eventStoreContract(withPorts: WithPorts): void {
     await withStores(({ events }) => {
       const timed = users(10).map((event, i) => ({
         ...(i % 3 === 0 ? agent(event.id) : event),
-        createdAt: 1000 + i,
+        timestamp: 1000 + i,
       }));
       events.append("s", 0, timed);
       expect(seqs(events.load("s", { since: 1007 }))).toEqual([7, 8, 9]);

@@ -6,7 +6,7 @@ const base = (id: string, content: string) => ({
   sessionId: "s",
   seq: 0,
   content,
-  createdAt: 1_767_225_600_000,
+  timestamp: 1_767_225_600_000,
 });
 
 export const user = (id: string, content = id): SessionEvent => ({

@@ -14,6 +14,7 @@ import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/dur
 import type { ActorAddress, Envelope } from "../../src/protocol/envelope.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
+import { user } from "../support/events.ts";
 import { RECORDED_ENDS } from "../support/releases/ends.ts";
 import {
   decodeRecording,
@@ -23,7 +24,7 @@ import {
   type Recording,
 } from "../support/releases/format.ts";
 import { RECORDED_PROVIDER } from "../support/releases/library.ts";
-import { directoryViews } from "../support/releases/views.ts";
+import { asRecorded, directoryViews } from "../support/releases/views.ts";
 import { openGate, runsOf } from "./provider.ts";
 import { createConversation, request, TestConversation } from "./world.ts";
 
@@ -282,15 +283,17 @@ describe.each(recorded("sessions"))("G4 a plain SessionAgent of $release on work
     const stub = await getAgentByName(exports.PlainSessionAgent, `sessions of ${recording.release}`);
     await install(exports.PlainSessionAgent.getByName(`sessions of ${recording.release}`), recording);
     const { sessions, events } = recording.views as { sessions: StoredSession[]; events: SessionEvent[][] };
-    expect(await stub.listSessions()).toEqual(sessions);
+    expect((await stub.listSessions()).items).toEqual(sessions);
     for (const [index, { id }] of sessions.entries()) {
-      expect(await stub.loadEvents(id, { limit: 1_000 })).toEqual(events[index]);
+      expect((await stub.loadEvents(id, { limit: 1_000 })).map(asRecorded)).toEqual(events[index]);
     }
     const index = events.findIndex((list) => list.length > 5);
     const id = sessions[index]?.id ?? "";
     const newest = events[index]?.at(-1);
-    await stub.appendEvents(id, newest === undefined ? [] : [newest]);
+    const again = await stub.loadEvents(id, { limit: 2 });
+    await stub.appendEvents(id, [...again, { ...user("of today"), content: "new" }]);
     const [appended] = await stub.loadEvents(id, { limit: 1 });
+    expect(appended?.id).toBe("of today");
     expect(appended?.seq).toBe((newest?.seq ?? 0) + 3);
   });
 

@@ -3,23 +3,35 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { describe, expect, it } from "vitest";
+import { openSessionTables } from "../../src/agents/base/storage/session-tables.ts";
 import { compactSession, type SummariserInput } from "../../src/memory/session/compaction.ts";
 import { EventStore } from "../../src/memory/session/event-store.ts";
 import { messageToEvent } from "../../src/memory/session/events.ts";
 import { LongText } from "../../src/memory/session/long-text.ts";
-import { SessionStore, SqlSessionTable } from "../../src/memory/session/session-store.ts";
+import { SessionStore } from "../../src/memory/session/session-store.ts";
+import { SqlSessionTable } from "../../src/memory/session/session-table.ts";
 import { extractiveSummariser } from "../../src/memory/session/summarisers.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
 import { buildWorkingContext } from "../../src/memory/session/working-context.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
 import type { DramatisError } from "../../src/shared/errors.ts";
+import type { PageOptions } from "../../src/shared/page.ts";
 import { CostCounter } from "../support/counting.ts";
 import { countingStorage } from "../support/counting-storage.ts";
+import {
+  DESIGN_EVENTS,
+  DESIGN_INDEX,
+  DESIGN_READ,
+  DESIGN_SESSIONS,
+  writeDesignRows,
+} from "../support/design-tables.ts";
 import { eventFunctionsContract } from "../support/event-functions-contract.ts";
 import { eventStoreContract } from "../support/event-store-contract.ts";
 import { agent, compaction, everyAction, request, result, user } from "../support/events.ts";
 import { turnOfEvents } from "../support/histories.ts";
+import type { WithPorts } from "../support/port-contract.ts";
+import { sessionStoreContract } from "../support/session-store-contract.ts";
 import type { PlainSessionAgent } from "./worker.ts";
 
 const freshAgent = (name: string = crypto.randomUUID()) => getAgentByName(exports.PlainSessionAgent, name);
@@ -35,12 +47,14 @@ const failureOf = (call: () => Promise<unknown>): Promise<unknown> =>
 
 describe("functions over events on workerd", () => eventFunctionsContract());
 
-describe("stores on workerd", () => {
-  eventStoreContract((body) =>
-    runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, { storage }) =>
-      body({ db: new DurableSqlDatabase(storage), kv: new DurableKeyValue(storage) }),
-    ),
+const onWorkerd: WithPorts = (body) =>
+  runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, { storage }) =>
+    body({ db: new DurableSqlDatabase(storage), kv: new DurableKeyValue(storage) }),
   );
+
+describe("stores on workerd", () => {
+  eventStoreContract(onWorkerd);
+  sessionStoreContract(onWorkerd);
 });
 
 describe("SessionAgent", () => {
@@ -88,7 +102,7 @@ describe("SessionAgent", () => {
       expect(time).toBeGreaterThanOrEqual(before);
     }
     expect(await stub.getSession(second)).toMatchObject({ metadata: null });
-    const listed = async () => (await stub.listSessions()).map(({ id }) => id);
+    const listed = async () => (await stub.listSessions()).items.map(({ id }) => id);
     expect(await listed()).toEqual([second, first]);
     await expect.poll(() => Date.now()).toBeGreaterThan(stored?.updated_at ?? 0);
     await stub.appendEvents(first, users(1));
@@ -106,7 +120,7 @@ describe("SessionAgent", () => {
     expect(await stub.getSession(gone)).toBeNull();
     expect(await stub.loadEvents(gone)).toEqual([]);
     expect(await stub.loadEvents(kept)).toHaveLength(3);
-    expect(await stub.listSessions()).toHaveLength(1);
+    expect((await stub.listSessions()).items).toHaveLength(1);
     await stub.deleteSession(gone);
     expect(await failureOf(() => stub.appendEvents(gone, users(1)))).toMatchObject({ code: "NOT_FOUND" });
   });
@@ -132,7 +146,7 @@ describe("SessionAgent", () => {
       users(3).map((event) => ({ ...event, seq: 40, sessionId: "elsewhere" })),
     );
     await stub.appendEvents(session, []);
-    await stub.appendEvents(session, users(2));
+    await stub.appendEvents(session, users(5).slice(3));
     const events = await stub.loadEvents(session);
     expect(seqs(events)).toEqual([0, 1, 2, 3, 4]);
     expect(new Set(events.map(({ sessionId }) => sessionId))).toEqual(new Set([session]));
@@ -159,6 +173,89 @@ describe("SessionAgent", () => {
     expect(seqs(await stub.loadEvents(session))).toEqual([0]);
   });
 
+  it("M4 SESSIONS-3 a caller that lost the answer sends its batch again: one copy, also after a restart; other content is a CONFLICT", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    await stub.appendEvents(session, everyAction());
+    await stub.appendEvents(session, everyAction());
+    await evictDurableObject(stub);
+    await stub.appendEvents(session, [...everyAction(), user("new")]);
+    const events = await stub.loadEvents(session);
+    expect(seqs(events)).toEqual([0, 1, 2, 3, 4, 5, 6]);
+    const changed = [user("newer"), { ...everyAction()[0], content: "changed" } as SessionEvent];
+    expect(await failureOf(() => stub.appendEvents(session, changed))).toMatchObject({
+      name: "DramatisError",
+      code: "CONFLICT",
+      message: expect.stringContaining('has an event "u" with other content'),
+    });
+    expect(await stub.loadEvents(session)).toEqual(events);
+  });
+
+  it("M1 SEED-1 an actor with the tables of the design it follows takes their sessions over", async () => {
+    const name = crypto.randomUUID();
+    const bare = exports.PlainSessionAgent.getByName(name);
+    await runInDurableObject(bare, async (_, { storage }) => {
+      await storage.deleteAll();
+      const db = new DurableSqlDatabase(storage);
+      for (const statement of [DESIGN_SESSIONS, DESIGN_EVENTS, DESIGN_INDEX]) db.run(statement);
+      writeDesignRows(db);
+    });
+    await evictDurableObject(bare);
+    const stub = await freshAgent(name);
+    expect((await stub.listSessions()).items.map(({ id }) => id)).toEqual(["s-1", "s-2"]);
+    expect(await stub.loadEvents("s-1")).toEqual(DESIGN_READ);
+    await stub.appendEvents("s-1", [...(await stub.loadEvents("s-1")), user("next")]);
+    await evictDurableObject(stub);
+    expect(await stub.loadEvents("s-1", { limit: 1 })).toMatchObject([{ seq: 8, id: "next" }]);
+  });
+
+  it("SEED-2 an actor with tables of another origin answers every call with UNAVAILABLE and the remedy", async () => {
+    const name = crypto.randomUUID();
+    const bare = exports.PlainSessionAgent.getByName(name);
+    await runInDurableObject(bare, async (_, { storage }) => {
+      await storage.deleteAll();
+      storage.sql.exec("CREATE TABLE cf_agents_events (id INTEGER PRIMARY KEY, type TEXT, event TEXT)");
+    });
+    await evictDurableObject(bare);
+    const stub = await freshAgent(name);
+    for (const call of [() => stub.listSessions(), () => stub.createSession()]) {
+      expect(await failureOf(call)).toMatchObject({
+        name: "DramatisError",
+        code: "UNAVAILABLE",
+        message: expect.stringContaining("Rename or drop it"),
+      });
+    }
+    await runInDurableObject(stub, (_, { storage }) => void storage.sql.exec("DROP TABLE cf_agents_events"));
+    await evictDurableObject(stub);
+    expect(await stub.createSession()).toMatch(/^sess_/);
+  });
+
+  it("M2 SESSIONS-4 lists more than a page of sessions by cursors", async () => {
+    const stub = await freshAgent();
+    const ids = await runInDurableObject(stub, (instance) =>
+      Promise.all(Array.from({ length: 1_050 }, () => instance.createSession())),
+    );
+    const listed: string[] = [];
+    for (let cursor: string | undefined = undefined, page = 0; page === 0 || cursor !== undefined; page++) {
+      const { items, nextCursor }: Awaited<ReturnType<PlainSessionAgent["listSessions"]>> =
+        await stub.listSessions({ limit: 200, ...(cursor === undefined ? {} : { cursor }) });
+      listed.push(...items.map(({ id }) => id));
+      cursor = nextCursor;
+    }
+    expect(listed).toEqual(ids.toReversed());
+    const bad: [string, PageOptions][] = [
+      ["/options/limit", { limit: 201 }],
+      ["/options/order", { order: "newest" as "asc" }],
+      ["/cursor", { cursor: "nonsense" }],
+    ];
+    for (const [path, options] of bad) {
+      expect(await failureOf(() => stub.listSessions(options))).toMatchObject({
+        code: "INVALID_INPUT",
+        options: { errors: [{ path }] },
+      });
+    }
+  });
+
   it("M5 SESSIONS-1 numbers are not reused after the newest events were deleted, nor after a restart", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();
@@ -177,7 +274,7 @@ describe("SessionAgent", () => {
     const session = await stub.createSession();
     await stub.appendEvents(
       session,
-      users(70).map((event, i) => ({ ...event, createdAt: i })),
+      users(70).map((event, i) => ({ ...event, timestamp: i })),
     );
     expect(seqs(await stub.loadEvents(session))).toEqual(Array.from({ length: 50 }, (_, i) => i + 20));
     expect(seqs(await stub.loadEvents(session, { limit: 2 }))).toEqual([68, 69]);
@@ -300,6 +397,54 @@ describe("SessionAgent", () => {
     ).toEqual(["!"]);
   });
 
+  it("M6 M14 M22 an actor's context takes exactly the events that tail, since, actions, from and before select", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    const events = [
+      user("q1"),
+      agent("a1"),
+      compaction("k", 2),
+      user("q2"),
+      request("r", "c"),
+      result("t", "c"),
+      agent("a2"),
+      user("q3"),
+      agent("a3"),
+    ];
+    await stub.appendEvents(
+      session,
+      events.map((event, seq) => ({ ...event, timestamp: 1_000 + seq })),
+    );
+    const contentsOf = (options: Parameters<PlainSessionAgent["buildWorkingContext"]>[1]) =>
+      runInDurableObject(stub, (instance) =>
+        instance.buildWorkingContext(session, options).messages.map(({ content }) => content),
+      );
+    const { USER_MESSAGE, AGENT_MESSAGE, TOOL_RESULT } = EventAction;
+    expect(await contentsOf({})).toEqual(["summary k", "q2", "", "t", "a2", "q3", "a3"]);
+    expect(await contentsOf({ limit: 3 })).toEqual(["summary k", "a2", "q3", "a3"]);
+    expect(await contentsOf({ tail: true, limit: 2 })).toEqual(["summary k", "q3", "a3"]);
+    expect(await contentsOf({ tail: false, limit: 2 })).toEqual(["q1", "a1"]);
+    expect(await contentsOf({ tail: false, limit: 4 })).toEqual(["summary k", "q2"]);
+    expect(await contentsOf({ since: 1_007 })).toEqual(["q3", "a3"]);
+    expect(await contentsOf({ since: 1_009 })).toEqual([]);
+    expect(await contentsOf({ actions: [USER_MESSAGE] })).toEqual(["q1", "q2", "q3"]);
+    expect(await contentsOf({ actions: [USER_MESSAGE, AGENT_MESSAGE], limit: 3 })).toEqual([
+      "a2",
+      "q3",
+      "a3",
+    ]);
+    expect(await contentsOf({ actions: [TOOL_RESULT] })).toEqual([]);
+    expect(await contentsOf({ actions: [] })).toEqual([]);
+    expect(await contentsOf({ from: 6 })).toEqual(["a2", "q3", "a3"]);
+    expect(await contentsOf({ from: 3, before: 7 })).toEqual(["q2", "", "t", "a2"]);
+    expect(await contentsOf({ from: 5, tail: false, limit: 2 })).toEqual(["a2"]);
+    expect(await contentsOf({ before: 2 })).toEqual(["q1", "a1"]);
+    expect(await contentsOf({ from: 0, tail: false, since: 1_003, actions: [USER_MESSAGE], limit: 1 })).toEqual([
+      "q2",
+    ]);
+    expect(await contentsOf({ from: 6, tokenBudget: 1_000 })).toEqual(["a2", "q3", "a3"]);
+  });
+
   it("M22 M20 COMPACT-2 COMPACT-3 TOKEN-5 an actor's session is compacted twice, with a restart in between; its originals stay", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();
@@ -313,7 +458,7 @@ describe("SessionAgent", () => {
         const seen: SummariserInput[] = [];
         const summarise = async (input: SummariserInput) => {
           seen.push(input);
-          await instance.appendEvents(session, [user(`beside ${summary}`)]);
+          await instance.appendEvents(session, [user(`beside ${summary} ${seen.length}`)]);
           return summary;
         };
         const done = await instance.compactSession(session, { tokenBudget: 400, summarise });
@@ -421,7 +566,7 @@ describe("SessionAgent", () => {
         "/events/0/action",
         () => stub.appendEvents(session, [{ ...user("x"), action: "unknown", storedAction: "y" }]),
       ],
-      ["/events/0/createdAt", () => stub.appendEvents(session, [{ ...user("x"), createdAt: 1.5 }])],
+      ["/events/0/timestamp", () => stub.appendEvents(session, [{ ...user("x"), timestamp: 1.5 }])],
       [
         "/events/0/metadata",
         () => stub.appendEvents(session, [{ ...user("x"), metadata: { at: new Date() } }]),
@@ -443,7 +588,7 @@ describe("SessionAgent", () => {
       });
     }
     expect(await stub.loadEvents(session)).toEqual([]);
-    expect(await stub.listSessions()).toHaveLength(1);
+    expect((await stub.listSessions()).items).toHaveLength(1);
     await stub.appendEvents(session, [{ ...user("ok"), metadata: undefined } as never]);
     expect(await stub.loadEvents(session, { limit: undefined } as never)).toHaveLength(1);
   });
@@ -488,7 +633,7 @@ describe("SessionAgent", () => {
     expect(left).toEqual([]);
     // The destroyed object is evicted; the next one of its name starts empty.
     const sessions = async () => (await freshAgent(name)).listSessions();
-    await expect.poll(() => sessions().catch(String)).toEqual([]);
+    await expect.poll(() => sessions().catch(String)).toEqual({ items: [] });
   });
 
   it("AGENT-3 sub-agents are refused, and no client can write the SDK's state", async () => {
@@ -513,7 +658,7 @@ describe("SessionAgent", () => {
 });
 
 describe("the cost of sessions", () => {
-  it("EVENTS-1 one event is one row; a batch is one statement, and one more for the session's counter", async () => {
+  it("EVENTS-1 SESSIONS-3 one event is one row, and one in the index of ids if there is one; a batch is one statement, and one more for the session's counter", async () => {
     await runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, { storage }) => {
       const counter = new CostCounter();
       const db = new DurableSqlDatabase(countingStorage(storage, counter));
@@ -537,11 +682,13 @@ describe("the cost of sessions", () => {
         statements: 1,
         rowsWritten: 100,
       });
-      expect(costOf(() => store.append(session, users(1)))).toMatchObject({ statements: 2, rowsWritten: 2 });
-      expect(costOf(() => store.append(session, users(300)))).toMatchObject({
-        statements: 2,
-        rowsWritten: 301,
-      });
+      events.indexIds();
+      expect(costOf(() => store.append(session, users(1)))).toMatchObject({ statements: 2, rowsWritten: 3 });
+      const batch = users(301).slice(1);
+      expect(costOf(() => store.append(session, batch))).toMatchObject({ statements: 2, rowsWritten: 601 });
+      const again = costOf(() => store.append(session, batch));
+      expect(again).toMatchObject({ statements: 3, rowsWritten: 2 });
+      expect(again.rowsRead).toBeLessThanOrEqual(2_000);
       expect(costOf(() => store.load(session))).toEqual({ statements: 1, rowsWritten: 0, rowsRead: 50 });
       expect(costOf(() => store.load(session, { limit: 5, tail: false }))).toEqual({
         statements: 1,
@@ -551,7 +698,7 @@ describe("the cost of sessions", () => {
     });
   });
 
-  it("COMPACT-3 EVENTS-4 a compaction is one event: its row, its place in the index, and the session's", async () => {
+  it("COMPACT-3 EVENTS-4 a compaction is one event: its row, its place in two indexes, and the session's", async () => {
     await runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), async (_, { storage }) => {
       const counter = new CostCounter();
       const db = new DurableSqlDatabase(countingStorage(storage, counter));
@@ -560,6 +707,7 @@ describe("the cost of sessions", () => {
       const store = new SessionStore({ db, sessions, events, clock: systemClock, ids: systemIds });
       sessions.createTable();
       events.createTable();
+      events.indexIds();
       const id = store.create("agent");
       const more = (from: number) =>
         store.append(
@@ -576,8 +724,8 @@ describe("the cost of sessions", () => {
       const { rowsWritten: withIndex } = await compact();
       more(500);
       const second = await compact();
-      expect(withIndex).toBeLessThanOrEqual(6);
-      expect(second).toMatchObject({ rowsWritten: 3 });
+      expect(withIndex).toBeLessThanOrEqual(7);
+      expect(second).toMatchObject({ rowsWritten: 4 });
       expect(second.statements).toBeLessThanOrEqual(10);
       more(1_000);
       counter.reset();
@@ -585,6 +733,37 @@ describe("the cost of sessions", () => {
       expect(window.events[0]?.content).toMatch(/short$/);
       expect(counter.cost).toMatchObject({ statements: 1, rowsWritten: 0 });
       expect(counter.cost.rowsRead).toBeLessThanOrEqual(30);
+    });
+  });
+
+  it("EVENTS-6 SESSIONS-3 appending to and deleting from a session of 5 000 events read the named events only", async () => {
+    await runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, { storage }) => {
+      const counter = new CostCounter();
+      const db = new DurableSqlDatabase(countingStorage(storage, counter));
+      const { sessions, events } = openSessionTables({
+        database: db,
+        keyValue: new DurableKeyValue(storage),
+      });
+      const store = new SessionStore({ db, sessions, events, clock: systemClock, ids: systemIds });
+      const costOf = (work: () => unknown) => {
+        counter.reset();
+        work();
+        return counter.cost;
+      };
+      const [one, two] = [store.create("agent"), store.create("agent")];
+      for (const session of [one, two]) store.append(session, users(5_000));
+      const added = costOf(() => store.append(one, [user("new")]));
+      expect(added).toMatchObject({ statements: 2, rowsWritten: 3 });
+      expect(added.rowsRead).toBeLessThanOrEqual(5);
+      const gone = costOf(() => store.deleteEvents(one, ["e2500", "never there"]));
+      expect(gone).toMatchObject({ statements: 1, rowsWritten: 1 });
+      expect(gone.rowsRead).toBeLessThanOrEqual(5);
+      const long = (id: string) => result(id, "c", "x".repeat(4_000_000));
+      for (const session of [one, two]) store.append(session, [long("a"), long("b"), long("c")]);
+      const pieces = costOf(() => store.deleteEvents(one, ["b"]));
+      expect(pieces).toMatchObject({ statements: 2, rowsWritten: 1 + 3 });
+      expect(pieces.rowsRead).toBeLessThanOrEqual(12);
+      expect(store.load(two, { limit: 10_000, maxBytes: 2 ** 30 })).toHaveLength(5_003);
     });
   });
 

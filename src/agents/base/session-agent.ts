@@ -122,9 +122,14 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
     return this.sessionStore.get(checkId(sessionId));
   }
 
-  /** Returns the sessions, last updated first; at most 1 000. */
-  async listSessions(): Promise<StoredSession[]> {
-    return this.sessionStore.list();
+  /**
+   * Returns a page of the sessions, last updated first, at most 200. A session that is updated while you read the pages may
+   * be missing from the rest of them; with `order: "asc"` none is missing.
+   *
+   * @example const { items, nextCursor } = await agent.listSessions({ limit: 100 });
+   */
+  async listSessions(options?: PageOptions): Promise<Page<StoredSession>> {
+    return this.sessionStore.list(validate(schemas.listOptions, options, "/options"));
   }
 
   /** Deletes a session and all of its events. */
@@ -139,7 +144,8 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
 
   /**
    * Appends events in the given order, all or none. They get the session's next sequence numbers; their own `seq` and
-   * `sessionId` are ignored. Throws `NOT_FOUND` for an unknown session.
+   * `sessionId` are ignored. An event that is there, by its id, is skipped, so send a batch again if you got no answer.
+   * Throws `NOT_FOUND` for an unknown session, `CONFLICT` for an id that is there with other content.
    */
   async appendEvents(sessionId: string, events: SessionEvent[]): Promise<void> {
     this.sessionStore.append(checkId(sessionId), validate(schemas.events, events, "/events"));

@@ -7,7 +7,7 @@
 
 import type { ToolCall } from "../../model/messages.ts";
 import { defined } from "../../shared/defined.ts";
-import { isJsonObject, type JsonObject } from "../../shared/json.ts";
+import { canonicalJson, isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { EventAction, isCount, type SessionEvent, type StoredEvent } from "./types.ts";
 
 /**
@@ -22,7 +22,7 @@ export function hydrateEvent(row: StoredEvent): SessionEvent {
     sessionId: row.session_id,
     seq: row.seq,
     content: row.content ?? "",
-    createdAt: row.created_at,
+    timestamp: row.created_at,
   };
   const model = typeof facts.model === "string" ? facts.model : undefined;
   const metadata = isJsonObject(facts.metadata) ? facts.metadata : undefined;
@@ -63,8 +63,14 @@ export function dehydrateEvent(event: SessionEvent): StoredEvent {
     action: event.action === "unknown" ? event.storedAction : event.action,
     content: event.content,
     metadata: metadataText(event),
-    created_at: event.createdAt,
+    created_at: event.timestamp,
   };
+}
+
+/** Returns a text that is the same for events of the same content, whatever their place and their time. */
+export function contentText(event: SessionEvent): string {
+  const { action, content, metadata } = dehydrateEvent(event);
+  return canonicalJson([action, content, parseObject(metadata)]);
 }
 
 /** The members that make up the metadata column. The event's own metadata is nested, so its keys cannot collide. */

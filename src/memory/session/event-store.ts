@@ -1,17 +1,20 @@
 /**
  * Stores events as rows of `cf_agents_events`, one row per event.
  *
- * EVENTS-1  Appending a batch is atomic, and usually takes one statement. It writes one row per event, and one more in an
- *           index per compaction.
+ * EVENTS-1  Appending a batch is atomic, and usually takes one statement. It writes one row per event, one more in an
+ *           index per compaction, and one more in the index of ids if there is one.
  * EVENTS-2  Content and metadata are read back exactly, up to `MAX_TEXT_BYTES` each.
  * EVENTS-3  A read is limited by rows and bytes, and does not touch the rows beyond.
  * EVENTS-4  One statement reads a window, and one more the contents that its events refer to: it finds the newest
  *           compaction at any distance, and reads no event that this compaction covers.
  * EVENTS-5  An event may refer to a stored text instead of having a copy of it as its content. Readers see no difference.
  *           The text is deleted with the event.
+ * EVENTS-6  With the index of ids, deleting named events reads these events only. Their texts outside their rows are
+ *           deleted by one more statement.
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
-import { checkSqlValues, MAX_VALUE_BYTES } from "../../ports/sql-values.ts";
+import { jsonBatches, MAX_BATCH_BYTES, textBatches } from "../../ports/sql-batches.ts";
+import { checkSqlValues } from "../../ports/sql-values.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import { dehydrateEvent, hydrateEvent } from "./event-rows.ts";
 import {
@@ -41,14 +44,11 @@ const DEFAULT_WINDOW_BYTES = 8 * 1024 * 1024;
 /** Events with more UTF-16 units of text are stored one by one, because they may need pieces. */
 const MAX_BATCHED_UNITS = INLINE_BYTES / 3;
 
-/** Maximum size of a batch in bytes: the platform's limit for a value, less the brackets. */
-const MAX_BATCH_BYTES = MAX_VALUE_BYTES - 2;
-
-const IDS_PER_STATEMENT = 1000;
-
 const CREATE = `CREATE TABLE IF NOT EXISTS cf_agents_events (
   id TEXT NOT NULL, session_id TEXT NOT NULL, seq INTEGER NOT NULL, action TEXT NOT NULL,
   created_at INTEGER NOT NULL, content TEXT, metadata TEXT, PRIMARY KEY (session_id, seq)) WITHOUT ROWID`;
+
+const INDEX_IDS = `CREATE INDEX IF NOT EXISTS cf_agents_event_ids ON cf_agents_events (session_id, id)`;
 
 const INSERT_ONE = `INSERT INTO cf_agents_events (id, session_id, seq, action, created_at, content, metadata)
   VALUES (?, ?, ?, ?, ?, ?, ?)`;
@@ -61,6 +61,9 @@ const FILTER = `FROM cf_agents_events WHERE session_id = ?1 AND seq < ?2 AND seq
   AND (?3 IS NULL OR created_at >= ?3) AND (?4 IS NULL OR action IN (SELECT value FROM json_each(?4)))`;
 const SELECT_LAST = `SELECT * ${FILTER} ORDER BY seq DESC LIMIT ?5`;
 const SELECT_FIRST = `SELECT * ${FILTER} ORDER BY seq LIMIT ?5`;
+
+const SELECT_AT = `SELECT * FROM cf_agents_events
+  WHERE session_id = ?1 AND seq IN (SELECT value FROM json_each(?2)) ORDER BY seq`;
 
 /** Created with the first compaction, so that a database without compactions pays nothing for the search. */
 const CREATE_COMPACTIONS = `CREATE INDEX IF NOT EXISTS cf_agents_compactions ON cf_agents_events (session_id, seq)
@@ -75,7 +78,9 @@ const SELECT_WINDOW = `SELECT * FROM cf_agents_events WHERE session_id = ?1 AND 
 const COUNT = "SELECT count(*) AS n FROM cf_agents_events WHERE session_id = ? AND seq >= ? AND seq < ?";
 
 const DELETE_NAMED = `DELETE FROM cf_agents_events
-  WHERE session_id = ?1 AND id IN (SELECT value FROM json_each(?2))
+  WHERE session_id = ?1 AND seq IN (
+    SELECT event.seq FROM json_each(?2) AS given CROSS JOIN cf_agents_events AS event
+    WHERE event.session_id = ?1 AND event.id = given.value)
   RETURNING seq, CASE typeof(content) WHEN 'blob' THEN content END AS content, typeof(metadata) = 'blob' AS is_long`;
 const SELECT_HANDLES =
   "SELECT content FROM cf_agents_events WHERE session_id = ? AND typeof(content) = 'blob'";
@@ -115,6 +120,11 @@ export class EventStore {
   /** Creates the table if it does not exist. */
   createTable(): void {
     this.db.run(CREATE);
+  }
+
+  /** Creates the index that finds events by id, if it does not exist. It costs a row per event. */
+  indexIds(): void {
+    this.db.run(INDEX_IDS);
   }
 
   /**
@@ -168,6 +178,11 @@ export class EventStore {
     return this.eventsOf(rows);
   }
 
+  /** Returns the events with these sequence numbers, ascending. */
+  at(sessionId: string, seqs: readonly number[]): SessionEvent[] {
+    return this.eventsOf(this.db.all<EventRow>(SELECT_AT, sessionId, JSON.stringify(seqs)));
+  }
+
   /** Returns the newest events that no compaction covers, and the newest compaction (EVENTS-4). */
   loadWindow(sessionId: string, options: LoadWindowOptions = {}): EventWindow {
     const { before = Number.MAX_SAFE_INTEGER, limit = DEFAULT_EVENT_LIMIT } = options;
@@ -212,15 +227,10 @@ export class EventStore {
   delete(sessionId: string, eventIds: readonly string[]): void {
     if (eventIds.length === 0) return;
     this.db.transaction(() => {
-      for (let start = 0; start < eventIds.length; start += IDS_PER_STATEMENT) {
-        const ids = JSON.stringify(eventIds.slice(start, start + IDS_PER_STATEMENT));
-        const gone = this.db.all<DeletedRow>(DELETE_NAMED, sessionId, ids);
-        for (const { seq, content, is_long } of gone) {
-          const hasPieces = is_long === 1 || (content !== null && referenceOf(content) === undefined);
-          if (hasPieces) this.longText.discardAll(textKey(sessionId, seq));
-        }
-        this.longText.discardKeys(keysOf(gone));
-      }
+      const keys = textBatches(eventIds)
+        .flatMap((ids) => this.db.all<DeletedRow>(DELETE_NAMED, sessionId, ids))
+        .flatMap((row) => keysOfEvent(sessionId, row));
+      this.longText.discardKeys(keys);
     });
   }
 
@@ -272,17 +282,19 @@ function keysOf(rows: readonly { content: PackedText | null }[]): string[] {
   return rows.flatMap(({ content }) => referenceOf(content)?.key ?? []);
 }
 
+/** Returns the keys of the texts of a deleted event that its row did not hold. */
+function keysOfEvent(sessionId: string, { seq, content, is_long }: DeletedRow): string[] {
+  const key = textKey(sessionId, seq);
+  return [
+    ...(content === null ? [] : [referenceOf(content)?.key ?? `${key}content`]),
+    ...(is_long === 1 ? [`${key}metadata`] : []),
+  ];
+}
+
 /** Groups rows into batches, each one JSON text, and separates rows that are too long for a batch. */
 function planInserts(rows: readonly NewRow[]): { batches: string[]; apart: NewRow[] } {
-  const batches: string[] = [];
+  const batched: string[] = [];
   const apart: NewRow[] = [];
-  let batch: string[] = [];
-  let bytes = 0;
-  const close = () => {
-    if (batch.length > 0) batches.push(`[${batch.join(",")}]`);
-    batch = [];
-    bytes = 0;
-  };
   for (const row of rows) {
     // JSON escapes a lone surrogate, and SQLite would alter it, so each text is checked first.
     checkSqlValues([row.id, row.action, row.created_at]);
@@ -291,17 +303,10 @@ function planInserts(rows: readonly NewRow[]): { batches: string[]; apart: NewRo
     const columns = [row.id, row.seq, row.action, row.created_at, row.content, row.metadata];
     if (row.reference !== undefined) columns.push(referenceText(row.reference));
     const text = isLong ? "" : JSON.stringify(columns);
-    const size = utf8Length(text) + 1;
-    if (isLong || size > MAX_BATCH_BYTES) {
-      apart.push(row);
-      continue;
-    }
-    if (bytes + size > MAX_BATCH_BYTES) close();
-    batch.push(text);
-    bytes += size;
+    if (isLong || utf8Length(text) >= MAX_BATCH_BYTES) apart.push(row);
+    else batched.push(text);
   }
-  close();
-  return { batches, apart };
+  return { batches: jsonBatches(batched), apart };
 }
 
 /** Returns the prefix of the keys of an event's long texts, or of a session's. The length separates sessions. */

@@ -55,7 +55,7 @@ export function eventToMessage(event: SessionEvent): ContextMessage | null {
 export interface EventOrigin {
   id: string;
   /** Milliseconds since the epoch. */
-  createdAt: number;
+  timestamp: number;
 }
 
 /**
@@ -68,7 +68,7 @@ export interface EventOrigin {
 export function messageToEvent(
   sessionId: string,
   message: ContextMessage,
-  origin: EventOrigin = { id: crypto.randomUUID(), createdAt: Date.now() },
+  origin: EventOrigin = { id: crypto.randomUUID(), timestamp: Date.now() },
 ): SessionEvent {
   const { role, content, name, native, toolCalls = [] } = message;
   const base = { ...origin, sessionId, seq: 0, content };

@@ -8,6 +8,7 @@
  * LONG-3  No piece, and no row within `INLINE_BYTES`, exceeds the platform's limit for a row.
  * LONG-4  One statement reads any number of texts by their keys.
  */
+import { textBatches } from "../../ports/sql-batches.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { fitsUtf8, splitUtf8, utf8Length } from "../../shared/utf8.ts";
@@ -42,7 +43,7 @@ const SELECT_KEYS = `SELECT key, text FROM cf_agents_long_text
   WHERE key IN (SELECT value FROM json_each(?)) ORDER BY key, piece`;
 const DELETE = "DELETE FROM cf_agents_long_text WHERE key = ?";
 const DELETE_KEYS = "DELETE FROM cf_agents_long_text WHERE key IN (SELECT value FROM json_each(?))";
-const DELETE_PREFIX = "DELETE FROM cf_agents_long_text WHERE key >= ?1 AND instr(key, ?1) = 1";
+const DELETE_RANGE = "DELETE FROM cf_agents_long_text WHERE key >= ? AND key < ?";
 
 export class LongText {
   constructor(private readonly db: SqlDatabase) {}
@@ -104,7 +105,7 @@ export class LongText {
 
   /** Deletes the texts of keys that were written. */
   discardKeys(keys: readonly string[]): void {
-    if (keys.length > 0) this.db.run(DELETE_KEYS, JSON.stringify(keys));
+    for (const batch of textBatches(keys)) this.db.run(DELETE_KEYS, batch);
   }
 
   /** Deletes the pieces of a key, if any. Call it when the row is deleted or its text becomes short. */
@@ -112,9 +113,9 @@ export class LongText {
     if (this.exists()) this.db.run(DELETE, key);
   }
 
-  /** Deletes the pieces of all keys with this prefix. */
+  /** Deletes the pieces of all keys with this prefix, which ends with an ASCII character. */
   discardAll(prefix: string): void {
-    if (this.exists()) this.db.run(DELETE_PREFIX, prefix);
+    if (this.exists()) this.db.run(DELETE_RANGE, prefix, afterAll(prefix));
   }
 
   private exists(): boolean {
@@ -141,6 +142,11 @@ export function referenceOf(packed: PackedText | null): TextReference | undefine
   const text = new TextDecoder().decode(packed);
   const end = text.indexOf(" ");
   return { key: text.slice(end + 1), bytes: Number(text.slice(0, end)) };
+}
+
+/** Returns the text after all texts with this prefix, in the order of the database. */
+function afterAll(prefix: string): string {
+  return prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1);
 }
 
 function handleOf(bytes: number): Uint8Array {

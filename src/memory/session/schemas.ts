@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { defined } from "../../shared/defined.ts";
 import { type Facts, isJsonObject, isJsonWithin, isPlainObject } from "../../shared/json.ts";
+import { MAX_PAGE_SIZE } from "../../shared/page.ts";
 import { EventAction } from "./types.ts";
 
 /** Maximum nesting of JSON values: deeper values would exhaust the stack of recursive readers. */
@@ -22,7 +23,7 @@ const base = {
   sessionId: z.string(),
   seq: z.number(),
   content: z.string(),
-  createdAt: count,
+  timestamp: count,
   metadata: jsonObject.exactOptional(),
 };
 const model = z.string().exactOptional();
@@ -52,6 +53,17 @@ export const schemas = {
   sessionMetadata: jsonObject.optional(),
   events: z.array(z.preprocess(withoutUndefined, event)).max(MAX_EVENTS_PER_CALL),
   eventIds: z.array(z.string().max(500)).max(MAX_EVENTS_PER_CALL),
+  /** The store checks the cursor. */
+  listOptions: z
+    .preprocess(
+      withoutUndefined,
+      z.strictObject({
+        limit: z.int().min(1).max(MAX_PAGE_SIZE).exactOptional(),
+        cursor: z.string().exactOptional(),
+        order: z.enum(["asc", "desc"]).exactOptional(),
+      }),
+    )
+    .optional(),
   loadOptions: z
     .preprocess(
       withoutUndefined,

@@ -4,73 +4,23 @@
  * SESSIONS-1  Sequence numbers of a session start at 0, ascend without a gap and are never reused, not even after the
  *            newest events were deleted.
  * SESSIONS-2  Appending to a session and deleting a session are atomic.
+ * SESSIONS-3  An id names one event of its session. Appending skips an event that is there, so a caller may send a batch
+ *            again. An event that is there with other content is refused with `CONFLICT`; its number and its time do not
+ *            count as content.
+ * SESSIONS-4  Sessions are listed in pages, by their last update. A session that is updated between two pages moves to
+ *            the end of an ascending list, so that list misses none.
  */
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { Facts } from "../../shared/json.ts";
+import { defined } from "../../shared/defined.ts";
+import { encodeCursor, listRange, type Page, type PageOptions, pageOf } from "../../shared/page.ts";
+import { contentText } from "./event-rows.ts";
 import type { EventStore, EventWindow, LoadWindowOptions } from "./event-store.ts";
+import type { SessionTable } from "./session-table.ts";
 import { EventAction, type LoadEventsOptions, type SessionEvent, type StoredSession } from "./types.ts";
-
-/** Maximum length of a list of sessions. */
-const MAX_LISTED_SESSIONS = 1000;
-
-/** The sessions of an actor. An actor may derive them instead of storing rows. */
-export interface SessionTable {
-  insert(session: StoredSession): void;
-  get(sessionId: string): StoredSession | undefined;
-  /** Returns at most `limit` sessions, last updated first. */
-  list(limit: number): StoredSession[];
-  delete(sessionId: string): void;
-  /**
-   * Reserves the next `count` sequence numbers of a session and records `now` as its last update. Returns the first
-   * number, or `undefined` if there is no such session.
-   */
-  reserve(sessionId: string, count: number, now: number): number | undefined;
-}
-
-const CREATE = `CREATE TABLE IF NOT EXISTS cf_agents_sessions (
-  id TEXT PRIMARY KEY NOT NULL, agent_id TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
-  metadata TEXT, next_seq INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`;
-const INSERT = `INSERT INTO cf_agents_sessions (id, agent_id, created_at, updated_at, metadata)
-  VALUES (?, ?, ?, ?, ?)`;
-const COLUMNS = "id, agent_id, created_at, updated_at, metadata";
-const SELECT = `SELECT ${COLUMNS} FROM cf_agents_sessions WHERE id = ?`;
-const LIST = `SELECT ${COLUMNS} FROM cf_agents_sessions ORDER BY updated_at DESC, id DESC LIMIT ?`;
-const DELETE = "DELETE FROM cf_agents_sessions WHERE id = ?";
-const RESERVE = `UPDATE cf_agents_sessions SET next_seq = next_seq + ?1, updated_at = max(updated_at, ?2)
-  WHERE id = ?3 RETURNING next_seq - ?1 AS first`;
-
-/** Sessions as rows of `cf_agents_sessions`. */
-export class SqlSessionTable implements SessionTable {
-  constructor(private readonly db: SqlDatabase) {}
-
-  /** Creates the table if it does not exist. */
-  createTable(): void {
-    this.db.run(CREATE);
-  }
-
-  insert({ id, agent_id, created_at, updated_at, metadata }: StoredSession): void {
-    this.db.run(INSERT, id, agent_id, created_at, updated_at, metadata);
-  }
-
-  get(sessionId: string): StoredSession | undefined {
-    return this.db.all<StoredSession>(SELECT, sessionId)[0];
-  }
-
-  list(limit: number): StoredSession[] {
-    return this.db.all<StoredSession>(LIST, limit);
-  }
-
-  delete(sessionId: string): void {
-    this.db.run(DELETE, sessionId);
-  }
-
-  reserve(sessionId: string, count: number, now: number): number | undefined {
-    return this.db.all<{ first: number }>(RESERVE, count, now, sessionId)[0]?.first;
-  }
-}
 
 /** The ports of a session store. */
 export interface SessionStorage {
@@ -112,9 +62,16 @@ export class SessionStore {
     return this.ports.sessions.get(sessionId) ?? null;
   }
 
-  /** Returns the sessions, last updated first, at most 1 000. */
-  list(): StoredSession[] {
-    return this.ports.sessions.list(MAX_LISTED_SESSIONS);
+  /** Returns a page of the sessions, by default those last updated first (SESSIONS-4). */
+  list(options: PageOptions = {}): Page<StoredSession> {
+    const range = listRange({ order: "desc", ...defined(options) });
+    const rows = this.ports.sessions.list({ ...range, limit: range.limit + 1 });
+    return pageOf(
+      rows,
+      range.limit,
+      (row) => row,
+      ({ updated_at, id }) => encodeCursor({ createdAt: updated_at, id }),
+    );
   }
 
   /** Deletes a session with its events, if it exists. */
@@ -130,7 +87,10 @@ export class SessionStore {
     return this.ports.events.load(sessionId, options);
   }
 
-  /** Appends events in the given order. Throws `NOT_FOUND` if there is no such session. */
+  /**
+   * Appends the events that are not there yet, in the given order (SESSIONS-3). Throws `NOT_FOUND` if there is no such
+   * session, `CONFLICT` for an id with other content.
+   */
   append(sessionId: string, events: readonly SessionEvent[]): void {
     const { db, sessions, clock } = this.ports;
     if (events.length === 0) {
@@ -138,10 +98,19 @@ export class SessionStore {
       return;
     }
     db.transaction(() => {
-      const first = sessions.reserve(sessionId, events.length, clock.now());
-      if (first === undefined) throw unknownSession(sessionId);
-      this.ports.events.append(sessionId, first, events);
+      const given = withoutKnown(sessionId, events, []);
+      const ids = given.map(({ id }) => id);
+      const reserved = sessions.reserve(sessionId, ids, clock.now());
+      if (reserved === undefined) throw unknownSession(sessionId);
+      const added = this.#withoutStored(sessionId, given, reserved.known);
+      if (added.length < given.length) sessions.release(sessionId, given.length - added.length);
+      this.ports.events.append(sessionId, reserved.first, added);
     });
+  }
+
+  #withoutStored(sessionId: string, given: readonly SessionEvent[], known: readonly number[]) {
+    if (known.length === 0) return given;
+    return withoutKnown(sessionId, given, this.ports.events.at(sessionId, known));
   }
 
   /** Returns the newest events that no compaction covers (EVENTS-4). */
@@ -177,7 +146,7 @@ export class SessionStore {
         throw new DramatisError("CONFLICT", message, { retriable: true });
       }
       const id = ids.ulid();
-      const base = { id, sessionId, seq: 0, content, createdAt: clock.now() };
+      const base = { id, sessionId, seq: 0, content, timestamp: clock.now() };
       this.append(sessionId, [{ ...base, action: EventAction.COMPACTION, compactedEventCount: before }]);
       return id;
     });
@@ -195,6 +164,29 @@ export class SessionStore {
   #mustExist(sessionId: string): void {
     if (this.get(sessionId) === null) throw unknownSession(sessionId);
   }
+}
+
+/**
+ * Returns the events without those that are in `known`, or before them in `events`. Throws `CONFLICT` for an id that is
+ * known with other content only: releases before 0.4.0 may have stored an id twice.
+ */
+function withoutKnown(
+  sessionId: string,
+  events: readonly SessionEvent[],
+  known: readonly SessionEvent[],
+): SessionEvent[] {
+  const found = Map.groupBy(known, ({ id }) => id);
+  return events.filter((event) => {
+    const same = found.get(event.id);
+    if (same === undefined) {
+      found.set(event.id, [event]);
+      return true;
+    }
+    const content = contentText(event);
+    if (same.some((other) => contentText(other) === content)) return false;
+    const message = `The session "${sessionId}" has an event "${event.id}" with other content. Give a new event an id of its own, or send the same content again.`;
+    throw new DramatisError("CONFLICT", message);
+  });
 }
 
 function unknownSession(sessionId: string): DramatisError {

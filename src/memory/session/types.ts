@@ -20,7 +20,7 @@ interface EventBase {
   seq: number;
   content: string;
   /** Milliseconds since the epoch. */
-  createdAt: number;
+  timestamp: number;
   /** Facts beside the content, such as usage, finish reason or origin. */
   metadata?: Facts;
 }

@@ -28,7 +28,7 @@ export class WorkingContext {
   private readonly all: ContextMessage[];
   private persisted: number;
 
-  constructor(messages: readonly ContextMessage[] = [], systemInstructions: readonly string[] = []) {
+  constructor(systemInstructions: readonly string[] = [], messages: readonly ContextMessage[] = []) {
     this.all = [...messages];
     this.persisted = this.all.length;
     this.systemInstructions = [...systemInstructions];
@@ -82,10 +82,10 @@ export function buildWorkingContext(
   if (tokenBudget === undefined) {
     const measure = measuring(defined({ eventToMessage }));
     const messages = windowMessages(events, measure, { tokenBudget: Number.POSITIVE_INFINITY });
-    return new WorkingContext(messages, systemInstructions);
+    return new WorkingContext(systemInstructions, messages);
   }
   checkTokenBudget(tokenBudget);
   const left = tokenBudget - frameTokens(options, options.countTokens);
   const messages = windowMessages(events, measuring(options), { tokenBudget: left, isCutOff });
-  return new WorkingContext(messages, systemInstructions);
+  return new WorkingContext(systemInstructions, messages);
 }

@@ -9,6 +9,7 @@ import { D1Definitions } from "../../../src/d1/d1-definitions.ts";
 import { D1Directory } from "../../../src/d1/d1-directory.ts";
 import type { DefinitionVersion } from "../../../src/library/definition-source.ts";
 import type { SessionStore } from "../../../src/memory/session/session-store.ts";
+import type { SessionEvent } from "../../../src/memory/session/types.ts";
 import { buildWorkingContext } from "../../../src/memory/session/working-context.ts";
 import type { Frame } from "../../../src/protocol/frames.ts";
 import type { Page, PageOptions } from "../../../src/shared/page.ts";
@@ -27,7 +28,9 @@ export function conversationViews({ runtime, queries }: Awake): Record<string, u
     turns: queries.turns({ limit: 200 }).items.map(({ id }) => queries.turn(state, id)),
     journal: all((options) => queries.journal(state, options)),
     snapshot: queries.snapshot(state, []),
-    events: runtime.store.events.load(primaryAgent(state.record).id, { limit: 10_000, maxBytes: 2 ** 30 }),
+    events: runtime.store.events
+      .load(primaryAgent(state.record).id, { limit: 10_000, maxBytes: 2 ** 30 })
+      .map(asRecorded),
     toolState: runtime.toolState.list(""),
     frames,
     client: frames.reduce(applyFrame, initialState),
@@ -50,12 +53,17 @@ export function agentViews(store: AgentStore): Record<string, unknown> {
   return { identity: store.identity(), conversations: store.conversations() };
 }
 
+/** Returns an event as recordings have it: releases up to 0.3.0 called its time `createdAt`. */
+export function asRecorded({ timestamp, ...event }: SessionEvent): object {
+  return { ...event, createdAt: timestamp };
+}
+
 export function sessionViews(store: SessionStore): Record<string, unknown> {
-  const sessions = store.list();
+  const sessions = store.list().items;
   const load = (id: string) => store.load(id, { limit: 1_000, maxBytes: 2 ** 30 });
   return {
     sessions,
-    events: sessions.map(({ id }) => load(id)),
+    events: sessions.map(({ id }) => load(id).map(asRecorded)),
     contexts: sessions.map(({ id }) => buildWorkingContext(load(id)).messages),
   };
 }

@@ -2,29 +2,35 @@
 
 import { EventStore } from "../../../memory/session/event-store.ts";
 import { LongText } from "../../../memory/session/long-text.ts";
-import { type SessionStorage, SqlSessionTable } from "../../../memory/session/session-store.ts";
+import type { SessionStorage } from "../../../memory/session/session-store.ts";
+import { SqlSessionTable } from "../../../memory/session/session-table.ts";
 import { type ActorSchema, type ActorStores, newestVersion, upgrade } from "./schema-upgrade.ts";
+import { alignSessionTables } from "./session-upgrade.ts";
 
-export const SESSIONS_SCHEMA: ActorSchema = { of: "actor's sessions", first: 1, steps: [] };
+export const SESSIONS_SCHEMA: ActorSchema = {
+  of: "actor's sessions",
+  first: 1,
+  steps: [{ version: 2, name: "events are found by id", up: alignSessionTables }],
+};
 
 const VERSION_KEY = "dramatis:sessions";
-const EXISTS = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'cf_agents_sessions'";
+const EXISTS = `SELECT 1 AS found FROM sqlite_master
+  WHERE type IN ('table', 'view') AND name IN ('cf_agents_sessions', 'cf_agents_events')`;
 
-/** Creates the tables or brings them up to date. Throws `UNAVAILABLE` for newer ones. */
+/** Creates the tables or brings them up to date. Throws `UNAVAILABLE` for newer ones, and for tables of another origin. */
 export function openSessionTables(stores: ActorStores): Pick<SessionStorage, "db" | "sessions" | "events"> {
   const { database, keyValue } = stores;
   const sessions = new SqlSessionTable(database);
   const events = new EventStore(database, new LongText(database));
   const record = (version: number) => keyValue.put(VERSION_KEY, version);
-  /** Creates missing tables. Returns and records the version of tables without one. */
+  /** Creates the tables of a new actor. Returns the version of the tables. */
   const adopt = () =>
     database.transaction(() => {
-      const isNew = database.all(EXISTS).length === 0;
-      if (isNew) {
-        sessions.createTable();
-        events.createTable();
-      }
-      const version = isNew ? newestVersion(SESSIONS_SCHEMA) : SESSIONS_SCHEMA.first;
+      if (database.all(EXISTS).length > 0) return SESSIONS_SCHEMA.first;
+      sessions.createTable();
+      events.createTable();
+      events.indexIds();
+      const version = newestVersion(SESSIONS_SCHEMA);
       record(version);
       return version;
     });

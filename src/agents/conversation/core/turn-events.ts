@@ -56,7 +56,7 @@ export function messageEvent(turn: Turn): SessionEvent {
     sessionId: turn.agentId,
     seq: 0,
     content: plainText(turn.input),
-    createdAt: turn.createdAt,
+    timestamp: turn.createdAt,
     action: EventAction.USER_MESSAGE,
     metadata: {
       origin: originOf(turn.caller),
@@ -95,7 +95,7 @@ export function replyEvent(turn: Turn, index: number): SessionEvent {
     sessionId: turn.agentId,
     seq: 0,
     content: reply.text,
-    createdAt: reply.at,
+    timestamp: reply.at,
     metadata: { ...replyMetadata(turn, reply, operations) },
   };
   if (operations.length === 0) return { ...common, action: EventAction.AGENT_MESSAGE };
@@ -113,7 +113,7 @@ export function resultEvent(turn: Turn, operation: Operation): SessionEvent {
     sessionId: turn.agentId,
     seq: 0,
     content: JSON.stringify(content),
-    createdAt: completedAt ?? turn.replies[reply]?.at ?? turn.createdAt,
+    timestamp: completedAt ?? turn.replies[reply]?.at ?? turn.createdAt,
     action: EventAction.TOOL_RESULT,
     toolCallId,
     toolName: name,
@@ -156,7 +156,7 @@ export function turnFromEvents(row: TurnRow, events: readonly SessionEvent[]): T
         // SAFETY: `turnEvents` wrote this metadata.
         const metadata = event.metadata as unknown as ReplyMetadata;
         const { origin: _origin, operations: ofReply = [], ...facts } = metadata;
-        replies.push({ item, text: event.content, ...facts, at: event.createdAt });
+        replies.push({ item, text: event.content, ...facts, at: event.timestamp });
         stored = ofReply;
         calls = event.action === EventAction.TOOL_CALL_REQUEST ? event.toolCalls : [];
         break;
@@ -174,7 +174,7 @@ export function turnFromEvents(row: TurnRow, events: readonly SessionEvent[]): T
           // SAFETY: arguments were stored as a JSON object.
           input: call.arguments as JsonObject,
           result: storedResult(call.id, event.isSuccess, event.content),
-          completedAt: event.createdAt,
+          completedAt: event.timestamp,
         };
         operations.push(unpackOperation(restored, undefined));
         break;

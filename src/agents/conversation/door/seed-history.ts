@@ -38,6 +38,6 @@ export function seedEvents(
     const called = said.role === "tool" ? names.get(said.toolCallId ?? "") : undefined;
     const named = called === undefined ? said : { name: called, ...said };
     const metadata = { ...said.metadata, origin: `client:${userId}` };
-    return messageToEvent(sessionId, { ...named, metadata }, { id: ids.ulid(), createdAt: now });
+    return messageToEvent(sessionId, { ...named, metadata }, { id: ids.ulid(), timestamp: now });
   });
 }

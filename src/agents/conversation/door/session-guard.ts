@@ -1,9 +1,11 @@
 /** The RPC methods for sessions: other actors may read a conversation's session, but only its turns write it. */
-import type { SessionStorage, SessionTable } from "../../../memory/session/session-store.ts";
+import type { SessionStorage } from "../../../memory/session/session-store.ts";
+import type { SessionTable } from "../../../memory/session/session-table.ts";
 import type { StoredSession } from "../../../memory/session/types.ts";
 import { systemClock, systemIds } from "../../../ports/system.ts";
 import { DurableKeyValue, DurableSqlDatabase } from "../../../ports/workers/durable-storage.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import type { ListRange } from "../../../shared/page.ts";
 import { SessionAgent } from "../../base/session-agent.ts";
 import { ConversationDatabase } from "../store/conversation-database.ts";
 
@@ -42,14 +44,26 @@ class ConversationSessions implements SessionTable {
   readonly insert = refuse;
   readonly delete = refuse;
   readonly reserve = refuse;
+  readonly release = refuse;
 
   constructor(private readonly store: ConversationDatabase) {}
 
   get(sessionId: string): StoredSession | undefined {
-    return this.list().find((session) => session.id === sessionId);
+    return this.#all().find((session) => session.id === sessionId);
   }
 
-  list(): StoredSession[] {
+  /** All sessions of a conversation have the same last update. */
+  list({ order, after, limit }: ListRange): StoredSession[] {
+    const ascending = this.#all().sort((one, other) => (one.id < other.id ? -1 : 1));
+    const isLater = ({ updated_at: at, id }: StoredSession) =>
+      at > after.createdAt || (at === after.createdAt && id > after.id);
+    const isEarlier = ({ updated_at: at, id }: StoredSession) =>
+      at < after.createdAt || (at === after.createdAt && id < after.id);
+    const listed = order === "asc" ? ascending.filter(isLater) : ascending.reverse().filter(isEarlier);
+    return listed.slice(0, limit);
+  }
+
+  #all(): StoredSession[] {
     const state = this.store.load();
     const newest = state === null ? null : this.store.journal.newest();
     if (state === null || newest === null) return [];
