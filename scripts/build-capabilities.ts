@@ -2,9 +2,10 @@
  * Writes `docs/capabilities.md`: each capability with the tests that prove it. The titles of those tests begin with its
  * number. Fails for a capability without a test.
  */
-import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CAPABILITIES, type Capability } from "./capabilities.ts";
+import { citedNumbers, testTitles } from "./test-titles.ts";
 
 interface Proof {
   row: string;
@@ -14,26 +15,13 @@ interface Proof {
 
 /** Returns the page for the list of capabilities and the tests below `root`. */
 export function capabilitiesPage(root: string): string {
-  const proofs = globSync("test/**/*.ts", { cwd: root })
-    .map((path) => path.replaceAll("\\", "/"))
-    .sort()
-    .flatMap((file) => proofsOf(file, readFileSync(join(root, file), "utf8")));
+  const proofs = testTitles(root).flatMap(({ title, file }) =>
+    citedNumbers(title).map((row) => ({ row, title: title.replaceAll(/\s+/g, " "), file })),
+  );
   const unproven = CAPABILITIES.filter(({ row }) => !proofs.some((proof) => proof.row === row));
   if (unproven.length > 0)
     throw new Error(`These capabilities have no test: ${unproven.map(({ row }) => row).join(", ")}.`);
   return render(proofs);
-}
-
-/** Finds titles that begin with numbers of capabilities, such as `A14 …` or `M8 M9 …`. Numbers of rules may be among them. */
-function proofsOf(file: string, source: string): Proof[] {
-  const titles = source.matchAll(
-    /\b(?:it|test|describe)(?:\.\w+\([^)]*\)|\.each\([\s\S]*?\))?\(\s*(["'`])((?:[A-Z]+-?\d+[,:]? )+[\s\S]*?)\1/g,
-  );
-  return [...titles].flatMap(([, , title = ""]) => {
-    const head = /^(?:[A-Z]+-?\d+[,:]? )+/.exec(title)?.[0] ?? "";
-    const rows = head.split(/[,:]? /).filter((number) => /^[A-H]\d+$|^M\d+$/.test(number));
-    return rows.map((row) => ({ row, title: title.replaceAll(/\s+/g, " "), file }));
-  });
 }
 
 function render(proofs: readonly Proof[]): string {

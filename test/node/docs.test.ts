@@ -5,6 +5,7 @@ import { parseAst } from "rolldown/parseAst";
 import { expect, test } from "vitest";
 import { capabilitiesPage } from "../../scripts/build-capabilities.ts";
 import { specPage } from "../../scripts/build-spec.ts";
+import { citedNumbers, testTitles, titlesOf } from "../../scripts/test-titles.ts";
 
 const root = join(import.meta.dirname, "../..");
 const page = (name: string) => readFileSync(join(root, "docs", name), "utf8");
@@ -25,17 +26,24 @@ const NOT_RULES = new Set(["SHA-256", "UTF-8", "UTF-16"]);
 
 const listed = new Set(page("spec.md").match(/(?<=^- \*\*)[A-Z-]+-\d+/gm));
 
-/** The beginning of a title: numbers of rules and capabilities, some with a comma or a colon after them. */
-const HEAD = /^(?:[A-Z]+(?:-[A-Z]+)*-?\d+[,:]? )+/;
-
-const TESTS = new Set<string | undefined>(["test", "it", "describe"]);
-
 test("the title of a test cites every rule of docs/spec.md", () => {
-  const titles = globSync("test/**/*.ts", { cwd: root }).flatMap((path) =>
-    titlesOf(parseAst(readFileSync(join(root, path), "utf8"), { lang: "ts" })),
-  );
-  const cited = new Set(titles.flatMap((title) => HEAD.exec(title)?.[0].match(RULE) ?? []));
+  const cited = new Set(testTitles(root).flatMap(({ title }) => citedNumbers(title)));
   expect([...listed].filter((rule) => !cited.has(rule))).toEqual([]);
+});
+
+test("docs/capabilities.md has the titles with a comma or a colon after a number, and those of tables of cases", () => {
+  const [, proofs] = /^## G5 .*\n\n.*\n\n((?:- .*\n)+)/m.exec(page("capabilities.md")) ?? [];
+  expect(proofs).toContain("G5, CFRAME-1 another version");
+  expect(page("capabilities.md")).toContain("LIBAPI-5 H5 only a new library");
+});
+
+test.each([
+  ["A1 it", ["A1"]],
+  ["G5, CFRAME-1 it", ["G5", "CFRAME-1"]],
+  ["A1 LIB-API-2: it is B7", ["A1", "LIB-API-2"]],
+  ["it is A1", []],
+])("the numbers that the title %j begins with are %j", (title, numbers) => {
+  expect(citedNumbers(title)).toEqual(numbers);
 });
 
 test.each([
@@ -48,33 +56,6 @@ test.each([
 ])("the titles of tests in %j are %j", (source, titles) => {
   expect(titlesOf(parseAst(source, { lang: "ts" }))).toEqual(titles);
 });
-
-/** The members of a syntax tree's node that its titles need. */
-interface SyntaxNode {
-  type?: string;
-  name?: string;
-  value?: unknown;
-  callee?: SyntaxNode;
-  object?: SyntaxNode;
-  arguments?: SyntaxNode[];
-  quasis?: { value: { cooked: string } }[];
-}
-
-/** Returns the titles of tests in a syntax tree, each up to its first placeholder. */
-function titlesOf(node: unknown): string[] {
-  if (typeof node !== "object" || node === null) return [];
-  // SAFETY: every member is optional; a tree's nodes have them with these types.
-  const { type, callee, arguments: [title] = [] } = node as SyntaxNode;
-  const isTest = type === "CallExpression" && TESTS.has(firstName(callee));
-  const text = title?.quasis?.[0]?.value.cooked ?? title?.value;
-  const own = isTest && typeof text === "string" ? [text] : [];
-  return [...own, ...Object.values(node).flatMap(titlesOf)];
-}
-
-/** Returns the name that a callee begins with, such as `test` of `test.each(rows)`. */
-function firstName(node: SyntaxNode | undefined): string | undefined {
-  return node?.name ?? (node && firstName(node.callee ?? node.object));
-}
 
 test("every rule that src and app cite is listed in docs/spec.md", () => {
   const unlisted = globSync("{src,app}/**/*.{ts,tsx}", { cwd: root }).flatMap((path) => {

@@ -66,7 +66,7 @@ test.each([
   ["whole", SEED],
   ["without its index", SEED.slice(0, 2)],
   ["recorded as version 1 by an earlier release", SEED],
-])("SEED-1 the design's tables, %s, keep their sessions and events, and go on", (name, statements) => {
+])("DESIGN-1 the design's tables, %s, keep their sessions and events, and go on", (name, statements) => {
   const stores = made(...statements);
   if (name.includes("recorded")) stores.keyValue.put("dramatis:sessions", 1);
   writeDesignRows(stores.database);
@@ -96,7 +96,7 @@ test.each([
   expect(dumpStorage(stores.database, stores.keyValue)).toEqual(before);
 });
 
-describe("SEED-1 half-made tables become whole", () => {
+describe("DESIGN-1 half-made tables become whole", () => {
   test.each([
     ["the design's sessions", [DESIGN_SESSIONS]],
     ["the design's events", [DESIGN_EVENTS, DESIGN_INDEX]],
@@ -115,7 +115,7 @@ describe("SEED-1 half-made tables become whole", () => {
   });
 });
 
-describe("SEED-2 tables of another origin are refused, and nothing is changed", () => {
+describe("DESIGN-2 tables of another origin are refused, and nothing is changed", () => {
   const columns = [
     "id INTEGER PRIMARY KEY, type TEXT NOT NULL, event TEXT NOT NULL, created_at INTEGER NOT NULL",
     "id TEXT, session_id TEXT, seq INTEGER, action TEXT, content TEXT, metadata TEXT, created_at INTEGER",

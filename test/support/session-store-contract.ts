@@ -42,7 +42,10 @@ export function sessionStoreContract(withPorts: WithPorts): void {
         ids: { ulid: () => String(++ids).padStart(8, "0") },
       });
       counter.reset();
-      body({ db, store, counter, later: () => void (now += 1) });
+      const later = () => {
+        now += 1;
+      };
+      body({ db, store, counter, later });
     });
 
   const stored = (store: SessionStore, session: string) =>
@@ -85,7 +88,9 @@ export function sessionStoreContract(withPorts: WithPorts): void {
         ...first.slice(1),
       ]);
       expect(store.load(session, MANY)).toHaveLength(1_503);
-      expect(store.load(session, { limit: 1, tail: false })).toMatchObject([{ timestamp: 1_767_225_600_000 }]);
+      expect(store.load(session, { limit: 1, tail: false })).toMatchObject([
+        { timestamp: 1_767_225_600_000 },
+      ]);
     });
   });
 

@@ -12,8 +12,9 @@
  * EVENTS-6  With the index of ids, deleting named events reads these events only. Their texts outside their rows are
  *           deleted by one more statement.
  */
-import type { SqlDatabase } from "../../ports/sql-database.ts";
+
 import { jsonBatches, MAX_BATCH_BYTES, textBatches } from "../../ports/sql-batches.ts";
+import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { checkSqlValues } from "../../ports/sql-values.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import { dehydrateEvent, hydrateEvent } from "./event-rows.ts";

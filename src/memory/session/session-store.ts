@@ -13,9 +13,9 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { Facts } from "../../shared/json.ts";
-import { defined } from "../../shared/defined.ts";
 import { encodeCursor, listRange, type Page, type PageOptions, pageOf } from "../../shared/page.ts";
 import { contentText } from "./event-rows.ts";
 import type { EventStore, EventWindow, LoadWindowOptions } from "./event-store.ts";

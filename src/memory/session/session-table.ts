@@ -1,6 +1,7 @@
 /** The sessions of an actor, as rows of `cf_agents_sessions`. */
-import type { SqlDatabase } from "../../ports/sql-database.ts";
+
 import { textBatches } from "../../ports/sql-batches.ts";
+import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { bothOrders, type ListRange } from "../../shared/page.ts";
 import type { StoredSession } from "./types.ts";
 
@@ -36,7 +37,10 @@ const INSERT = `INSERT INTO cf_agents_sessions (id, agent_id, created_at, update
 const COLUMNS = "id, agent_id, created_at, updated_at, metadata";
 const SELECT = `SELECT ${COLUMNS} FROM cf_agents_sessions WHERE id = ?`;
 const LIST = bothOrders(
-  (comparison, order) => `SELECT ${COLUMNS} FROM cf_agents_sessions WHERE (updated_at, id) ${comparison} (?, ?)
+  (
+    comparison,
+    order,
+  ) => `SELECT ${COLUMNS} FROM cf_agents_sessions WHERE (updated_at, id) ${comparison} (?, ?)
   ORDER BY updated_at ${order}, id ${order} LIMIT ?`,
 );
 const DELETE = "DELETE FROM cf_agents_sessions WHERE id = ?";

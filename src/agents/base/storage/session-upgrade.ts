@@ -2,9 +2,9 @@
  * The step to version 2 of an actor's session tables. It takes the tables of releases up to 0.3.0, and those of the Agents
  * SDK's memory design, which have the same names. One of the two tables may be missing.
  *
- * SEED-1  Sessions and events of the design's tables keep their ids, numbers, times and content, and the next number of a
+ * DESIGN-1  Sessions and events of the design's tables keep their ids, numbers, times and content, and the next number of a
  *         session follows its newest event.
- * SEED-2  Tables with other columns, and events that share a number, are refused with `UNAVAILABLE`, and nothing is changed.
+ * DESIGN-2  Tables with other columns, and events that share a number, are refused with `UNAVAILABLE`, and nothing is changed.
  *         The message has the remedy.
  */
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
@@ -44,7 +44,7 @@ const COPY_EVENTS = `INSERT INTO cf_agents_events (id, session_id, seq, action, 
   ORDER BY session_id, seq`;
 const DROP_EVENTS = "DROP TABLE cf_agents_events_before";
 
-/** Brings both tables to version 2. Runs inside a transaction. Throws `UNAVAILABLE` (SEED-2). */
+/** Brings both tables to version 2. Runs inside a transaction. Throws `UNAVAILABLE` (DESIGN-2). */
 export function alignSessionTables({ database }: ActorStores): void {
   alignEvents(database);
   alignSessions(database);
@@ -53,7 +53,10 @@ export function alignSessionTables({ database }: ActorStores): void {
 
 function alignEvents(database: SqlDatabase): void {
   const { columns, key } = shapeOf(database, "cf_agents_events");
-  if (columns.length === 0) return database.run(CREATE_EVENTS);
+  if (columns.length === 0) {
+    database.run(CREATE_EVENTS);
+    return;
+  }
   const isEvents = String(columns) === String(EVENT_COLUMNS);
   if (isEvents && key === "seq,session_id") return;
   if (!isEvents || key !== "id") throw foreign("cf_agents_events", columns);
@@ -72,7 +75,10 @@ function alignEvents(database: SqlDatabase): void {
 
 function alignSessions(database: SqlDatabase): void {
   const { columns, key } = shapeOf(database, "cf_agents_sessions");
-  if (columns.length === 0) return database.run(CREATE_SESSIONS);
+  if (columns.length === 0) {
+    database.run(CREATE_SESSIONS);
+    return;
+  }
   const given = columns.filter((name) => name !== "next_seq");
   if (String(given) !== String(SESSION_COLUMNS) || key !== "id") throw foreign("cf_agents_sessions", columns);
   if (given.length < columns.length) return;
