@@ -47,7 +47,7 @@ const DOES_IO = [
   "adapters/gateway",
   "adapters/resilience",
   "agents/(?:base|executor|agent)",
-  "memory/session/(?:session-store|event-store|long-text)",
+  "memory/session/(?:session-store|session-table|event-store|long-text)",
   "http",
 ];
 

@@ -33,6 +33,7 @@ import { turnOfEvents } from "../support/histories.ts";
 import type { WithPorts } from "../support/port-contract.ts";
 import { sessionStoreContract } from "../support/session-store-contract.ts";
 import type { PlainSessionAgent } from "./worker.ts";
+import { createAgent, createConversation } from "./world.ts";
 
 const freshAgent = (name: string = crypto.randomUUID()) => getAgentByName(exports.PlainSessionAgent, name);
 
@@ -654,6 +655,44 @@ describe("SessionAgent", () => {
     expect(await refused).toMatchObject({ error: expect.stringContaining("readonly") });
     expect(await runInDurableObject(stub, ({ state }) => state)).toBeUndefined();
     socket?.close();
+  });
+});
+
+describe("the sessions of a conversation", () => {
+  it("M2 SESSIONS-4 one per agent, in pages; only turns write them", async () => {
+    const { id } = await createConversation(await createAgent({ identity: { systemPrompt: "You help." } }));
+    const stub = exports.Conversation.getByName(`test:${id}`);
+    await runInDurableObject(stub, (_, { storage }) => {
+      const keys = new DurableKeyValue(storage);
+      const record = keys.get<{ agents: { id: string; chain: unknown }[] }>("conversation");
+      const agents = ["b", "c", "a"].map((name) => ({ ...record?.agents[0], id: name }));
+      keys.put("conversation", { ...record, agents });
+    });
+    await evictDurableObject(stub);
+    const idsOf = async (options?: PageOptions) => {
+      const { items, nextCursor } = await stub.listSessions(options);
+      return { ids: items.map((session) => session.id), cursor: nextCursor };
+    };
+    expect(await idsOf()).toEqual({ ids: ["c", "b", "a"], cursor: undefined });
+    for (const order of ["asc", "desc"] as const) {
+      const first = await idsOf({ order, limit: 2 });
+      const second = await idsOf({ order, limit: 2, cursor: first.cursor ?? "" });
+      const all = order === "asc" ? ["a", "b", "c"] : ["c", "b", "a"];
+      expect([first.ids, second]).toEqual([all.slice(0, 2), { ids: all.slice(2), cursor: undefined }]);
+    }
+    expect(await stub.getSession("b")).toMatchObject({ id: "b", agent_id: "b", metadata: null });
+    const refused = await runInDurableObject(stub, (instance) =>
+      Promise.allSettled([
+        instance.createSession(),
+        instance.appendEvents("a", [user("u")]),
+        instance.deleteEvents("a", ["u"]),
+        instance.deleteSession("a"),
+        instance.compactSession("a", { tokenBudget: 1, summarise: extractiveSummariser() }),
+      ]),
+    );
+    for (const outcome of refused) {
+      expect(outcome).toMatchObject({ status: "rejected", reason: { code: "FORBIDDEN" } });
+    }
   });
 });
 

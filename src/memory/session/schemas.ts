@@ -8,14 +8,17 @@ import { EventAction } from "./types.ts";
 /** Maximum nesting of JSON values: deeper values would exhaust the stack of recursive readers. */
 const MAX_JSON_DEPTH = 200;
 
-/** Maximum number of events in one append or delete. */
+/** Maximum length of the id of a session or an event, in UTF-16 units. */
+const MAX_ID_LENGTH = 500;
+
+/** Maximum number of events in one append, delete or read. */
 const MAX_EVENTS_PER_CALL = 10_000;
 
 const jsonObject = z.custom<Facts>(
   (value) => isJsonObject(value) && isJsonWithin(value, MAX_JSON_DEPTH, { skipUndefined: true }),
   "must be an object of JSON values",
 );
-const identifier = z.string().min(1).max(500);
+const identifier = z.string().min(1).max(MAX_ID_LENGTH);
 const count = z.number().int().nonnegative();
 
 const base = {
@@ -52,7 +55,7 @@ export const schemas = {
   sessionId: identifier,
   sessionMetadata: jsonObject.optional(),
   events: z.array(z.preprocess(withoutUndefined, event)).max(MAX_EVENTS_PER_CALL),
-  eventIds: z.array(z.string().max(500)).max(MAX_EVENTS_PER_CALL),
+  eventIds: z.array(z.string().max(MAX_ID_LENGTH)).max(MAX_EVENTS_PER_CALL),
   /** The store checks the cursor. */
   listOptions: z
     .preprocess(
