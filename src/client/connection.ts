@@ -1,7 +1,13 @@
 /** A live connection to one conversation, for any JavaScript runtime with WebSockets. React code uses `useConversation`. */
 import { PartySocket } from "partysocket";
 import { defined } from "../shared/defined.ts";
-import { BACKOFF, parseHost, ReconnectPolicy, resumingWebSocket, type WebSocketClass } from "./reconnect.ts";
+import {
+  NO_BACKOFF,
+  parseHost,
+  ReconnectPolicy,
+  resumingWebSocket,
+  type WebSocketClass,
+} from "./reconnect.ts";
 import type { Token } from "./requests.ts";
 import { type ConversationActions, ConversationSession } from "./session.ts";
 import type { LiveConversation } from "./state.ts";
@@ -42,14 +48,17 @@ export function connectConversation(options: ConnectOptions): ConversationConnec
   const session = new ConversationSession(defined({ acknowledgeWithin }));
   const socket = new PartySocket({
     ...parseHost(host),
-    ...BACKOFF,
+    ...NO_BACKOFF,
     basePath: `conversations/${encodeURIComponent(id)}`,
     WebSocket: resumingWebSocket(session.resumeFrom, options.WebSocket),
     maxEnqueuedMessages: 0,
     protocols: policy.protocols,
     shouldReconnectOnClose: policy.shouldReconnect,
   });
-  socket.addEventListener("open", () => session.opened(socket));
+  socket.addEventListener("open", () => {
+    policy.opened();
+    session.opened(socket);
+  });
   socket.addEventListener("message", ({ data }) => {
     if (session.received(data)) policy.accepted();
   });
@@ -57,7 +66,10 @@ export function connectConversation(options: ConnectOptions): ConversationConnec
   const { getSnapshot, subscribe, send, retry, discard, submitToolResult, addHistory } = session;
   return {
     ...{ getSnapshot, subscribe, send, retry, discard, submitToolResult, addHistory },
-    reconnect: () => socket.reconnect(),
+    reconnect: () => {
+      policy.atOnce();
+      socket.reconnect();
+    },
     close: () => socket.close(),
   };
 }

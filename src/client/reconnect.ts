@@ -5,8 +5,13 @@
  * ADMIT-2  After a close with 4401 the client connects once more if the token is a function. After a second 4401 without a
  *          frame in between it stays closed.
  * ADMIT-3  After a close with 4429 the next attempt waits.
+ * ADMIT-4  The first attempt after a loss waits at most 50 ms, so a turn soon goes on. The next ones wait at most 250 ms for
+ *          five seconds, and then at most a quarter of the time since the loss, up to 10 s. Each wait is random, so many
+ *          clients that lost their connection together do not return together. A connection that lasts for less than a
+ *          second continues the loss before it. `atOnce` ends every wait but that of ADMIT-3.
  */
 import { BEARER_PREFIX, FLOOD_CLOSE, SUBPROTOCOL, UNAUTHORIZED_CLOSE } from "../protocol/frames.ts";
+import { type ClientClock, runtimeClock } from "./clock.ts";
 import { currentToken, type Token } from "./requests.ts";
 
 /** A WebSocket constructor, as far as a reconnecting socket uses it. */
@@ -15,34 +20,85 @@ export type WebSocketClass = new (url: string, protocols?: string | string[]) =>
 /** Wait after a close with 4429, in milliseconds. */
 const FLOOD_WAIT_MS = 5_000;
 
-/**
- * Backoff between attempts, in milliseconds. The first delay is random per client, so that many clients that lost their
- * connection together do not return together.
- */
-export const BACKOFF = {
-  minReconnectionDelay: 300 + Math.round(Math.random() * 500),
-  maxReconnectionDelay: 10_000,
-  reconnectionDelayGrowFactor: 1.7,
-  minUptime: 3_000,
+/** The longest wait of the first attempt after a loss, in milliseconds. */
+const FIRST_WAIT_MS = 50;
+/** The time after a loss in which attempts are frequent, in milliseconds, and their longest wait. */
+const FREQUENT_MS = 5_000;
+const FREQUENT_WAIT_MS = 250;
+/** The longest wait of any attempt, in milliseconds. */
+const MAX_WAIT_MS = 10_000;
+/** Time after its opening at which a connection counts as stable, in milliseconds. */
+const STABLE_MS = 1_000;
+
+/** Options of the reconnecting socket: it does not wait by itself, because `ReconnectPolicy` does. */
+export const NO_BACKOFF = {
+  minReconnectionDelay: 0,
+  maxReconnectionDelay: 0,
+  reconnectionDelayGrowFactor: 1,
 };
+
+/** Returns the wait of an attempt, in milliseconds (ADMIT-4). `random` is from 0 up to 1. */
+export function waitAfterLoss(lostForMs: number, random: number): number {
+  const quarter = lostForMs / 4;
+  const longest =
+    lostForMs < FREQUENT_MS
+      ? Math.min(Math.max(quarter, FIRST_WAIT_MS), FREQUENT_WAIT_MS)
+      : Math.min(quarter, MAX_WAIT_MS);
+  const shortest = lostForMs === 0 ? 0 : longest / 2;
+  return shortest + random * (longest - shortest);
+}
+
+export interface ReconnectPorts {
+  clock: ClientClock;
+  /** Returns a number from 0 up to, not including, 1. */
+  random(): number;
+}
 
 /** Decides on the token of each attempt, and whether and when to reconnect. */
 export class ReconnectPolicy {
   token: Token | undefined;
+  readonly #ports: ReconnectPorts;
   #refusals = 0;
   #notBefore = 0;
+  /** When the connection was lost; `null` before a loss. */
+  #lostAt: number | null = null;
+  /** When the present connection opened; `null` without one. */
+  #openedAt: number | null = null;
+  /** The next attempt does not wait: it is the first one, or it was asked for. */
+  #isAtOnce = true;
+  #endWait: (() => void) | null = null;
 
-  constructor(token: Token | undefined) {
+  constructor(
+    token: Token | undefined,
+    ports: ReconnectPorts = { clock: runtimeClock, random: Math.random },
+  ) {
     this.token = token;
+    this.#ports = ports;
   }
 
   /** Returns the subprotocols of the next attempt, once it may be made. */
   readonly protocols = async (): Promise<string[]> => {
-    const wait = this.#notBefore - Date.now();
-    if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
+    const { clock } = this.#ports;
+    await this.#wait(this.#nextWait());
+    // Not to be shortened by `atOnce`.
+    const wait = this.#notBefore - clock.now();
+    if (wait > 0) await new Promise<void>((resolve) => void clock.timer(wait, resolve));
     const token = await currentToken(this.token);
     return token === undefined ? [SUBPROTOCOL] : [SUBPROTOCOL, `${BEARER_PREFIX}${token}`];
   };
+
+  /** Ends the wait of the present attempt; without one, the next attempt does not wait. Call it before reconnecting. */
+  readonly atOnce = (): void => {
+    this.#lostAt = null;
+    this.#openedAt = null;
+    if (this.#endWait === null) this.#isAtOnce = true;
+    else this.#endWait();
+  };
+
+  /** Records that the connection is open. */
+  opened(): void {
+    this.#openedAt = this.#ports.clock.now();
+  }
 
   /** Records that the server accepted the connection: it sent a frame. */
   accepted(): void {
@@ -56,12 +112,36 @@ export class ReconnectPolicy {
         this.#refusals += 1;
         return typeof this.token === "function" && this.#refusals === 1;
       case FLOOD_CLOSE:
-        this.#notBefore = Date.now() + FLOOD_WAIT_MS;
+        this.#notBefore = this.#ports.clock.now() + FLOOD_WAIT_MS;
         return true;
       default:
         return !isFinalClose(code);
     }
   };
+
+  #nextWait(): number {
+    const now = this.#ports.clock.now();
+    const isStable = this.#openedAt !== null && now - this.#openedAt >= STABLE_MS;
+    this.#openedAt = null;
+    if (this.#isAtOnce) {
+      this.#isAtOnce = false;
+      return 0;
+    }
+    if (this.#lostAt === null || isStable) this.#lostAt = now;
+    return waitAfterLoss(now - this.#lostAt, this.#ports.random());
+  }
+
+  async #wait(milliseconds: number): Promise<void> {
+    if (milliseconds === 0) return;
+    await new Promise<void>((resolve) => {
+      const cancel = this.#ports.clock.timer(milliseconds, resolve);
+      this.#endWait = () => {
+        cancel();
+        resolve();
+      };
+    });
+    this.#endWait = null;
+  }
 }
 
 /** Reports whether a close code is final: the same request would fail again. */

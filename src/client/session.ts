@@ -14,6 +14,7 @@ import { isOfOtherVersion, PROTOCOL_VERSION, parseFrame, UNAUTHORIZED_CLOSE } fr
 import type { ClientFrame, ToolOutcome, ToolSubmission } from "../protocol/requests.ts";
 import type { Content } from "../shared/content.ts";
 import { defined } from "../shared/defined.ts";
+import { type ClientClock, runtimeClock } from "./clock.ts";
 import { OTHER_VERSION } from "./errors.ts";
 import { addHistory, type HistoryPage } from "./history.ts";
 import { addPending, addResult, dropPending } from "./outbox.ts";
@@ -60,27 +61,12 @@ export interface SessionOptions {
   /** Time for an open connection to record a message, in milliseconds; 15 000 by default. */
   acknowledgeWithin?: number;
   /** The runtime's clock by default. */
-  clock?: SessionClock;
+  clock?: ClientClock;
 }
-
-interface SessionClock {
-  /** Milliseconds since the epoch. */
-  now(): number;
-  /** Calls `task` once after a delay. Returns a function that cancels it. */
-  timer(milliseconds: number, task: () => void): () => void;
-}
-
-const runtimeClock: SessionClock = {
-  now: () => Date.now(),
-  timer(milliseconds, task) {
-    const timer = setTimeout(task, milliseconds);
-    return () => clearTimeout(timer);
-  },
-};
 
 export class ConversationSession implements Omit<ConversationActions, "reconnect"> {
   readonly #acknowledgeWithin: number;
-  readonly #clock: SessionClock;
+  readonly #clock: ClientClock;
   readonly #listeners = new Set<() => void>();
   #state: LiveConversation = initialState;
   #transport: FrameTransport | null = null;

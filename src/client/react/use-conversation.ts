@@ -6,7 +6,7 @@ import { useAgent } from "agents/react";
 import { PartySocket } from "partysocket";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import type { ConnectOptions } from "../connection.ts";
-import { BACKOFF, isFinalClose, parseHost, ReconnectPolicy, resumingWebSocket } from "../reconnect.ts";
+import { isFinalClose, NO_BACKOFF, parseHost, ReconnectPolicy, resumingWebSocket } from "../reconnect.ts";
 import { type ConversationActions, ConversationSession } from "../session.ts";
 import {
   type ConnectionStatus,
@@ -57,13 +57,15 @@ export function useConversation(id: string, options: UseConversationOptions = {}
     agent: "conversation",
     name: id,
     ...address(options.host),
-    ...BACKOFF,
+    ...NO_BACKOFF,
     protocols: policy.protocols,
     WebSocket: socketClass,
     maxEnqueuedMessages: 0,
     onOpen: ({ target }) => {
       const socket = socketOf(target, id);
-      if (socket !== null) session.opened(socket);
+      if (socket === null) return;
+      policy.opened();
+      session.opened(socket);
     },
     onMessage: ({ target, data }) => {
       if (socketOf(target, id) !== null && session.received(data)) policy.accepted();
@@ -80,8 +82,12 @@ export function useConversation(id: string, options: UseConversationOptions = {}
   const messages = useMemo(() => visibleMessages(state), [state]);
   const actions = useMemo((): ConversationActions => {
     const { send, retry, discard, submitToolResult, addHistory } = session;
-    return { send, retry, discard, submitToolResult, addHistory, reconnect: () => agent.reconnect() };
-  }, [session, agent]);
+    const reconnect = () => {
+      policy.atOnce();
+      agent.reconnect();
+    };
+    return { send, retry, discard, submitToolResult, addHistory, reconnect };
+  }, [session, policy, agent]);
   return { state, messages, status: state.connection, answering: isAnswering(state), ...actions };
 }
 
