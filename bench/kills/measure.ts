@@ -1,7 +1,7 @@
 /** Costs in a history: the interruptions, the recovery times and the repeated work. Pure. */
 import { type ResultRow, summarise } from "../harness/results.ts";
 import { type ConversationRecord, recordsOf, type TurnRecord } from "./check/records.ts";
-import type { History, Kill, SentMessage } from "./history.ts";
+import type { History, Hit, Kill, SentMessage } from "./history.ts";
 
 /** An interruption of one active turn by a kill. A turn that sleeps since an earlier kill is not interrupted again. */
 export interface Interruption {
@@ -10,8 +10,11 @@ export interface Interruption {
   in: "stream" | "tool" | "between";
   /** Milliseconds from the restart to the first sign of the turn. Other kills may happen in between. */
   resumedAfterMs: number;
-  /** The cause of the recovery: a connected client, or the actor's alarm. */
-  by: "client" | "alarm";
+  /**
+   * The cause of the recovery: a connected client, or the actor's alarm. `result`: the kill left only `once` tools to wait
+   * for. These never run again: the turn waits 30 s for late results, which the killed process cannot deliver.
+   */
+  by: "client" | "alarm" | "result";
 }
 
 export function interruptionsOf(history: History): Interruption[] {
@@ -35,9 +38,31 @@ function interruptionsOfTurn(
     const resumedAt = signs.find((at) => at >= kill.readyAt);
     if (kill.at < startedAt || kill.at > endedAt || !isAtWork || resumedAt === undefined) return [];
     const cut = hits.filter(({ at, endedAt: until }) => at <= kill.at && until > kill.at);
-    const by = isLeftAlone(message, conversation, kill, resumedAt, history) ? "alarm" : "client";
+    const caller = isLeftAlone(message, conversation, kill, resumedAt, history) ? "alarm" : "client";
+    const waits = cut.every(isOnce) && isInterrupted(turn, conversation, kill.at, resumedAt);
+    const by = waits ? "result" : caller;
     const kind = cut.some((hit) => hit.kind === "tool") ? "tool" : cut.length > 0 ? "stream" : "between";
     return [{ key: message.script.key, in: kind, resumedAfterMs: resumedAt - kill.readyAt, by }];
+  });
+}
+
+function isOnce(hit: Hit): boolean {
+  return hit.kind === "tool" && hit.effect === "once";
+}
+
+/** Reports whether a `once` tool of the turn had been interrupted by the time `to`, and had no result at the time `from`. */
+function isInterrupted(
+  { turnId }: TurnRecord,
+  { final }: ConversationRecord,
+  from: number,
+  to: number,
+): boolean {
+  const of = (types: readonly string[]) =>
+    final.journal.filter((entry) => entry.turnId === turnId && types.includes(entry.type));
+  const results = of(["tool.completed", "tool.failed"]);
+  return of(["tool.interrupted"]).some(({ time, operationId }) => {
+    const result = results.find((entry) => entry.operationId === operationId);
+    return Date.parse(time) <= to && Date.parse(result?.time ?? "9999-01-01") > from;
   });
 }
 
@@ -79,6 +104,7 @@ export function rowsOf(history: History): ResultRow[] {
   return [
     row("resume, client there", "ms", resumed("client")),
     row("resume, alarm only", "ms", resumed("alarm")),
+    row("resume, only a once tool's result to wait for", "ms", resumed("result")),
     row(
       "kill to next process",
       "ms",

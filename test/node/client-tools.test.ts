@@ -4,11 +4,10 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
-import { dueIn } from "../../src/agents/conversation/core/effects.ts";
 import {
   CLIENT_TOOL_TIMEOUT_MS,
-  HEARTBEAT_MS,
   MAX_RECOVERIES,
+  MIN_HEARTBEAT_MS,
 } from "../../src/agents/conversation/core/limits.ts";
 import { parseSubmissions, startTurnSchema } from "../../src/agents/conversation/door/requests.ts";
 import { checkHistory, seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
@@ -289,11 +288,11 @@ describe("a tool that the client runs", () => {
         () => desk.release(),
       ];
       if (first === "agent") answers.reverse();
-      expect(desk.runtime.dueIn).toBe(HEARTBEAT_MS);
+      expect(desk.runtime.dueIn).toBe(MIN_HEARTBEAT_MS);
       expect(desk.types).not.toContain("turn.waiting");
       await answers[0]?.();
       expect(desk.requests).toHaveLength(1);
-      expect(desk.runtime.dueIn).toBe(first === "agent" ? CLIENT_TOOL_TIMEOUT_MS : HEARTBEAT_MS);
+      expect(desk.runtime.dueIn).toBe(first === "agent" ? CLIENT_TOOL_TIMEOUT_MS : MIN_HEARTBEAT_MS);
       expect(desk.types.includes("turn.waiting"), "it waits for the client only").toBe(first === "agent");
       await answers[1]?.();
       expect(desk.requests).toHaveLength(2);
@@ -339,14 +338,14 @@ describe("a tool that the client runs", () => {
   test("CLIENTTOOL-3 the wake-up is for the deadline while the turn waits, and for a heartbeat once it goes on", async () => {
     const desk = await Desk.open([[["ask", { n: 1 }]], [["hold", {}]]]);
     await desk.say();
-    expect(desk.wakeups).toEqual([HEARTBEAT_MS]);
+    expect(desk.wakeups).toEqual([MIN_HEARTBEAT_MS]);
     await desk.clock.advance(60_000);
     desk.wake();
     await desk.runtime.wake();
-    expect(desk.wakeups).toEqual([HEARTBEAT_MS, CLIENT_TOOL_TIMEOUT_MS - 60_000]);
+    expect(desk.wakeups).toEqual([MIN_HEARTBEAT_MS, CLIENT_TOOL_TIMEOUT_MS - 60_000]);
     await desk.submit({ operationId: desk.waiting[0] ?? "", result: 1 });
-    expect(desk.wakeups.at(-1)).toBe(HEARTBEAT_MS);
-    expect(dueIn(desk.runtime.state, desk.clock.now())).toBe(HEARTBEAT_MS);
+    expect(desk.wakeups.at(-1)).toBe(MIN_HEARTBEAT_MS);
+    expect(desk.runtime.dueIn).toBe(MIN_HEARTBEAT_MS);
     await desk.release();
     expect(desk.last.status).toBe("completed");
     expect(desk.runtime.dueIn).toBeNull();

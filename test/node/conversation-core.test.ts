@@ -6,12 +6,13 @@ import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { dueIn, effectsOf } from "../../src/agents/conversation/core/effects.ts";
 import { framesOf } from "../../src/agents/conversation/core/frames.ts";
+import { heartbeatIn } from "../../src/agents/conversation/core/heartbeat.ts";
 import {
-  HEARTBEAT_MS,
   MAX_ACTIVE_TURNS,
   MAX_CALLS_PER_REPLY,
   MAX_NATIVE_LENGTH,
   MAX_RECOVERIES,
+  MIN_HEARTBEAT_MS,
   NOTICES,
 } from "../../src/agents/conversation/core/limits.ts";
 import {
@@ -334,7 +335,7 @@ function drive(script: readonly Step[]): Driver {
 describe("the core under random signals", () => {
   const steps = fc.array(step, { minLength: 1, maxLength: 60 });
 
-  test("BOUND-1 A71 PLAN-1 EFFECT-1 EFFECT-4 CLIENTTOOL-3 TURN-1 every active turn calls for its model, its open operations, or waits until a deadline, and what is finished stays so", () => {
+  test("BOUND-1 BEAT-1 A71 PLAN-1 EFFECT-1 EFFECT-4 CLIENTTOOL-3 TURN-1 every active turn calls for its model, its open operations, or waits until a deadline, and what is finished stays so", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = new Driver();
@@ -355,9 +356,13 @@ describe("the core under random signals", () => {
             const waits = openOperations(turn).some(({ deadline }) => deadline !== undefined);
             expect(isCalled || waits, "each turn goes on by itself").toBe(true);
           }
-          const due = dueIn(driver.state, driver.now);
-          if (effects.length === 0) expect(due === null).toBe(active.length === 0);
-          else expect(due).toBeLessThanOrEqual(HEARTBEAT_MS);
+          const due = (wokeAt: number) => dueIn(driver.state, driver.now, wokeAt);
+          if (effects.length === 0) expect(due(0) === null).toBe(active.length === 0);
+          else {
+            const youngest = Math.max(...effects.map(({ turn }) => turn.createdAt));
+            expect(due(0)).toBeLessThanOrEqual(heartbeatIn(driver.now - youngest));
+            expect(due(driver.now), "a new life").toBeLessThanOrEqual(MIN_HEARTBEAT_MS);
+          }
         }
         const ends = driver.finished.map(({ n }) => n);
         expect(new Set(ends).size, "TURN-1").toBe(ends.length);

@@ -371,7 +371,7 @@ describe("after a crash", () => {
     const planner = new Planner([operation(1)]);
     expect(planner.send(RECOVER)).toEqual(["RESUME_TURN", "INTERRUPT_TASK"]);
     expect(effectsOfTurn(planner.turn)).toEqual([]);
-    expect(dueIn(planner.state, planner.now)).toBe(LATE_RESULT_MS);
+    expect(dueIn(planner.state, planner.now, 0)).toBe(LATE_RESULT_MS);
     planner.now += LATE_RESULT_MS - 1;
     expect(planner.send(EXPIRE)).toEqual([]);
     expect(planner.result(1), "the result is accepted until then").toEqual(["RESUME_FROM_TOOL", "CALL_LLM"]);
@@ -406,7 +406,7 @@ describe("after a crash", () => {
     planner.now += 20_000;
     expect(planner.send(RECOVER)).toEqual([]);
     expect(planner.turn).toBe(turn);
-    expect(dueIn(planner.state, planner.now)).toBe(LATE_RESULT_MS - 20_000);
+    expect(dueIn(planner.state, planner.now, 0)).toBe(LATE_RESULT_MS - 20_000);
   });
 
   test("RECOVER-1 RECOVER-2 whatever runs: `once` is interrupted, the rest runs on under its key, and every turn goes on by itself", () => {
@@ -437,7 +437,7 @@ describe("after a crash", () => {
               planner.now += amount;
               planner.send(EXPIRE);
             }
-            expect(dueIn(planner.state, planner.now)).not.toBe(Number.POSITIVE_INFINITY);
+            expect(dueIn(planner.state, planner.now, 0)).not.toBe(Number.POSITIVE_INFINITY);
           }
           declared.forEach((effect, index) => {
             if (effect === "once") expect(runs.get(index + 1) ?? 0).toBeLessThanOrEqual(1);

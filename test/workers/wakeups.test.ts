@@ -94,6 +94,89 @@ test("WAKE-2 a handler that throws is called again, and stays in the queue howev
     logged.mockRestore();
   }));
 
+describe("WAKE-5 an early handler", () => {
+  /** Resolves when a timer has called an early handler. */
+  const called = (sleeper: Sleeper, name: string) => vi.waitFor(() => expect(sleeper.woken).toContain(name));
+
+  test("is called before its job is due, and one write of the alarm moves the job", () =>
+    asleep(async (sleeper, storage) => {
+      const setAlarm = vi.spyOn(storage, "setAlarm");
+      sleeper.again = MINUTE;
+      await sleeper.wakeups.arm("early", 300);
+      expect(jobs(storage)).toEqual([["early", 300]]);
+      await called(sleeper, "early");
+      expect(jobs(storage)).toEqual([["early", MINUTE]]);
+      await vi.waitFor(() => expect(setAlarm).toHaveBeenCalledTimes(2));
+      expect(await storage.getAlarm()).toBe(Date.now() + MINUTE);
+      expect(sleeper.woken).toEqual(["early"]);
+    }));
+
+  test("that has nothing left to do ends the job", () =>
+    asleep(async (sleeper, storage) => {
+      await sleeper.wakeups.arm("early", 300);
+      await called(sleeper, "early");
+      expect(jobs(storage)).toEqual([]);
+      await vi.waitFor(async () => expect(await storage.getAlarm()).toBeNull());
+    }));
+
+  test("that throws is called again", () =>
+    asleep(async (sleeper, storage) => {
+      const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
+      sleeper.isBroken = true;
+      await sleeper.wakeups.arm("early", 300);
+      await called(sleeper, "early");
+      expect(jobs(storage)).toEqual([["early", 5_000]]);
+      expect(logged).toHaveBeenCalledTimes(1);
+      logged.mockRestore();
+    }));
+
+  test("leaves the job where it is if it cannot be moved: the alarm fires", () =>
+    asleep(async (sleeper, storage) => {
+      const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
+      sleeper.again = 1_000;
+      await sleeper.wakeups.arm("early", 300);
+      const push = vi.spyOn(sleeper.lifecycle.jobs, "push").mockRejectedValue(new Error("disk full"));
+      await called(sleeper, "early");
+      expect(jobs(storage)).toEqual([["early", 300]]);
+      push.mockRestore();
+      wait(300);
+      await ring(sleeper);
+      expect(sleeper.woken).toEqual(["early", "early"]);
+      expect(jobs(storage)).toEqual([["early", 1_000]]);
+      logged.mockRestore();
+    }));
+
+  test("is not called for a job that was cancelled, rolled back or moved", () =>
+    asleep(async (sleeper, storage) => {
+      await sleeper.wakeups.arm("early", 260);
+      sleeper.wakeups.disarm("early");
+      expect(() =>
+        storage.transactionSync(() => {
+          void sleeper.wakeups.arm("early", 270);
+          throw new Error("rolled back");
+        }),
+      ).toThrow("rolled back");
+      await sleeper.wakeups.arm("later", 350);
+      await called(sleeper, "later");
+      expect(sleeper.woken).toEqual(["later"]);
+    }));
+
+  test("is called by the alarm in a life that finds a job of the life before", async () => {
+    const stub = exports.Sleeper.getByName(crypto.randomUUID());
+    await runInDurableObject(stub, ({ wakeups }) => wakeups.arm("early", 5_000));
+    await evictDurableObject(stub);
+    await runInDurableObject(stub, async (sleeper, { storage }) => {
+      wait(5_000);
+      sleeper.again = 300;
+      await ring(sleeper);
+      expect(jobs(storage)).toEqual([["early", 300]]);
+      sleeper.again = MINUTE;
+      await vi.waitFor(() => expect(sleeper.woken, "then by the timer").toEqual(["early", "early"]));
+      expect(jobs(storage)).toEqual([["early", MINUTE]]);
+    });
+  });
+});
+
 describe("WAKE-4 while the alarm is late", () => {
   test("a later request does not delay a due job whose handler ran for an earlier time", () =>
     asleep(async (sleeper, storage) => {

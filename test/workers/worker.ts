@@ -61,7 +61,10 @@ export class Sleeper extends DurableObject {
   again: number | null = null;
   /** The handlers throw. */
   isBroken = false;
-  readonly wakeups = new Wakeups({ first: () => this.#wake("first"), second: () => this.#wake("second") });
+  readonly wakeups = new Wakeups(
+    Object.fromEntries(["first", "second", "early", "later"].map((name) => [name, () => this.#wake(name)])),
+    { early: ["early", "later"] },
+  );
   readonly lifecycle = Lifecycle.install(this).use(this.wakeups);
 
   #wake(name: string): number | null {

@@ -31,13 +31,18 @@ export interface PlanningPorts {
 export class ConversationCore
   implements ActorCore<ConversationState, Signal, Transition, ConversationCommit, Effect>
 {
-  readonly dueIn = dueIn;
   readonly effectsOf = effectsOf;
 
+  /** `wokeAt` is the time at which this life of the actor began. */
   constructor(
     private readonly store: ConversationDatabase,
     private readonly ports: PlanningPorts,
+    private readonly wokeAt: number,
   ) {}
+
+  dueIn(state: ConversationState, now: number): number | null {
+    return dueIn(state, now, this.wokeAt);
+  }
 
   load(): ConversationState | null {
     return this.store.load();

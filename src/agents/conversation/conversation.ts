@@ -82,20 +82,23 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     static override readonly options = { sendIdentityOnConnect: false };
 
     /** The names are stored with the jobs: never change them. `window` wakes active turns. */
-    readonly #wakeups = new Wakeups({
-      window: () => {
-        this.#runtime.reconcile();
-        const times = [this.#runtime.dueIn, this.#usage.wake()].filter((time) => time !== null);
-        return times.length === 0 ? null : Math.min(...times);
+    readonly #wakeups = new Wakeups(
+      {
+        window: () => {
+          this.#runtime.reconcile();
+          const times = [this.#runtime.dueIn, this.#usage.wake()].filter((time) => time !== null);
+          return times.length === 0 ? null : Math.min(...times);
+        },
+        directory: () => this.#announcement.listing.wake(),
+        registration: () => this.#announcement.noteAgain(),
+        expiry: () => {
+          this.#subscribers.publish([]);
+          const next = Math.min(this.#subscribers.nextExpiry, nextExpiry(this.#clients()));
+          return next === Infinity ? null : Math.max(0, next - systemClock.now());
+        },
       },
-      directory: () => this.#announcement.listing.wake(),
-      registration: () => this.#announcement.noteAgain(),
-      expiry: () => {
-        this.#subscribers.publish([]);
-        const next = Math.min(this.#subscribers.nextExpiry, nextExpiry(this.#clients()));
-        return next === Infinity ? null : Math.max(0, next - systemClock.now());
-      },
-    });
+      { early: ["window"] },
+    );
     readonly #announcement = new Announcement({
       record: () => this.#runtime.state.record,
       directory: () => ports.directory(this.env),

@@ -81,7 +81,7 @@ export class ConversationRuntime {
     this.#effects = new EffectRunner(this.#effectPorts());
     this.#toolState = new ToolStateStore(keyValue);
     this.#turnBucket = turnLimit === undefined ? null : tokenBucket(turnLimit);
-    this.#shell = new ActorShell(new ConversationCore(this.store, ports), {
+    this.#shell = new ActorShell(new ConversationCore(this.store, ports, clock.now()), {
       clock,
       transaction: (body) => database.transaction(body),
       isInTransaction: () => database.isInTransaction(),

@@ -23,7 +23,7 @@ export interface ActorMailboxPorts
 /** Creates an actor's mailbox and installs its wake-ups. Runs no statement until something is sent or received. */
 export function actorMailbox({ storage, lifecycle, env, ...ports }: ActorMailboxPorts): Mailbox {
   // A capability of its own: the queue keeps the owner's id with each stored job.
-  const wakeups = new Wakeups({ [WAKEUP]: () => mailbox.wake() }, "dramatis-mailbox");
+  const wakeups = new Wakeups({ [WAKEUP]: () => mailbox.wake() }, { id: "dramatis-mailbox" });
   const mailbox = new Mailbox({
     ...ports,
     ...durableStorage(storage),

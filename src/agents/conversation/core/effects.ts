@@ -8,7 +8,7 @@
  * CLIENTTOOL-3  A turn that waits for its client calls for no effect: the actor may hibernate until the client answers,
  *               and wakes by itself when the client's time is up.
  */
-import { HEARTBEAT_MS } from "./limits.ts";
+import { heartbeatIn } from "./heartbeat.ts";
 import type { Operation } from "./operation.ts";
 import {
   type ConversationState,
@@ -51,12 +51,15 @@ export function endedEffects(before: Turn | undefined, after: Turn | undefined):
   return effectsOfTurn(before).flatMap(({ key }) => (left.has(key) ? [] : [key]));
 }
 
-/** Returns in how many milliseconds the actor must wake; `null` while no turn is active. */
-export function dueIn(state: ConversationState, now: number): number | null {
+/**
+ * Returns in how many milliseconds the actor must wake; `null` while no turn is active. Effects are as old as their turn, or
+ * as this life of the actor, which began at `wokeAt` and started them anew.
+ */
+export function dueIn(state: ConversationState, now: number, wokeAt: number): number | null {
   if (state.active.size === 0) return null;
   const deadlines = [...state.active.values()].flatMap((turn) =>
     openOperations(turn).map(({ deadline = Number.POSITIVE_INFINITY }) => deadline),
   );
-  const heartbeat = effectsOf(state).length > 0 ? HEARTBEAT_MS : Number.POSITIVE_INFINITY;
-  return Math.max(0, Math.min(heartbeat, ...deadlines.map((deadline) => deadline - now)));
+  const heartbeats = effectsOf(state).map(({ turn }) => heartbeatIn(now - Math.max(turn.createdAt, wokeAt)));
+  return Math.max(0, Math.min(...heartbeats, ...deadlines.map((deadline) => deadline - now)));
 }

@@ -28,8 +28,13 @@ export const MAX_TURN_RESULTS = 8 * 1024 * 1024;
 /** Length of the inputs, tools and results of all active turns: the actor has them in memory. */
 export const MAX_ACTIVE_CONTENT = 16 * 1024 * 1024;
 
-/** Interval of the wake-up that restarts lost effects, in milliseconds. A crash delays a turn at most as long. */
-export const HEARTBEAT_MS = 10_000;
+/**
+ * The shortest wait for the wake-up that restarts lost effects, in milliseconds: that of new work. It exceeds the length of
+ * a short turn, which therefore pays for no heartbeat.
+ */
+export const MIN_HEARTBEAT_MS = 1_500;
+/** The longest wait for that wake-up, in milliseconds: a crash delays no turn longer. */
+export const MAX_HEARTBEAT_MS = 10_000;
 /** Time limit of a tool that a client runs, in milliseconds, where the application sets none. */
 export const CLIENT_TOOL_TIMEOUT_MS = 600_000;
 
