@@ -9,7 +9,11 @@ import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from
 import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
-import { MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
+import {
+  MAX_HEARTBEAT_MS,
+  MAX_RECOVERIES,
+  MIN_HEARTBEAT_MS,
+} from "../../src/agents/conversation/core/limits.ts";
 import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
@@ -280,6 +284,38 @@ test("RUN-3 A72 an accepted turn finishes even if nobody ever calls again: the p
   await play.requests(2);
   expect(await conversation.ended(turnId)).toMatchObject({ moves: [{ reasoning: "By myself." }] });
   await play.open("hold");
+});
+
+test("BEAT-1 A72 the wake-up comes soon while a turn is young, later when it is old, and soon again after a crash", async () => {
+  const { conversation, play, turnId } = await scene(
+    () => ({ replies: [[{ gate: "hold" }, { text: "At last." }]] }),
+    ({ play: playing }) => playing.reached("hold"),
+  );
+  const wakeIn = () =>
+    runInDurableObject(conversation.stub, (_, { storage }) => {
+      const [job] = storage.sql
+        .exec<{ time: number }>("SELECT time FROM cf_agents_jobs WHERE fn = 'window'")
+        .toArray();
+      return (job?.time ?? Number.NaN) - Date.now();
+    });
+  expect(await wakeIn()).toBeLessThanOrEqual(MIN_HEARTBEAT_MS);
+  onTestFinished(() => void vi.useRealTimers());
+  for (const [age, wait] of [
+    [4_000, 4_000],
+    [60_000, MAX_HEARTBEAT_MS],
+  ] as const) {
+    const { createdAt } = await conversation.turn(turnId);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.parse(createdAt) + age });
+    await conversation.wake();
+    expect(await wakeIn()).toBe(wait);
+  }
+  await crash();
+  expect((await conversation.turn(turnId)).status).toBe("active");
+  await conversation.wake();
+  expect(await wakeIn()).toBeLessThanOrEqual(MIN_HEARTBEAT_MS);
+  vi.useRealTimers();
+  await play.open("hold");
+  await conversation.ended(turnId);
 });
 
 describe("A72 a crash at every phase of a turn", () => {

@@ -96,7 +96,10 @@ test("WAKE-2 a handler that throws is called again, and stays in the queue howev
 
 describe("WAKE-5 an early handler", () => {
   /** Resolves when a timer has called an early handler. */
-  const called = (sleeper: Sleeper, name: string) => vi.waitFor(() => expect(sleeper.woken).toContain(name));
+  const called = (sleeper: Sleeper, name: string) =>
+    new Promise<void>((resolve) => {
+      sleeper.onWake = (woken) => woken === name && resolve();
+    });
 
   test("is called before its job is due, and one write of the alarm moves the job", () =>
     asleep(async (sleeper, storage) => {
@@ -106,8 +109,9 @@ describe("WAKE-5 an early handler", () => {
       expect(jobs(storage)).toEqual([["early", 300]]);
       await called(sleeper, "early");
       expect(jobs(storage)).toEqual([["early", MINUTE]]);
-      await vi.waitFor(() => expect(setAlarm).toHaveBeenCalledTimes(2));
+      await sleeper.wakeups.arm("early", MINUTE);
       expect(await storage.getAlarm()).toBe(Date.now() + MINUTE);
+      expect(setAlarm).toHaveBeenCalledTimes(2);
       expect(sleeper.woken).toEqual(["early"]);
     }));
 
@@ -135,10 +139,12 @@ describe("WAKE-5 an early handler", () => {
       const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
       sleeper.again = 1_000;
       await sleeper.wakeups.arm("early", 300);
-      const push = vi.spyOn(sleeper.lifecycle.jobs, "push").mockRejectedValue(new Error("disk full"));
+      storage.sql.exec(
+        "CREATE TRIGGER full BEFORE UPDATE ON cf_agents_jobs BEGIN SELECT RAISE(ABORT, 'full'); END",
+      );
       await called(sleeper, "early");
       expect(jobs(storage)).toEqual([["early", 300]]);
-      push.mockRestore();
+      storage.sql.exec("DROP TRIGGER full");
       wait(300);
       await ring(sleeper);
       expect(sleeper.woken).toEqual(["early", "early"]);
@@ -171,7 +177,8 @@ describe("WAKE-5 an early handler", () => {
       await ring(sleeper);
       expect(jobs(storage)).toEqual([["early", 300]]);
       sleeper.again = MINUTE;
-      await vi.waitFor(() => expect(sleeper.woken, "then by the timer").toEqual(["early", "early"]));
+      await called(sleeper, "early");
+      expect(sleeper.woken, "then by the timer").toEqual(["early", "early"]);
       expect(jobs(storage)).toEqual([["early", MINUTE]]);
     });
   });

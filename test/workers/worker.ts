@@ -61,6 +61,8 @@ export class Sleeper extends DurableObject {
   again: number | null = null;
   /** The handlers throw. */
   isBroken = false;
+  /** Called at each wake-up. */
+  onWake = (_name: string): void => undefined;
   readonly wakeups = new Wakeups(
     Object.fromEntries(["first", "second", "early", "later"].map((name) => [name, () => this.#wake(name)])),
     { early: ["early", "later"] },
@@ -69,6 +71,7 @@ export class Sleeper extends DurableObject {
 
   #wake(name: string): number | null {
     this.woken.push(name);
+    this.onWake(name);
     if (this.isBroken) throw new Error("The handler is broken.");
     return this.again;
   }
