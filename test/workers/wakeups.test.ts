@@ -115,6 +115,19 @@ describe("WAKE-5 an early handler", () => {
       expect(sleeper.woken).toEqual(["early"]);
     }));
 
+  test("that waits for long is called by the alarm, which keeps the actor in memory", () =>
+    asleep(async (sleeper, storage) => {
+      const timers = vi.spyOn(globalThis, "setTimeout");
+      await sleeper.wakeups.arm("early", 5_251);
+      expect(timers.mock.calls.filter(([, wait]) => wait === 5_001)).toEqual([]);
+      sleeper.wakeups.disarm("early");
+      await sleeper.wakeups.arm("early", 5_250);
+      expect(timers.mock.calls.filter(([, wait]) => wait === 5_000)).toHaveLength(1);
+      expect(jobs(storage)).toEqual([["early", 5_250]]);
+      sleeper.wakeups.disarm("early");
+      timers.mockRestore();
+    }));
+
   test("that has nothing left to do ends the job", () =>
     asleep(async (sleeper, storage) => {
       await sleeper.wakeups.arm("early", 300);

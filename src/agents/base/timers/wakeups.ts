@@ -8,9 +8,9 @@
  * WAKE-3  A wake-up counts as armed only after this life has seen the platform's alarm set while the job was in the queue.
  *         A job alone may have lost its alarm, so arming it again sets the alarm.
  * WAKE-4  A job that is due but has not run keeps its time. A later request replaces only a job whose handler was called.
- * WAKE-5  A timer calls an early handler shortly before its job is due, and moves the job. So while the actor is awake, the
- *         job does not fire: one row and one alarm are written instead of two rows and three alarms. Without the timer,
- *         after a crash, the job fires.
+ * WAKE-5  For a wait of a few seconds, a timer calls an early handler shortly before its job is due, and moves the job. So
+ *         while the actor is awake, the job does not fire: one row and one alarm are written instead of two rows and three
+ *         alarms. Without the timer, after a crash, the job fires.
  */
 
 import { LifecycleCapability, type LifecycleJobContext, type LifecycleJobOutcome } from "agents/lifecycle";
@@ -173,8 +173,11 @@ function timeIn(milliseconds: number): number {
 
 /** Milliseconds from the call of an early handler to the time of its job. A timer that is later than this has lost. */
 const EARLY_MS = 250;
-/** The longest timer, in milliseconds. A timer keeps the actor in memory. */
-const MAX_TIMER_MS = 10_000;
+/**
+ * The longest timer, in milliseconds. A longer wait ends with the alarm: unlike a timer, it lets the actor hibernate, and it
+ * counts as a request, without which the platform evicts the actor after a minute even while its effects run.
+ */
+const MAX_TIMER_MS = 5_000;
 const RETRY_MS = 5_000;
 /** The platform rejects alarms that are centuries ahead. A handler that is called too early waits on. */
 const MAX_AHEAD_MS = 30 * 24 * 3_600_000;
