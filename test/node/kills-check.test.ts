@@ -386,6 +386,35 @@ describe("measurements", () => {
     ]);
   });
 
+  it("count apart a turn that only waits for the late result of a `once` tool", () => {
+    const history = goodHistory();
+    const [, , kill] = history.kills;
+    if (kill === undefined) throw new Error("The good history has three kills.");
+    const operationId = "op_late";
+    history.hits = history.hits.map((hit) =>
+      hit.key === "b" && hit.at <= kill.at && hit.endedAt > kill.at
+        ? { ...hit, kind: "tool", effect: "once", call: "b/0/0", operationId }
+        : hit,
+    );
+    const note = (type: "tool.interrupted" | "tool.failed", at: number) => {
+      const { journal } = finalOf(history);
+      journal.push({
+        seq: journal.length + 1,
+        type,
+        turnId: "turn_b",
+        operationId,
+        time: new Date(at).toISOString(),
+        data: {},
+      });
+    };
+    const of = () => interruptionsOf(history).filter(({ key }) => key === "b");
+    expect(of()).toMatchObject([{ in: "tool", by: "alarm" }]);
+    note("tool.interrupted", kill.readyAt);
+    expect(of()).toMatchObject([{ in: "tool", by: "result" }]);
+    note("tool.failed", kill.at - 1);
+    expect(of(), "it had its result before the kill").toMatchObject([{ in: "tool", by: "alarm" }]);
+  });
+
   it("say how often what was needed once was done", () => {
     const median = (metric: string) => rowsOf(goodHistory()).find((row) => row.metric === metric)?.median;
     expect(median("model calls per call needed")).toBeCloseTo(5 / 3, 2);
