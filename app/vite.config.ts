@@ -8,16 +8,17 @@ import { defineConfig, type Plugin } from "vite";
 import { apiDocument } from "../src/http/openapi/document.ts";
 import { OPERATIONS } from "../src/http/operations.ts";
 import { docsPage } from "./api-docs/page.ts";
+import { headersFile } from "./headers.ts";
 
-/** Writes `docs.html`, which is served as `/docs`, and the `_headers` file with its policy. */
+/** Writes `docs.html`, which is served as `/docs`, and the `_headers` file of all pages. */
 function apiDocs(): Plugin {
   return {
     name: "api-docs",
     apply: "build",
     async generateBundle() {
-      const { html, headers } = await docsPage(apiDocument(OPERATIONS));
+      const { html, styleSource } = await docsPage(apiDocument(OPERATIONS));
       this.emitFile({ type: "asset", fileName: "docs.html", source: html });
-      this.emitFile({ type: "asset", fileName: "_headers", source: headers });
+      this.emitFile({ type: "asset", fileName: "_headers", source: headersFile(styleSource) });
     },
   };
 }

@@ -1,6 +1,6 @@
 /**
- * `keeper.ts PERSIST WRANGLER ARGUMENT…`: runs wrangler in this process's group. Ends the group when wrangler exits, when the
- * keeper's parent exits for any reason, or on a signal.
+ * `keeper.ts PERSIST SCRIPT ARGUMENT…`: runs `worker-server.ts`, and so wrangler, in this process's group. Ends the group when
+ * wrangler exits, when the keeper's parent exits for any reason, or on a signal.
  *
  * KEEP-1  No process of the group outlives the keeper's parent.
  * KEEP-2  Two servers never open the same state folder: the second exits at once with the reason.

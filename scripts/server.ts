@@ -98,13 +98,11 @@ function spawnKeeper(
   { persist, config = join(ROOT, "wrangler.jsonc") }: ServerOptions,
   passed: string | undefined,
 ): ChildProcess {
-  const wrangler = [
-    join(ROOT, "node_modules/wrangler/bin/wrangler.js"),
-    ...["dev", "--config", config, "--ip", HOST, "--port", String(port)],
-    ...["--persist-to", persist, "--var", "DRAMATIS_LOCAL:1", "--show-interactive-dev-session=false"],
+  const server = [
+    ...[join(ROOT, "scripts/worker-server.ts"), "--config", config, "--port", String(port), "--persist", persist],
     ...(passed === undefined ? [] : ["--env-file", passed]),
   ];
-  return spawn(process.execPath, [join(ROOT, "scripts/keeper.ts"), persist, ...wrangler], {
+  return spawn(process.execPath, [join(ROOT, "scripts/keeper.ts"), persist, ...server], {
     cwd: ROOT,
     // Its own process group can be killed as a whole.
     detached: true,

@@ -1,7 +1,7 @@
 /**
- * The page `/docs`: the OpenAPI document as static HTML, and the headers that it is served with.
+ * The page `/docs`: the OpenAPI document as static HTML.
  *
- * DOCS-1  The page has no script and loads nothing. Its policy allows only its own style.
+ * DOCS-1  The page has no script and loads nothing. Its policy allows only its own style (`headers.ts`).
  * DOCS-2  All text of the document is escaped.
  */
 import { createHash } from "node:crypto";
@@ -16,8 +16,8 @@ import { STYLE } from "./style.ts";
 
 export interface DocsPage {
   html: string;
-  /** The `_headers` file of the static assets. */
-  headers: string;
+  /** The source of its style in a Content-Security-Policy. */
+  styleSource: string;
 }
 
 const METHODS = ["get", "post", "put", "patch", "delete"] as const;
@@ -28,23 +28,10 @@ interface Entry {
   operation: oas31.OperationObject;
 }
 
-/** Renders the page. The style's hash in the policy is computed here, so both belong together. */
+/** Renders the page. */
 export async function docsPage(document: ApiDocument): Promise<DocsPage> {
   const hash = createHash("sha256").update(STYLE).digest("base64");
-  const policy = [
-    "default-src 'none'",
-    `style-src 'sha256-${hash}'`,
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ];
-  const headers = {
-    "Content-Security-Policy": policy.join("; "),
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-  };
-  const lines = Object.entries(headers).map(([name, value]) => `  ${name}: ${value}\n`);
-  return { html: String(await page(document)), headers: `/docs\n${lines.join("")}` };
+  return { html: String(await page(document)), styleSource: `'sha256-${hash}'` };
 }
 
 function page(document: ApiDocument): Html {

@@ -14,6 +14,7 @@ import { completeLimits, type Limits } from "./base/limits.ts";
 import { problem, problemOf } from "./base/problem.ts";
 import { type PlatformLimiter, RequestLimiter } from "./base/request-limiter.ts";
 import { notFound } from "./base/respond.ts";
+import { withSecurityHeaders } from "./base/security-headers.ts";
 import { seeded, untilDone } from "./base/seeding.ts";
 import { openAiErrors } from "./openai/errors.ts";
 import { authenticatedRoutes, OPERATIONS } from "./operations.ts";
@@ -39,7 +40,7 @@ export interface HttpApp<Env extends object> {
 
 export function createHttpApp<Env extends object>(ports: HttpPorts<Env>): HttpApp<Env> {
   const app = createRoutes(ports);
-  return { fetch: async (request, env, context) => app.fetch(request, env, context) };
+  return { fetch: async (request, env, context) => withSecurityHeaders(await app.fetch(request, env, context)) };
 }
 
 /** The Hono application. Its `fetch` must be called with an `Env`. */

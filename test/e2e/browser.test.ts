@@ -18,7 +18,7 @@ import {
 } from "../support/browser.ts";
 import { npmStart, type RunningStart } from "../support/npm-start.ts";
 import { errorReply, type OpenAIServer, startOpenAIServer, textReply } from "../support/openai-server.ts";
-import { processTree } from "../support/processes.ts";
+import { processTree, RUNS_THE_WORKER } from "../support/processes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dramatis-browser-"));
 let start: RunningStart;
@@ -248,7 +248,7 @@ if (hasChromium) {
       await say(page, "!slow 100 30");
       await answers(page, "word-20 ", true).waitFor();
       const [worker] = processTree(start.npm.pid ?? 0).filter(({ command }) =>
-        command.includes("--inspector-addr"),
+        RUNS_THE_WORKER.test(command),
       );
       expect(worker).toBeDefined();
       process.kill(worker?.pid ?? 0, "SIGKILL");

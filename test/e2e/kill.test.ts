@@ -17,7 +17,7 @@ import {
   textReply,
   toolReply,
 } from "../support/openai-server.ts";
-import { killAll, processTree } from "../support/processes.ts";
+import { killAll, processTree, RUNS_THE_WORKER } from "../support/processes.ts";
 import { agentTexts, Watcher } from "../support/watcher.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dramatis-kill-"));
@@ -26,7 +26,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Kills the process that runs the Worker, and with it every actor; wrangler starts it again. */
 async function killWorker(root: number): Promise<void> {
-  const workers = processTree(root).filter(({ command }) => /workerd serve.*--inspector-addr/.test(command));
+  const workers = processTree(root).filter(({ command }) => RUNS_THE_WORKER.test(command));
   expect(workers).toHaveLength(1);
   await killAll(workers.map(({ pid }) => pid));
 }

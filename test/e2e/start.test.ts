@@ -1,14 +1,21 @@
 /** `npm start`: its output, its passed variables, and the cleanup after any kind of exit. */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { globSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { failedStart, npmStart, type RunningStart } from "../support/npm-start.ts";
 import { newGate, type OpenAIServer, startOpenAIServer, textReply } from "../support/openai-server.ts";
-import { killAll, processTree, type RunningProcess, waitUntilGone } from "../support/processes.ts";
+import { devTools, listeningPorts } from "../support/ports.ts";
+import {
+  killAll,
+  processTree,
+  RUNS_THE_WORKER,
+  type RunningProcess,
+  waitUntilGone,
+} from "../support/processes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dramatis-start-"));
 const persist = join(folder, "state");
@@ -98,7 +105,33 @@ describe("a running start", () => {
     expect(page.headers.get("content-security-policy")).toBe(
       `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
     );
-    expect((await fetch(start.url)).headers.has("content-security-policy")).toBe(false);
+  });
+
+  it("PAGE-1 every static file has the policy of the console, also what is not there or is cached", async () => {
+    const console = join(import.meta.dirname, "../../dist/console");
+    const files = globSync("**/*", { cwd: console, withFileTypes: true }).filter((entry) => entry.isFile());
+    const paths = files.map(({ parentPath, name }) => `/${relative(console, join(parentPath, name))}`);
+    expect(paths).toEqual(expect.arrayContaining(["/index.html", "/docs.html", "/favicon.svg"]));
+    const { etag = "" } = Object.fromEntries((await fetch(start.url)).headers);
+    const answers = await Promise.all([
+      ...[...paths, "/", "/c/conv_x", "/assets/absent.js", "//evil.example/"].map((path) =>
+        fetch(start.url + path, { redirect: "manual" }),
+      ),
+      fetch(start.url, { headers: { "if-none-match": etag } }),
+      fetch(start.url, { method: "HEAD" }),
+      fetch(start.url, { method: "POST" }),
+    ]);
+    expect(answers.map(({ status }) => status)).toEqual(expect.arrayContaining([200, 304, 307, 405]));
+    for (const { headers, url, status } of answers) {
+      expect(Object.fromEntries(headers), `${status} ${url}`).toMatchObject({
+        "content-security-policy": expect.stringMatching(/^default-src 'none'; script-src 'self'; [^,]*$/),
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+      });
+      expect(headers.get("content-security-policy")).not.toMatch(/unsafe|\*|data:|https?:/);
+    }
   });
 
   it("passes model settings of the shell on, exactly, and shows them to nobody", async () => {
@@ -159,6 +192,29 @@ describe("a running start", () => {
     expect(await ask({ origin: start.url })).toBe(200);
   });
 
+  it.skipIf(listeningPorts(process.pid) === undefined)(
+    "START-4 opens no debugger, whose heap would hold AUTH_SECRET: its own ports are the Worker's, or refuse all",
+    async () => {
+      const ports = processTree(start.npm.pid ?? 0).flatMap(({ pid, command }) =>
+        (listeningPorts(pid) ?? []).map((at) => ({ ...at, kind: kindOf({ command }) })),
+      );
+      const found = await Promise.all(
+        ports.map(async ({ host, port, kind }) => {
+          const { status } = await fetch(`http://127.0.0.1:${port}/health`);
+          return { host, kind, status, debugger: await devTools(port) };
+        }),
+      );
+      const local = { host: "127.0.0.1", debugger: undefined };
+      found.sort((one, other) => one.status - other.status || String(one.kind).localeCompare(String(other.kind)));
+      expect(found).toEqual([
+        { ...local, kind: "the workerd in front of it", status: 200 },
+        { ...local, kind: "the workerd that runs the Worker", status: 200 },
+        { ...local, kind: "wrangler", status: 403 },
+        { ...local, kind: "wrangler", status: 403 },
+      ]);
+    },
+  );
+
   it("START-1 ends completely when it is interrupted, and removes what it passed on", async () => {
     expect(passedOn()).toHaveLength(1);
     await start.stop();
@@ -172,14 +228,13 @@ const kinds = {
   "npm's shell": /^\S*sh -c /,
   "the keeper": /scripts\/keeper\.ts/,
   "the start script": /scripts\/start\.ts/,
-  "wrangler's launcher": /wrangler\/bin\/wrangler\.js/,
-  wrangler: /wrangler-dist\/cli\.js/,
+  wrangler: /scripts\/worker-server\.ts/,
   esbuild: /esbuild .*--service/,
-  "the workerd that runs the Worker": /workerd serve.*--inspector-addr/,
+  "the workerd that runs the Worker": RUNS_THE_WORKER,
   "the workerd in front of it": /workerd serve/,
 };
 
-function kindOf({ command }: RunningProcess): string | undefined {
+function kindOf({ command }: Pick<RunningProcess, "command">): string | undefined {
   return Object.entries(kinds).find(([, pattern]) => pattern.test(command))?.[0];
 }
 
@@ -291,7 +346,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
       },
     );
 
-    it.each(["the keeper", "wrangler's launcher", "the workerd in front of it"] as const)(
+    it.each(["the keeper", "wrangler", "the workerd in front of it"] as const)(
       "G3 START-3 %s: the server is started again",
       async (kind) => {
         const before = lookAtTree();

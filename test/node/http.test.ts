@@ -378,8 +378,26 @@ function tooFar(): never {
   throw new Error("It went too far.");
 }
 
+describe("the headers that protect a browser", () => {
+  it("SHEAD-2 leave those of `authorize`'s own answer as they are, and complete the others", async () => {
+    const own = { "content-security-policy": "script-src 'self'", "referrer-policy": "origin" };
+    const page = async () => new Response("<h1>Sign in</h1>", { status: 401, headers: own });
+    const answer = await untouchable(page).fetch(new Request("http://localhost/api/agents"), {});
+    expect(await answer.text()).toBe("<h1>Sign in</h1>");
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      ...own,
+      "x-content-type-options": "nosniff",
+      "cross-origin-resource-policy": "same-origin",
+    });
+    const redirect = async () => Response.redirect("https://id.example/");
+    const moved = await untouchable(redirect).fetch(new Request("http://localhost/api/agents"), {});
+    expect([moved.status, moved.headers.get("location")]).toEqual([302, "https://id.example/"]);
+    expect(moved.headers.get("x-content-type-options")).toBe("nosniff");
+  });
+});
+
 /** An application in which no request may come further than `authorize`. */
-function untouchable(authorize: () => never | Promise<Principal>) {
+function untouchable(authorize: () => never | Promise<Principal | Response>) {
   return createHttpApp<object>({
     authorize,
     requestPorts: () => ({

@@ -10,6 +10,9 @@ export interface RunningProcess {
   command: string;
 }
 
+/** The command of the process under `npm start` that runs the Worker. Another one, in front of it, has the server's port. */
+export const RUNS_THE_WORKER = /workerd serve.* --socket-addr=entry=127\.0\.0\.1:0 /;
+
 /** Returns a process and all of its descendants, nearest first. */
 export function processTree(root: number): RunningProcess[] {
   const all = runningProcesses();

@@ -45,6 +45,19 @@ export interface Answer {
   body: Body;
 }
 
+/** The headers that every response but a WebSocket's handshake has (SHEAD-1). */
+export const SECURITY_HEADERS = {
+  "content-security-policy":
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+};
+
+export function securityHeadersOf({ headers }: Response): Record<string, string | null> {
+  return Object.fromEntries(Object.keys(SECURITY_HEADERS).map((name) => [name, headers.get(name)]));
+}
+
 export function send(
   path: string,
   init: RequestInit = {},

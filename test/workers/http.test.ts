@@ -14,8 +14,10 @@ import {
   MEMBER,
   persona,
   post,
+  SECURITY_HEADERS,
   STRANGER,
   say,
+  securityHeadersOf,
   send,
 } from "./http-client.ts";
 
@@ -371,12 +373,11 @@ describe("attachments", () => {
     expect(Object.fromEntries(headers)).toMatchObject({
       "content-type": "image/svg+xml",
       "content-disposition": "attachment; filename*=UTF-8''a%22%0D%0Aset-cookie%3A%20x%3Dy%3B%E2%80%AE.png",
-      "content-security-policy": "default-src 'none'; sandbox",
-      "x-content-type-options": "nosniff",
+      ...SECURITY_HEADERS,
     });
     const png = await send(await upload("", "image/png", "<script>"));
     expect(png.headers.get("content-disposition")).toBe("inline");
-    expect(png.headers.get("x-content-type-options")).toBe("nosniff");
+    expect(securityHeadersOf(png)).toEqual(SECURITY_HEADERS);
   });
 
   test("are kept by a cache only as long as it asks whether they may be seen", async () => {

@@ -6,7 +6,7 @@ import { getAgentByName } from "agents";
 import { ulid } from "ulid";
 import { beforeAll, describe, expect, test } from "vitest";
 import { OPERATIONS } from "../../src/http/operations.ts";
-import { ADMIN, get, MEMBER, send } from "./http-client.ts";
+import { ADMIN, get, MEMBER, SECURITY_HEADERS, securityHeadersOf, send } from "./http-client.ts";
 import { Play } from "./provider.ts";
 import type { Courier } from "./worker.ts";
 
@@ -47,6 +47,7 @@ async function ask(id: string, path: string, init: RequestInit = {}, principal =
   const where = `${id} ${response.status}`;
   if (described === undefined) throw new Error(`${where} is not documented: ${await response.text()}`);
   seen.add(where);
+  if (response.status !== 101) expect(securityHeadersOf(response), where).toEqual(SECURITY_HEADERS);
   for (const header of Object.keys(described.headers ?? {}))
     expect(response.headers.has(header), where).toBe(true);
   response.webSocket?.accept();
@@ -291,12 +292,26 @@ describe("API-1 answers fit the document", () => {
     expect(await ask("connect", `${place}?from=x`, upgrade)).toMatchObject({ status: 422 });
   });
 
-  test("each success that is documented has been seen", () => {
+  test("SHEAD-1 each success that is documented has been seen, with the headers that protect a browser", () => {
     const documented = OPERATIONS.flatMap(({ id, answers }) =>
       answers.map(({ status }) => `${id} ${status}`),
     );
     expect(documented.filter((answer) => !seen.has(answer))).toEqual([]);
   });
+});
+
+test("SHEAD-1 so have refusals, and answers to what no operation is for", async () => {
+  const answers = await Promise.all([
+    send("/no/such/path"),
+    send("/api/agents", { method: "DELETE" }),
+    send("/api/agents", { method: "OPTIONS" }),
+    send("/api/agents", { method: "HEAD" }),
+    send("/api/agents", {}, null),
+    send("/v1/models", {}, null),
+    send("/health", { method: "HEAD" }, null),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual([404, 405, 405, 200, 401, 401, 200]);
+  for (const answer of answers) expect(securityHeadersOf(answer), answer.url).toEqual(SECURITY_HEADERS);
 });
 
 describe("the description's own route", () => {

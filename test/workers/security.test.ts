@@ -8,7 +8,7 @@ import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { D1DeadLetters } from "../../src/d1/dead-letters.ts";
 import { OPERATIONS } from "../../src/http/operations.ts";
-import { type Answer, answer, expectProblem, persona } from "./http-client.ts";
+import { type Answer, answer, expectProblem, persona, SECURITY_HEADERS } from "./http-client.ts";
 import { Play } from "./provider.ts";
 import { actorOf, sign, TokenServer } from "./token-server.ts";
 import { SseReader } from "./world.ts";
@@ -132,7 +132,12 @@ const NO_TOKEN = "Bearer";
 const NOT_VALID = 'Bearer error="invalid_token", error_description="The token is not valid."';
 const EXPIRED = 'Bearer error="invalid_token", error_description="The token has expired."';
 /** The headers of a refusal: none of them tells who or what is there. */
-const ANSWER_HEADERS = ["cache-control", "content-type", "www-authenticate", "x-content-type-options"];
+const ANSWER_HEADERS = [
+  "cache-control",
+  "content-type",
+  "www-authenticate",
+  ...Object.keys(SECURITY_HEADERS),
+].toSorted();
 const encoded = (value: unknown) => btoa(JSON.stringify(value)).replace(/=+$/, "");
 
 /** Credentials that open nothing, and the challenge that answers each. */

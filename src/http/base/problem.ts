@@ -76,7 +76,7 @@ interface ProblemExtras {
 }
 
 /** The headers of every response but attachments. */
-export const HEADERS = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
+export const HEADERS = { "cache-control": "no-store" };
 
 /** Returns the response with a problem document. */
 export function problem(

@@ -37,11 +37,6 @@ const uploadSchema = z.object({
   ),
 });
 
-/** A browser may show an opened attachment, and nothing else. */
-const INERT = {
-  "content-security-policy": "default-src 'none'; sandbox",
-  "x-content-type-options": "nosniff",
-};
 /** An attachment never changes, but the right to read it may: caches must revalidate. */
 const CACHED = { "cache-control": "private, no-cache" };
 /** The types that browsers show as an image, whatever the bytes are. */
@@ -122,7 +117,6 @@ export function attachmentRoutes(app: HttpRoutes): void {
     const disposition = SHOWN_INLINE.has(mediaType) ? "inline" : "attachment";
     return new Response(bytes, {
       headers: {
-        ...INERT,
         "content-type": mediaType,
         "content-disposition":
           name === undefined ? disposition : `${disposition}; filename*=UTF-8''${encodeName(name)}`,

@@ -1,0 +1,34 @@
+/**
+ * The headers of the static files: of the console, of the page `/docs`, and of what they load.
+ *
+ * PAGE-1  Every static file is served with a Content-Security-Policy. The console runs its own scripts only, none inline,
+ *         and reaches its own server only. No page is shown in a frame of another site or shares its window with one.
+ */
+import { BROWSER_HEADERS } from "../src/http/base/security-headers.ts";
+
+const POLICY = "content-security-policy";
+
+/** `connect-src 'self'` includes WebSockets of the same host. Images are the console's own and attachments. */
+const CONSOLE_SOURCES = ["script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'"];
+
+/** Returns the `_headers` file. `docsStyle` is the source of the style of `/docs`. */
+export function headersFile(docsStyle: string): string {
+  const everywhere = {
+    ...BROWSER_HEADERS,
+    "cross-origin-opener-policy": "same-origin",
+    [POLICY]: policy(...CONSOLE_SOURCES, "require-trusted-types-for 'script'", "trusted-types 'none'"),
+  };
+  // Rules that match the same path add up, so the console's policy is removed first.
+  return [
+    "/*",
+    ...Object.entries(everywhere).map(([name, value]) => `  ${name}: ${value}`),
+    "/docs",
+    `  ! ${POLICY}`,
+    `  ${POLICY}: ${policy(`style-src ${docsStyle}`)}`,
+    "",
+  ].join("\n");
+}
+
+function policy(...allowed: string[]): string {
+  return ["default-src 'none'", ...allowed, "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"].join("; ");
+}
