@@ -30,5 +30,11 @@ export function headersFile(docsStyle: string): string {
 }
 
 function policy(...allowed: string[]): string {
-  return ["default-src 'none'", ...allowed, "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"].join("; ");
+  return [
+    "default-src 'none'",
+    ...allowed,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; ");
 }

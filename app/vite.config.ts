@@ -27,7 +27,6 @@ export default defineConfig({
   root: "app",
   plugins: [react(), tailwindcss(), apiDocs()],
   build: {
-    outDir: "../dist/console",
     emptyOutDir: true,
     rolldownOptions: {
       output: {

@@ -28,7 +28,8 @@ const PROJECTS = ["scripts/tsconfig.package.json", "scripts/tsconfig.package-web
 function clean(): void {
   mkdirSync(DIST, { recursive: true });
   for (const name of readdirSync(DIST)) {
-    if (name !== "console") rmSync(join(DIST, name), { recursive: true });
+    // The console, which is replaced at the end, and unfinished builds of it.
+    if (!/^console(?:\.|$)/.test(name)) rmSync(join(DIST, name), { recursive: true });
   }
 }
 

@@ -1,24 +1,54 @@
-/** Keeps `dist/console` up to date: the web console, and the page `/docs`. */
+/**
+ * Keeps `dist/console` up to date: the web console, and the page `/docs`.
+ *
+ * CONSOLE-1  A build replaces the folder as a whole, once it is complete. A failed build leaves it as it was.
+ */
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { Failure } from "./failure.ts";
+import { processInfo } from "./process-info.ts";
 
 const ROOT = join(import.meta.dirname, "..");
-const OUTPUT = join(ROOT, "dist/console");
-const PAGE = join(OUTPUT, "index.html");
+/** The folder of the built console. */
+export const CONSOLE = join(ROOT, "dist/console");
+const PAGE = join(CONSOLE, "index.html");
 /** The sources of the console and of the page. */
 const SOURCES = ["app", "src", "package-lock.json"].map((path) => join(ROOT, path));
 
 /** Builds if a source is newer than the last build, or always with `force`. Throws a `Failure` if the build fails. */
 export function buildConsole({ force = false } = {}): void {
   if (!force && existsSync(PAGE) && statSync(PAGE).mtimeMs >= newest(SOURCES)) return;
+  sweep();
+  const unfinished = `${CONSOLE}.${process.pid}`;
+  const replaced = `${unfinished}.old`;
+  try {
+    build(unfinished);
+    if (existsSync(CONSOLE)) renameSync(CONSOLE, replaced);
+    renameSync(unfinished, CONSOLE);
+  } finally {
+    for (const path of [unfinished, replaced]) rmSync(path, { recursive: true, force: true });
+  }
+}
+
+/** Builds into a folder. Throws a `Failure`. */
+function build(folder: string): void {
   const vite = join(ROOT, "node_modules/vite/bin/vite.js");
-  const build = ["build", "--config", "app/vite.config.ts", "--logLevel", "error"];
+  const arguments_ = ["build", "--config", "app/vite.config.ts", "--logLevel", "error", "--outDir", folder];
   // In other modes React's compiler writes this machine's paths into the code.
   const env = { ...process.env, NODE_ENV: "production" };
-  const { status } = spawnSync(process.execPath, [vite, ...build], { cwd: ROOT, env, stdio: "inherit" });
+  const { status } = spawnSync(process.execPath, [vite, ...arguments_], { cwd: ROOT, env, stdio: "inherit" });
   if (status !== 0) throw new Failure("The console could not be built. See the errors above.");
+}
+
+/** Removes what builds left that were killed. The name of a build's folder contains its process id. */
+function sweep(): void {
+  mkdirSync(dirname(CONSOLE), { recursive: true });
+  for (const name of readdirSync(dirname(CONSOLE))) {
+    const [, owner] = /^console\.(\d+)(?:\.old)?$/.exec(name) ?? [];
+    if (owner === undefined || processInfo(Number(owner)) !== undefined) continue;
+    rmSync(join(dirname(CONSOLE), name), { recursive: true, force: true });
+  }
 }
 
 /** Returns the time of the latest change among files and folders, in milliseconds since the epoch. */

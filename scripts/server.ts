@@ -27,6 +27,8 @@ export interface ServerOptions {
   persist: string;
   /** Absolute path of the Worker's configuration; the one of this repository by default. */
   config?: string;
+  /** Absolute path of the static files, in place of the configuration's. The server serves a copy of its own (START-5). */
+  assets?: string;
   /** Receives the output of the Worker and the errors of wrangler. */
   onLine(line: string, stream: "stdout" | "stderr"): void;
 }
@@ -95,12 +97,21 @@ function makeFolder(path: string): void {
 
 function spawnKeeper(
   port: number,
-  { persist, config = join(ROOT, "wrangler.jsonc") }: ServerOptions,
+  { persist, config = join(ROOT, "wrangler.jsonc"), assets }: ServerOptions,
   passed: string | undefined,
 ): ChildProcess {
   const server = [
-    ...[join(ROOT, "scripts/worker-server.ts"), "--config", config, "--port", String(port), "--persist", persist],
+    ...[
+      join(ROOT, "scripts/worker-server.ts"),
+      "--config",
+      config,
+      "--port",
+      String(port),
+      "--persist",
+      persist,
+    ],
     ...(passed === undefined ? [] : ["--env-file", passed]),
+    ...(assets === undefined ? [] : ["--assets", assets]),
   ];
   return spawn(process.execPath, [join(ROOT, "scripts/keeper.ts"), persist, ...server], {
     cwd: ROOT,

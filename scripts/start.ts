@@ -6,7 +6,7 @@
  */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { buildConsole } from "./console.ts";
+import { buildConsole, CONSOLE } from "./console.ts";
 import { Failure } from "./failure.ts";
 import { onNpmDeath } from "./npm-death.ts";
 import { mayRestart } from "./restarts.ts";
@@ -61,7 +61,7 @@ async function main(): Promise<void> {
   let { port } = options;
   for (;;) {
     const onLine = (line: string, stream: "stdout" | "stderr") => process[stream].write(`${line}\n`);
-    const server = await startServer({ ...options, port, onLine });
+    const server = await startServer({ ...options, port, assets: CONSOLE, onLine });
     const reason = await run(server, stopping);
     if (reason === undefined) return;
     exits.push(Date.now());

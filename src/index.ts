@@ -19,6 +19,7 @@ export { bearerToken } from "./http/auth/bearer.ts";
 export type { CorsOptions } from "./http/auth/cors.ts";
 export type { Limits } from "./http/base/limits.ts";
 export {
+  type Defined,
   defineLibrary,
   defineModelProfile,
   definePersona,
@@ -75,6 +76,7 @@ export type {
 } from "./protocol/conversation-api.ts";
 export type { Persona, PersonaSource, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
 export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts";
+export type { TaskExecutor, TaskResultApi, ToolStateApi } from "./protocol/executor-api.ts";
 export type { TurnView } from "./protocol/views.ts";
 export {
   DramatisError,
@@ -84,5 +86,6 @@ export {
   type Result,
 } from "./shared/errors.ts";
 export type { DefinitionReference } from "./shared/identifiers.ts";
+export type { Json, JsonObject } from "./shared/json.ts";
 export type { Principal, Role } from "./shared/principal.ts";
 export type { RateLimit } from "./shared/token-bucket.ts";

@@ -9,6 +9,7 @@ export * from "../model/profile.ts";
 export type * from "../model/reply.ts";
 export type { TokenUsage } from "../model/usage.ts";
 export type { CallContext } from "../shared/identifiers.ts";
+export type { JsonObject } from "../shared/json.ts";
 export { defaultModelProfile, type ModelEnvironment, OFFLINE_PROFILE } from "./default-profile.ts";
 export { aiSdkAdapter, aiSdkFormat } from "./formats/ai-sdk/adapter.ts";
 export { anthropicAdapter, anthropicFormat } from "./formats/anthropic/adapter.ts";

@@ -40,7 +40,9 @@ export interface HttpApp<Env extends object> {
 
 export function createHttpApp<Env extends object>(ports: HttpPorts<Env>): HttpApp<Env> {
   const app = createRoutes(ports);
-  return { fetch: async (request, env, context) => withSecurityHeaders(await app.fetch(request, env, context)) };
+  return {
+    fetch: async (request, env, context) => withSecurityHeaders(await app.fetch(request, env, context)),
+  };
 }
 
 /** The Hono application. Its `fetch` must be called with an `Env`. */

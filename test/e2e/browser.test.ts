@@ -247,9 +247,7 @@ if (hasChromium) {
       const page = await visit();
       await say(page, "!slow 100 30");
       await answers(page, "word-20 ", true).waitFor();
-      const [worker] = processTree(start.npm.pid ?? 0).filter(({ command }) =>
-        RUNS_THE_WORKER.test(command),
-      );
+      const [worker] = processTree(start.npm.pid ?? 0).filter(({ command }) => RUNS_THE_WORKER.test(command));
       expect(worker).toBeDefined();
       process.kill(worker?.pid ?? 0, "SIGKILL");
       await page.locator("[data-testid=connection]:not([data-state=open])").waitFor();

@@ -64,13 +64,23 @@ function buildAndPack(): string {
 }
 
 interface Manifest {
-  exports: Record<string, unknown>;
+  exports: Record<string, { types: string }>;
   engines: { node: string };
   dependencies: Record<string, string>;
 }
 
 function manifestOf(path: string): Manifest {
   return JSON.parse(readFileSync(join(path, "package.json"), "utf8"));
+}
+
+/** Returns the names of the values that a declaration file exports. */
+function exportedValues(declarations: string): string[] {
+  const lists = [...declarations.matchAll(/^export \{([^}]*)\}/gm)].flatMap(([, list = ""]) =>
+    list.split(","),
+  );
+  const listed = lists.map((name) => name.trim()).filter((name) => name !== "" && !name.startsWith("type "));
+  const declared = [...declarations.matchAll(/^export declare (?:function|const|class) (\w+)/gm)];
+  return [...listed.map((name) => name.replace(/^.* as /, "")), ...declared.map(([, name = ""]) => name)];
 }
 
 /** Examples of the README, with language and text. */
@@ -102,23 +112,28 @@ function write(name: string, text: string): void {
   writeFileSync(join(project, name), text);
 }
 
-/** The repository's configuration, changed as the README describes. */
+/** The repository's configuration, changed as the README lists: `name`, and each value that it prints. */
 function writeConfiguration(): void {
   const pattern = JSON.parse(readFileSync(join(ROOT, "wrangler.jsonc"), "utf8"));
-  const configuration = {
-    ...pattern,
-    name: "my-agents",
-    assets: { ...pattern.assets, directory: "node_modules/dramatis/console" },
-  };
+  const readme = readFileSync(join(installed, "README.md"), "utf8");
+  const [, main] = /^- `main`: `(.+)`\.$/m.exec(readme) ?? [];
+  const [, directory] = /^- the `directory` of `assets`: `(.+?)`,/m.exec(readme) ?? [];
+  expect({ main, directory }).toEqual({ main: expect.any(String), directory: expect.any(String) });
+  const configuration = { ...pattern, name: "my-agents", main, assets: { ...pattern.assets, directory } };
   write("wrangler.jsonc", JSON.stringify(configuration));
   write(".dev.vars", "DRAMATIS_LOCAL=1\n");
 }
 
 /** Compiles these files, and the package's declarations if requested. Returns the errors. */
 function typeErrors(options: string[], ...files: string[]): string[] {
-  const always = ["--noEmit", "--strict", "--target", "es2024", "--pretty", "false"];
+  const always = ["--ignoreConfig", "--noEmit", "--strict", "--target", "es2024", "--pretty", "false"];
+  return errorsOf([...always, ...options, ...files]);
+}
+
+/** Runs the compiler with these arguments. Returns the errors. */
+function errorsOf(args: string[]): string[] {
   try {
-    run(project, process.execPath, TSC, ...always, ...options, ...files);
+    run(project, process.execPath, TSC, ...args);
     return [];
   } catch (cause) {
     const errors = String(cause).match(/^.*\berror TS\d.*$/gm);
@@ -136,7 +151,7 @@ beforeAll(() => {
   const archive = buildAndPack();
   mkdirSync(installed, { recursive: true });
   run(project, "tar", "-xzf", archive, "-C", installed, "--strip-components=1");
-  write("package.json", JSON.stringify({ name: "my-agents", private: true, type: "module" }));
+  run(project, "npm", "init", "-y");
   installFromCheckout(project, [...Object.keys(manifestOf(installed).dependencies), "zod"]);
   installFromCheckout(project, ["@cloudflare/workers-types"]);
   for (const { text } of printedExamples()) {
@@ -177,11 +192,49 @@ describe("G2 the archive", () => {
   });
 });
 
-describe("G2 the README's example, as printed", () => {
-  it("compiles, strictly", () => {
-    expect(readdirSync(join(project, "src"))).toEqual(["library.ts", "worker.ts"]);
-    write("readme.tsconfig.json", exampleWith('"compilerOptions"'));
-    expect(typeErrors(["--project", "readme.tsconfig.json"])).toEqual([]);
+/** Values of `tsc --init` before TypeScript 5.9. */
+const OLDER = {
+  target: "es2016",
+  module: "commonjs",
+  esModuleInterop: true,
+  strict: true,
+  skipLibCheck: true,
+};
+
+describe("G2 the README's example, as printed, after `npm init -y` and `npx tsc --init`", () => {
+  const check = (...options: string[]) => errorsOf(["--noEmit", "--pretty", "false", ...options]);
+
+  beforeAll(() => {
+    run(project, process.execPath, TSC, "--init");
+    write("older.tsconfig.json", JSON.stringify({ compilerOptions: OLDER, include: ["src"] }));
+  });
+
+  it("compiles: no package.json, no compiler option and no extension needs a change", () => {
+    expect(readdirSync(join(project, "src"))).toEqual(["library.mts", "worker.mts"]);
+    const { type } = JSON.parse(readFileSync(join(project, "package.json"), "utf8"));
+    expect(type).not.toBe("module");
+    const init = readFileSync(join(project, "tsconfig.json"), "utf8");
+    for (const option of [
+      "nodenext",
+      "verbatimModuleSyntax",
+      "exactOptionalPropertyTypes",
+      '"declaration": true',
+    ])
+      expect(init).toContain(option);
+    expect(check()).toEqual([]);
+  });
+
+  it.each([
+    ["with the platform's types", ["--types", "@cloudflare/workers-types"]],
+    ["without declarations", ["--declaration", "false", "--declarationMap", "false"]],
+    ["with a bundler's resolution", ["--module", "preserve"]],
+    ["with the values of older versions", ["--project", "older.tsconfig.json"]],
+    [
+      "with the values of older versions, and declarations",
+      ["--project", "older.tsconfig.json", "--declaration"],
+    ],
+  ])("compiles %s", (_, options) => {
+    expect(check(...options)).toEqual([]);
   });
 
   it("deploys, as far as that can be tried without an account", () => {
@@ -236,9 +289,9 @@ describe("G2 the README's example, as printed", () => {
 
     it("answers the README's client, in Node and without React", () => {
       const text = exampleWith('from "dramatis/client";\n\nconst client');
-      write("client.ts", text.replace(/http:\/\/localhost:\d+/, url));
-      expect(typeErrors([...bundler, ...worker, "--skipLibCheck"], "client.ts")).toEqual([]);
-      expect(run(project, process.execPath, "client.ts")).toMatch(/^turn\.started .*^turn\.completed /ms);
+      write("client.mts", text.replace(/http:\/\/localhost:\d+/, url));
+      expect(typeErrors([...bundler, ...worker, "--skipLibCheck"], "client.mts")).toEqual([]);
+      expect(run(project, process.execPath, "client.mts")).toMatch(/^turn\.started .*^turn\.completed /ms);
     });
 
     it("H9 answers the examples of docs/protocols.md", () => {
@@ -251,8 +304,8 @@ describe("G2 the README's example, as printed", () => {
       const said = run(project, process.execPath, "protocols.mjs");
       for (const text of ["Offline model", "It is empty."]) expect(said).toContain(text);
       expect(said).toMatch(/conv_\w{26}$/m);
-      write("initial.ts", here(protocolExamples("ts")));
-      expect(run(project, process.execPath, "initial.ts").trim()).toBe("0");
+      write("initial.mts", here(protocolExamples("ts")));
+      expect(run(project, process.execPath, "initial.mts").trim()).toBe("0");
     });
 
     it("serves the console and the page /docs", async () => {
@@ -265,6 +318,25 @@ describe("G2 the README's example, as printed", () => {
 });
 
 describe("G2 the entry points", () => {
+  it("name all types that declarations of their users need", () => {
+    const lines = [
+      "type Made<F> = F extends (...args: never[]) => infer R ? R : F extends abstract new (...args: never[]) => infer I ? I : F;",
+      "declare function made<F>(value: F): Made<F>;",
+    ];
+    for (const [index, [entry, { types }]] of Object.entries(manifestOf(installed).exports).entries()) {
+      const names = exportedValues(readFileSync(join(installed, types), "utf8"));
+      expect(names, entry).not.toHaveLength(0);
+      lines.push(`import * as entry${index} from "${entry.replace(".", "dramatis")}";`);
+      for (const [at, name] of names.entries()) {
+        lines.push(`export const value${index}_${at} = entry${index}.${name};`);
+        lines.push(`export const made${index}_${at} = made(entry${index}.${name});`);
+      }
+    }
+    write("named.mts", lines.join("\n"));
+    const options = [...worker, "--skipLibCheck", "--module", "nodenext", "--declaration"];
+    expect(typeErrors(options, "named.mts")).toEqual([]);
+  });
+
   it("only dramatis/react needs React, and with React the README's component compiles", () => {
     const load = () => run(project, process.execPath, "--eval", 'await import("dramatis/react")');
     expect(load).toThrow("Cannot find package 'react'");
@@ -300,8 +372,8 @@ describe("G2 the entry points", () => {
     const entries = Object.keys(manifestOf(installed).exports).map((entry) => entry.replace(".", "dramatis"));
     expect(entries).toContain("dramatis/client");
     const lines = entries.map((entry, index) => `export * as entry${index} from "${entry}";\n`);
-    write(`${name}.ts`, lines.join(""));
-    expect(typeErrors([...resolution, ...worker], `${name}.ts`)).toEqual([]);
+    write(`${name}.mts`, lines.join(""));
+    expect(typeErrors([...resolution, ...worker], `${name}.mts`)).toEqual([]);
   });
 });
 

@@ -1,4 +1,5 @@
 /** `npm start`: its output, its passed variables, and the cleanup after any kind of exit. */
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { globSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -17,6 +18,7 @@ import {
   waitUntilGone,
 } from "../support/processes.ts";
 
+const ROOT = join(import.meta.dirname, "../..");
 const folder = mkdtempSync(join(tmpdir(), "dramatis-start-"));
 const persist = join(folder, "state");
 
@@ -108,7 +110,7 @@ describe("a running start", () => {
   });
 
   it("PAGE-1 every static file has the policy of the console, also what is not there or is cached", async () => {
-    const console = join(import.meta.dirname, "../../dist/console");
+    const console = join(ROOT, "dist/console");
     const files = globSync("**/*", { cwd: console, withFileTypes: true }).filter((entry) => entry.isFile());
     const paths = files.map(({ parentPath, name }) => `/${relative(console, join(parentPath, name))}`);
     expect(paths).toEqual(expect.arrayContaining(["/index.html", "/docs.html", "/favicon.svg"]));
@@ -132,6 +134,40 @@ describe("a running start", () => {
       });
       expect(headers.get("content-security-policy")).not.toMatch(/unsafe|\*|data:|https?:/);
     }
+  });
+
+  it("START-5 CONSOLE-1 serves the console while `npm run build` runs and after it, also without what it replaced", async () => {
+    const page = await (await fetch(start.url)).text();
+    const paths = [
+      "/",
+      "/docs",
+      ...[...page.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path),
+    ];
+    expect(paths.length).toBeGreaterThan(4);
+    const load = () =>
+      Promise.all(
+        paths.map(async (path) => {
+          const response = await fetch(`${start.url}${path}`);
+          return [
+            path,
+            response.status,
+            createHash("sha256")
+              .update(await response.text())
+              .digest("hex"),
+          ];
+        }),
+      );
+    const before = await load();
+    const build = spawn("npm", ["run", "build"], { cwd: ROOT, stdio: "ignore" });
+    let ended = false;
+    const exit = once(build, "exit").finally(() => {
+      ended = true;
+    });
+    while (!ended) expect(await load()).toEqual(before);
+    expect(await exit).toEqual([0, null]);
+    expect(readdirSync(join(ROOT, "dist")).filter((name) => name.startsWith("console"))).toEqual(["console"]);
+    rmSync(join(ROOT, "dist/console"), { recursive: true });
+    expect(await load()).toEqual(before);
   });
 
   it("passes model settings of the shell on, exactly, and shows them to nobody", async () => {
@@ -205,7 +241,9 @@ describe("a running start", () => {
         }),
       );
       const local = { host: "127.0.0.1", debugger: undefined };
-      found.sort((one, other) => one.status - other.status || String(one.kind).localeCompare(String(other.kind)));
+      found.sort(
+        (one, other) => one.status - other.status || String(one.kind).localeCompare(String(other.kind)),
+      );
       expect(found).toEqual([
         { ...local, kind: "the workerd in front of it", status: 200 },
         { ...local, kind: "the workerd that runs the Worker", status: 200 },

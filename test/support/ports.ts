@@ -35,7 +35,10 @@ export async function devTools(port: number): Promise<unknown> {
 /** The kernel writes an IPv4 address as a number of the machine's byte order, here little-endian. */
 function hostOf(hex: string): string {
   if (hex.length !== 8) return hex;
-  return (hex.match(/../g) ?? []).reverse().map((byte) => Number.parseInt(byte, 16)).join(".");
+  return (hex.match(/../g) ?? [])
+    .reverse()
+    .map((byte) => Number.parseInt(byte, 16))
+    .join(".");
 }
 
 function linkOf(path: string): string {

@@ -17,7 +17,8 @@ export const BROWSER_HEADERS = {
 /** The headers of the Worker's responses. None of them is a page, so the policy allows nothing. */
 const WORKER_HEADERS = {
   ...BROWSER_HEADERS,
-  "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox",
+  "content-security-policy":
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox",
 };
 
 /** Returns the response with the headers that it does not have yet. A WebSocket's handshake stays as it is. */
