@@ -16,8 +16,9 @@ import { DramatisError, type InputIssue } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { isPlainUrl } from "../shared/text.ts";
 import { issuesText } from "../shared/validation.ts";
-import type { ToolCodes } from "./deployed-code.ts";
+import type { DeployedCode } from "./deployed-code.ts";
 import { inputSchemaIssues } from "./input-schema.ts";
+import { listIds } from "./known-ids.ts";
 import { completePersona } from "./persona.ts";
 import { type DefinitionKey, formatReference, parseReference } from "./reference.ts";
 import { type Registry, strictest } from "./registry.ts";
@@ -26,8 +27,8 @@ import { refuseEqualNames, resolveFallbacks } from "./resolve.ts";
 /** The libraries of one tenant. */
 export interface LibraryPorts {
   registry: Registry;
-  /** The deployed tools. */
-  tools: ToolCodes;
+  /** The code, and the ids, of the deployed tools. */
+  tools: Pick<DeployedCode, "toolCode" | "ids" | "libraryIds">;
   /** Reports whether the deployer trusts the profile's host with the profile's key. */
   mayReceiveKey(profile: ModelProfile): boolean;
 }
@@ -76,8 +77,15 @@ export async function checkedTool(
   const deployed = tools.toolCode(reference.library, reference.id)?.definition;
   if (reference.version !== undefined)
     throw invalid("/target/task", "Must name no version: the deployed code runs, whatever its version.");
-  if (deployed === undefined)
-    throw invalid("/target/task", `There is no deployed tool "${formatReference(reference)}".`);
+  if (deployed === undefined) {
+    const { library, id } = reference;
+    const ids = tools.ids("tool", library);
+    const known =
+      ids.length > 0
+        ? `Library "${library}" has: ${listIds(id, ids)}.`
+        : `Deployed libraries: ${listIds(library, tools.libraryIds)}.`;
+    throw invalid("/target/task", `There is no deployed tool "${formatReference(reference)}". ${known}`);
+  }
   if (effect !== undefined && strictest(effect, deployed.effect) !== effect)
     throw invalid("/effect", `Must not promise more than the deployed tool, which is ${deployed.effect}.`);
   const issues = inputSchema === undefined ? [] : inputSchemaIssues(inputSchema, "/inputSchema");

@@ -11,13 +11,12 @@ import type { Persona, ToolDefinition, ToolEffect } from "../protocol/definition
 import type { ToolState } from "../protocol/executor-api.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { definitionIdSchema } from "../shared/id-schemas.ts";
-import type { CallContext, DefinitionReference } from "../shared/identifiers.ts";
+import type { CallContext } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { inputIssues, issuesText, jsonPointer, validate } from "../shared/validation.ts";
+import { checkLibrary, contentsSchema } from "./check-library.ts";
 import { MAX_DEFINITION_BYTES } from "./definition.ts";
-import { findTool } from "./find-tool.ts";
-import { parseReference } from "./reference.ts";
 import {
   DEFAULT_TOOL_TIMEOUT_MS,
   modelProfileSchema,
@@ -62,6 +61,21 @@ export interface ToolOptions<Input extends z.ZodType> {
   execute(input: z.output<Input>, context: ToolContext): unknown;
 }
 
+/** The fields of `ToolOptions`. `toolDefinitionSchema` checks the values of the others. */
+const optionsSchema = z.strictObject({
+  ...Object.fromEntries(
+    ["name", "id", "description", "effect", "timeoutMs", "retry"].map((name) => [
+      name,
+      z.unknown().optional(),
+    ]),
+  ),
+  input: z.custom(
+    (value) => typeof value === "object" && value !== null && "_zod" in value,
+    "Must be a schema of zod 4. Wrap the fields in z.object({…}).",
+  ),
+  execute: z.custom((value) => typeof value === "function", "Must be a function, which runs the tool."),
+});
+
 /** A definition with its id in a library. */
 export interface Defined<Definition> {
   readonly id: string;
@@ -87,7 +101,7 @@ export interface Library {
  * @example definePersona("guide", { identity: { systemPrompt: "You help travellers." }, tools: { toolIds: ["weather"] } });
  */
 export function definePersona(id: string, persona: Persona): Defined<Persona> {
-  return withId(id, validate(personaSchema, persona, "", `Persona "${id}"`));
+  return withId(checkedId("persona", id), validate(personaSchema, persona, "", `Persona "${id}"`));
 }
 
 /**
@@ -95,7 +109,10 @@ export function definePersona(id: string, persona: Persona): Defined<Persona> {
  * @example defineModelProfile("fast", { provider: "openai", modelId: "gpt-4.1-mini", parameters: { temperature: 0 } });
  */
 export function defineModelProfile(id: string, profile: ModelProfile): Defined<ModelProfile> {
-  return withId(id, validate(modelProfileSchema, profile, "", `Model profile "${id}"`));
+  return withId(
+    checkedId("model profile", id),
+    validate(modelProfileSchema, profile, "", `Model profile "${id}"`),
+  );
 }
 
 /**
@@ -110,16 +127,18 @@ export function defineModelProfile(id: string, profile: ModelProfile): Defined<M
  * });
  */
 export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>): Tool {
-  const { name, input, execute } = options;
   const [target] = targetFields(options);
+  const tool = typeof options?.name === "string" ? `Tool "${options.name}"` : "The tool";
   if (target !== undefined) {
     throw new DramatisError(
       "INVALID_INPUT",
-      `Tool "${name}" has \`${target}\`, but a tool in code runs its \`execute\`. Remove \`${target}\`, or post the tool by API.`,
+      `${tool} has \`${target}\`, but a tool in code runs its \`execute\`. Remove \`${target}\`, or post the tool by API.`,
     );
   }
+  validate(optionsSchema, options, "", tool);
+  const { name, input, execute } = options;
   const timeoutMs = readTimeout(options, (path, message) => {
-    throw new DramatisError("INVALID_INPUT", `Tool "${name}": ${jsonPointer(path)}: ${message}`);
+    throw new DramatisError("INVALID_INPUT", `${tool}: ${jsonPointer(path)}: ${message}`);
   });
   const definition = validate(
     toolDefinitionSchema,
@@ -131,10 +150,10 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>)
       timeoutMs: timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS,
     },
     "",
-    `Tool "${name}"`,
+    tool,
   );
   return {
-    ...withId(options.id ?? name, definition),
+    ...withId(checkedId("tool", options.id ?? name), definition),
     async run(value, context) {
       const parsed = await input.safeParseAsync(value);
       if (parsed.success) return execute(parsed.data, context);
@@ -152,66 +171,16 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>)
  * @example defineLibrary("my", { personas: [guide], tools: [weather] });
  */
 export function defineLibrary(id: string, contents: Partial<Omit<Library, "id">>): Library {
+  const checked = checkedId("library", id);
+  validate(contentsSchema, contents, "", `Library "${id}"`);
   const { personas = [], tools = [], modelProfiles = [] } = contents;
-  const library = {
-    id: validate(definitionIdSchema, id, "", `The id "${id}"`),
-    personas,
-    tools,
-    modelProfiles,
-  };
-  refuseDuplicates(id, "persona", personas);
-  refuseDuplicates(id, "tool", tools);
-  refuseDuplicates(id, "model profile", modelProfiles);
-  checkOwnReferences(library);
+  const library = { id: checked, personas, tools, modelProfiles };
+  checkLibrary(library);
   return library;
 }
 
-/** Throws `INVALID_INPUT` for a reference to a definition that the library does not have. */
-function checkOwnReferences({ id: library, personas, tools, modelProfiles }: Library): void {
-  const check = (
-    origin: string,
-    references: readonly DefinitionReference[],
-    kind: string,
-    known: readonly { id: string }[],
-    has = (id: string) => known.some((definition) => definition.id === id),
-  ) => {
-    const targets = references.map((reference) => parseReference(reference, library));
-    const missing = targets.find((target) => target.library === library && !has(target.id));
-    if (missing === undefined) return;
-    const ids = known.map(({ id }) => id).join(", ") || "none";
-    throw new DramatisError(
-      "INVALID_INPUT",
-      `${origin} refers to the ${kind} "${missing.id}", which library "${library}" does not have. It has: ${ids}.`,
-    );
-  };
-  for (const { id, definition } of personas) {
-    const { modelProfileId } = definition.identity;
-    const hasTool = (tool: string) => findTool(tools, tool) !== undefined;
-    check(`Persona "${id}"`, definition.tools?.toolIds ?? [], "tool", tools, hasTool);
-    check(
-      `Persona "${id}"`,
-      modelProfileId === undefined ? [] : [modelProfileId],
-      "model profile",
-      modelProfiles,
-    );
-  }
-  for (const { id, definition } of modelProfiles)
-    check(`Model profile "${id}"`, definition.fallbacks ?? [], "model profile", modelProfiles);
-}
-
-function refuseDuplicates(library: string, kind: string, definitions: readonly { id: string }[]): void {
-  const ids = definitions.map(({ id }) => id);
-  const duplicate = ids.find((id, index) => ids.indexOf(id) < index);
-  if (duplicate === undefined) return;
-  throw new DramatisError(
-    "INVALID_INPUT",
-    `Library "${library}" has two definitions of the ${kind} "${duplicate}". Give one of them another id.`,
-  );
-}
-
-/** Checks the id and the size of a definition. Throws `INVALID_INPUT`. */
+/** Checks the size of a definition. Throws `INVALID_INPUT`. */
 function withId<Definition extends object>(id: string, definition: Definition): Defined<Definition> {
-  const checked = validate(definitionIdSchema, id, "", `The id "${id}"`);
   const bytes = utf8Length(JSON.stringify(definition));
   if (bytes > MAX_DEFINITION_BYTES) {
     throw new DramatisError(
@@ -219,7 +188,13 @@ function withId<Definition extends object>(id: string, definition: Definition): 
       `The definition of "${id}" has ${bytes} bytes as JSON. The maximum is ${MAX_DEFINITION_BYTES}.`,
     );
   }
-  return { id: checked, definition };
+  return { id, definition };
+}
+
+/** Throws `INVALID_INPUT` if the id, which authors without types may forget, is not valid. */
+function checkedId(kind: string, id: unknown): string {
+  const shown = typeof id === "string" ? `"${id}" ` : "";
+  return validate(definitionIdSchema, id, "", `The id ${shown}of a ${kind}`);
 }
 
 /** Converts a zod schema to the JSON Schema of its input. Omits keywords that only repeat the type, since each costs tokens. */

@@ -39,8 +39,12 @@ export class DeployedCode implements ToolCodes {
   readonly #hashes = new WeakMap<object, string>();
   #published: PublishedVersions | undefined;
 
-  /** Throws `INVALID_INPUT` if two libraries have the same id. */
+  /** Throws `INVALID_INPUT` if two libraries have the same id, or for what is no array. */
   constructor(libraries: readonly Library[]) {
+    const given: unknown = libraries;
+    if (!Array.isArray(given)) {
+      throw new DramatisError("INVALID_INPUT", "`libraries` must be an array. Write `libraries: [library]`.");
+    }
     for (const { id, personas, tools, modelProfiles } of libraries) {
       if (this.#libraries.has(id)) {
         throw new DramatisError("INVALID_INPUT", `Two libraries have the id "${id}". Rename one of them.`);

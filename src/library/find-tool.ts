@@ -7,15 +7,12 @@
  *           id that two tools share finds neither. Its versions are those that were published under it; if there are none,
  *           those of the tool.
  */
+import { foldedId } from "./known-ids.ts";
 
 /** Returns the tool with this id or this derived id; `undefined` if there is none. */
 export function findTool<Tool extends { id: string }>(tools: readonly Tool[], id: string): Tool | undefined {
   const exact = tools.find((tool) => tool.id === id);
   if (exact !== undefined) return exact;
-  const [derived, ...others] = tools.filter((tool) => derivedId(tool.id) === id);
+  const [derived, ...others] = tools.filter((tool) => foldedId(tool.id) === id);
   return others.length === 0 ? derived : undefined;
-}
-
-function derivedId(name: string): string {
-  return name.toLowerCase().replaceAll("_", "-");
 }

@@ -8,7 +8,7 @@
  * REG-5  Deployed definitions can be pinned while the database does not answer. They then have version 0, which means that
  *        the number was unknown; the hash identifies the content.
  * REG-6  A tool never promises more about repeating it than its deployed code does, even if an older version did.
- * REG-7  The error for an id that does not exist lists those that do, at most 20. A registry asks the database for them once,
+ * REG-7  The error for an id that does not exist lists those that do, at most 20, the most similar first. A registry asks the database for them once,
  *        for the first such error, and reads no definitions for it.
  * LIBAPI-1  A tenant sees the deployed libraries and its own, and no library of another tenant.
  * LIBAPI-2  A library belongs to the author of its first definition. Only this author and administrators add to it. Only a
@@ -32,6 +32,7 @@ import type {
 } from "./definition-source.ts";
 import type { DeployedCode } from "./deployed-code.ts";
 import { DeployedDefinitions } from "./deployed-definitions.ts";
+import { foldedId, listIds, MAX_LISTED_IDS } from "./known-ids.ts";
 import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
 
 /** A definition that was found, and its exact origin. */
@@ -44,9 +45,6 @@ export interface RegistryStores {
   /** Those of the registry's tenant. */
   authored: DefinitionStore;
 }
-
-/** Maximum number of ids in an error. */
-const MAX_LISTED_IDS = 20;
 
 /** Make one per request. Methods throw `UNAVAILABLE`, retriable, while the database does not answer. */
 export class Registry {
@@ -151,7 +149,7 @@ export class Registry {
     definition: DefinitionTypes[Kind],
   ): Promise<{ version: DefinitionVersion<Kind>; created: boolean }> {
     const store = this.#storeFor(principal, library);
-    const deployed = this.#code.libraryIds.find((other) => folded(other) === folded(library));
+    const deployed = this.#code.libraryIds.find((other) => foldedId(other) === foldedId(library));
     if (deployed !== undefined && (await store.library(library)) === null) {
       throw new DramatisError(
         "CONFLICT",
@@ -202,14 +200,12 @@ export class Registry {
   /** Returns the error for a definition that does not exist (REG-7). */
   async #missing(kind: DefinitionKind, reference: LibraryReference): Promise<DramatisError> {
     const { library, id, version } = reference;
-    const nothing = notFound(`There is no ${kindName(kind)} "${formatReference(reference)}".`);
-    if (version !== undefined) return nothing;
+    const nothing = `There is no ${kindName(kind)} "${formatReference(reference)}".`;
+    if (version !== undefined) return notFound(nothing);
     const isDeployed = this.#code.has(library);
     const ids = isDeployed ? this.#code.ids(kind, library) : await this.#authoredIds(kind, library);
-    if (ids.length === 0 && !isDeployed) return nothing;
-    const known = ids.slice(0, MAX_LISTED_IDS).join(", ") || "none";
-    const more = ids.length > MAX_LISTED_IDS ? ", and more" : "";
-    return notFound(`Library "${library}" has no ${kindName(kind)} "${id}". It has: ${known}${more}.`);
+    if (ids.length === 0 && !isDeployed) return notFound(`${nothing} ${this.#knownLibraries(library)}`);
+    return notFound(`Library "${library}" has no ${kindName(kind)} "${id}". It has: ${listIds(id, ids)}.`);
   }
 
   /** Returns ids of the library if the first error is about it, otherwise none (REG-7). */
@@ -223,18 +219,16 @@ export class Registry {
   }
 
   #missingLibrary(id: string): DramatisError {
-    const ids = this.#code.libraryIds.join(", ") || "none";
-    return notFound(`There is no library "${id}". Deployed libraries: ${ids}.`);
+    return notFound(`There is no library "${id}". ${this.#knownLibraries(id)}`);
+  }
+
+  #knownLibraries(wanted: string): string {
+    return `Deployed libraries: ${listIds(wanted, this.#code.libraryIds)}.`;
   }
 }
 
 function notFound(message: string): DramatisError {
   return new DramatisError("NOT_FOUND", message);
-}
-
-/** Ids that are equal in this form differ only in case, or in `_` for `-`. */
-function folded(id: string): string {
-  return id.toLowerCase().replaceAll("_", "-");
 }
 
 /** Effects by what they allow: the first may be repeated freely, the last must not be repeated. */

@@ -42,11 +42,20 @@ export async function resolveChain(
 ): Promise<VersionChain> {
   const persona = await resolvePersona(registry, parsePersonaSource(source));
   const { identity, tools } = persona.definition;
+  const { modelProfileId } = identity;
+  const at = <Found>(pointer: string, find: () => Promise<Found>) =>
+    placed(`Persona "${nameOf(persona)}", ${pointer}`, find);
   const [resolvedTools, modelProfile] = await Promise.all([
-    Promise.all((tools?.toolIds ?? []).map((tool) => registry.tool(parseReference(tool, persona.library)))),
-    identity.modelProfileId === undefined
+    Promise.all(
+      (tools?.toolIds ?? []).map((tool, index) =>
+        at(`/tools/toolIds/${index}`, () => registry.tool(parseReference(tool, persona.library))),
+      ),
+    ),
+    modelProfileId === undefined
       ? inline("default", defaultProfile)
-      : registry.modelProfile(parseReference(identity.modelProfileId, persona.library)),
+      : at("/identity/modelProfileId", () =>
+          registry.modelProfile(parseReference(modelProfileId, persona.library)),
+        ),
   ]);
   refuseEqualNames(resolvedTools);
   const completed = (pin: PinnedProfile) => ({ ...pin, definition: complete(pin.definition) });
@@ -57,6 +66,17 @@ export async function resolveChain(
     modelProfile: completed(modelProfile),
     ...(fallbacks.length === 0 ? {} : { fallbacks }),
   };
+}
+
+/** Returns the result of `find`. An error for a wrong reference gets the place of the reference. */
+async function placed<Found>(place: string, find: () => Promise<Found>): Promise<Found> {
+  try {
+    return await find();
+  } catch (error) {
+    if (!(error instanceof DramatisError) || (error.code !== "NOT_FOUND" && error.code !== "INVALID_INPUT"))
+      throw error;
+    throw new DramatisError(error.code, `${place}: ${error.message}`, error.options);
+  }
 }
 
 /** A profile and its origin. */

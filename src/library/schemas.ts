@@ -100,7 +100,7 @@ export const toolDefinitionSchema = z.strictObject({
   name: z
     .string()
     .regex(/^[a-zA-Z0-9_-]{1,64}$/, "A tool's name is 1 to 64 letters, digits, underscores and hyphens"),
-  description: z.string().min(1).max(10_000),
+  description: z.string().min(1, "Must explain to the model when to use the tool.").max(10_000),
   inputSchema: jsonObject.refine((schema) => schema.type === "object", {
     error: "The input schema must describe an object: wrap it in z.object({…})",
   }),

@@ -112,14 +112,11 @@ function write(name: string, text: string): void {
   writeFileSync(join(project, name), text);
 }
 
-/** The repository's configuration, changed as the README lists: `name`, and each value that it prints. */
+/** The repository's configuration, with the values that the README prints. */
 function writeConfiguration(): void {
   const pattern = JSON.parse(readFileSync(join(ROOT, "wrangler.jsonc"), "utf8"));
-  const readme = readFileSync(join(installed, "README.md"), "utf8");
-  const [, main] = /^- `main`: `(.+)`\.$/m.exec(readme) ?? [];
-  const [, directory] = /^- the `directory` of `assets`: `(.+?)`,/m.exec(readme) ?? [];
-  expect({ main, directory }).toEqual({ main: expect.any(String), directory: expect.any(String) });
-  const configuration = { ...pattern, name: "my-agents", main, assets: { ...pattern.assets, directory } };
+  const changes = JSON.parse(exampleWith('"main": "src/'));
+  const configuration = { ...pattern, ...changes, assets: { ...pattern.assets, ...changes.assets } };
   write("wrangler.jsonc", JSON.stringify(configuration));
   write(".dev.vars", "DRAMATIS_LOCAL=1\n");
 }

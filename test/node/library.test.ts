@@ -107,9 +107,27 @@ describe("defining a tool", () => {
     ["a timeout beyond 15 minutes", { timeoutMs: 900_001 }, /\/timeoutMs.*900000/],
     ["an input that is no object", { input: z.string() }, /wrap it in z\.object/],
     ["an input that JSON does not have", { input: z.object({ at: z.date() }) }, /JSON Schema.*Date/],
+    ["no name", { name: undefined }, /^The tool is not valid: \/name: Is required/],
+    ["no input", { input: undefined }, /"tool".*\/input: Must be a schema of zod/],
+    ["an input of fields alone", { input: { city: z.string() } }, /\/input: .*wrap the fields in z\.object/i],
+    ["an input of JSON Schema", { input: { type: "object" } }, /\/input: Must be a schema of zod/],
+    [
+      "an input of an older zod",
+      { input: { _def: {}, parse: () => 1 } },
+      /\/input: Must be a schema of zod 4/,
+    ],
+    ["no code", { execute: undefined }, /"tool".*\/execute: Must be a function/],
+    ["a field of another library", { parameters: {} }, /"tool".*\/parameters: Unknown field/],
   ])("refuses %s, saying what to change", (_, change, message) => {
-    const options: ToolOptions<z.ZodType> = { ...toolNamed("tool"), ...change };
+    // SAFETY: what an author without types may write.
+    const options = { ...toolNamed("tool"), ...change } as ToolOptions<z.ZodType>;
     expect(() => defineTool(options)).toThrow(invalid(message));
+  });
+
+  test("refuses no argument at all", () => {
+    // SAFETY: as above.
+    const define = defineTool as () => unknown;
+    expect(() => define()).toThrow(invalid(/^The tool is not valid: Is required/));
   });
 });
 
@@ -155,6 +173,74 @@ describe("defining a library", () => {
     // SAFETY: what an author without types may write.
     const profile = { ...defaultProfile, ...change } as ModelProfile;
     expect(() => defineModelProfile("fast", profile)).toThrow(invalid(message));
+  });
+
+  test.each([
+    ["no contents", undefined, /^Library "acme" is not valid: Is required/],
+    ["a misspelt list", { persona: [] }, /"acme".*\/persona: Unknown field/],
+    ["a tool in place of a list", { tools: greet }, /\/tools: Must be an array/],
+    ["tools by name", { tools: { greet } }, /\/tools: Must be an array/],
+    ["a persona as it is", { personas: [minimal] }, /\/personas\/0: Make it with definePersona/],
+    ["a tool as it is", { tools: [greet, toolNamed("x")] }, /\/tools\/1: Make it with defineTool/],
+    ["a profile as it is", { modelProfiles: [defaultProfile] }, /\/modelProfiles\/0: .*defineModelProfile/],
+  ])("refuses a library with %s, saying what to change", (_, contents, message) => {
+    // SAFETY: what an author without types may write.
+    expect(() => defineLibrary("acme", contents as Parameters<typeof defineLibrary>[1])).toThrow(
+      invalid(message),
+    );
+  });
+
+  test.each([
+    ["library", () => defineLibrary("my lib", {}), /^The id "my lib" of a library is not valid.*letters/],
+    ["persona", () => definePersona("a b", minimal), /^The id "a b" of a persona is not valid.*letters/],
+    ["model profile", () => defineModelProfile("", defaultProfile), /^The id "" of a model profile.*letters/],
+    ["tool", () => defineTool(toolNamed("_a")), /^The id "_a" of a tool is not valid.*begins with a letter/],
+    // SAFETY: the id is forgotten.
+    ["persona without one", () => definePersona(minimal as never, minimal), /^The id of a persona is not/],
+  ])("refuses a bad id of a %s by name", (_, define, message) => {
+    expect(define).toThrow(invalid(message));
+  });
+
+  test("refuses what is no list of libraries", () => {
+    // SAFETY: what an author without types may write.
+    expect(() => new DeployedCode(acme() as never)).toThrow(invalid(/libraries: \[library\]/));
+  });
+
+  test("LIBCHECK-1 an error for a wrong reference names its place, its id, and the most similar ids first", () => {
+    const names = [
+      "refund",
+      "cancel_order",
+      "placeorder",
+      "place_order",
+      ...Array.from({ length: 30 }, (_, n) => `t${n}`),
+    ];
+    const tools = names.map((name) => defineTool(toolNamed(name)));
+    const seller = definePersona("seller", { ...minimal, tools: { toolIds: ["refund", "Place_Ordr"] } });
+    expect(() => defineLibrary("shop", { personas: [seller], tools })).toThrow(
+      invalid(
+        /^Persona "seller", \/tools\/toolIds\/1: library "shop" has no tool "Place_Ordr"\. It has: place_order, placeorder, cancel_order, .*, and more\.$/,
+      ),
+    );
+    const spare = defineModelProfile("spare", defaultProfile);
+    const fast = defineModelProfile("fast", { ...defaultProfile, fallbacks: ["spare", "spar"] });
+    expect(() => defineLibrary("shop", { modelProfiles: [fast, spare] })).toThrow(
+      invalid(/^Model profile "fast", \/fallbacks\/1: .*no model profile "spar"\. It has: spare, fast\.$/),
+    );
+  });
+
+  test("LIBCHECK-1 a reference to another library is refused when it is resolved, with its place", async () => {
+    const guide = definePersona("guide", { ...minimal, tools: { toolIds: ["acme/greet", "acme/greed"] } });
+    const registry = registryOf(acme(), defineLibrary("my", { personas: [guide] }));
+    await expect(resolveChain(registry, "my/guide", defaultProfile)).rejects.toThrow(
+      'Persona "my/guide", /tools/toolIds/1: Library "acme" has no tool "greed". It has: greet, Greet_Politely.',
+    );
+    const fast = { identity: { systemPrompt: "x", modelProfileId: "acme/fats" } };
+    await expect(resolveChain(registry, fast, defaultProfile)).rejects.toThrow(
+      'Persona "inline", /identity/modelProfileId: Library "acme" has no model profile "fats". It has: fast.',
+    );
+    await expect(resolveChain(registry, "acme/helpr", defaultProfile)).rejects.toThrow(
+      'Library "acme" has no persona "helpr". It has: helper, reviewer.',
+    );
   });
 
   test("refuses two tools of one id", () => {

@@ -1,7 +1,7 @@
 /** The HTTP entrances on the real Worker: resources, bad input, and what strangers are told. */
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { type DramatisEnv, dramatis } from "../../src/dramatis.ts";
 import { parseFrame } from "../../src/protocol/frames.ts";
 import {
@@ -51,6 +51,27 @@ describe("GET /health where the Worker is not configured as it should be", () =>
     expect(wrong.body).toContain("a service binding `Executor` must have this class as its `entrypoint`");
     expect(wrong.body).not.toContain("not connected");
   });
+});
+
+test("GET /health names a first agent whose persona does not exist, and the personas that do", async () => {
+  // The agent's actor has the library `test`.
+  const app = dramatis({
+    libraries: [],
+    agents: [{ id: "first-guide", persona: "test/handi", tenant: "misspelt" }],
+  });
+  const context = createExecutionContext();
+  const error = vi.spyOn(console, "error").mockReturnValue();
+  // SAFETY: the test environment has every binding of the application.
+  const environment = env as unknown as DramatisEnv;
+  const request = new Request("http://dramatis.test/health");
+  const response = await app.handler.fetch(request, environment, context);
+  await waitOnExecutionContext(context);
+  expect(error).toHaveBeenCalled();
+  expect(response.status).toBe(503);
+  const { detail } = await response.json<{ detail: string }>();
+  expect(detail).toContain(
+    'The agent "first-guide" could not be created: Library "test" has no persona "handi". It has: handy, ',
+  );
 });
 
 describe("who may enter", () => {

@@ -331,6 +331,21 @@ describe("what release 0.3.0 stored", () => {
     return hash;
   };
 
+  test("LIBCHECK-1 the error for a task that does not exist names those that do, the most similar first", async () => {
+    const detailOf = async (task: string) => {
+      const tool = { id: "t", name: "t", description: "A tool.", target: { task } };
+      const { status, body } = await post("/api/libraries/wrong/tools", tool);
+      expect(status).toBe(422);
+      return body.detail;
+    };
+    expect(await detailOf("test/Doubel")).toMatch(
+      /\/target\/task: There is no deployed tool "test\/Doubel"\. Library "test" has: double, /,
+    );
+    expect(await detailOf("tset/double")).toMatch(
+      /no deployed tool "tset\/double"\. Deployed libraries: test, /,
+    );
+  });
+
   test("STORED-1 a posted tool is read with its target, keeps its version when it is posted again, and runs", async () => {
     await add("stored/personas", guide("Count."));
     const hash = await insert("test", "stored", "doubled", stored);
@@ -554,7 +569,9 @@ describe("ids that do not exist", () => {
     identity: { systemPrompt: "Hi." },
     tools: { toolIds: Array.from({ length: 128 }, (_, n) => `${library(n)}/missing-${n}`) },
   });
-  const firstIds = Array.from({ length: 20 }, (_, n) => `known-${String(n).padStart(2, "0")}`).join(", ");
+  // The first of its ids, those with more characters of "missing-0" first.
+  const numbers = [...Array(11).keys(), 20, 11, 12, 13, 14, 15, 16, 17, 18];
+  const firstIds = numbers.map((n) => `known-${String(n).padStart(2, "0")}`).join(", ");
   const message = `Library "large" has no tool "missing-0". It has: ${firstIds}, and more.`;
 
   test("REG-7 128 of them in a persona take one statement more than 128 that exist, and no definition is read", async () => {
@@ -567,7 +584,7 @@ describe("ids that do not exist", () => {
       const resolved = () => resolveChain(registry(), persona(library), OFFLINE_PROFILE);
       for (const [action, error] of [
         [checked, { code: "INVALID_INPUT", options: { errors: [{ path: "/tools/toolIds/0", message }] } }],
-        [resolved, { code: "NOT_FOUND", message }],
+        [resolved, { code: "NOT_FOUND", message: `Persona "inline", /tools/toolIds/0: ${message}` }],
       ] as const) {
         const cost = await meter.cost(() => expect(action()).rejects.toMatchObject(error));
         expect(cost).toMatchObject({ statements: 128 + 1, written: 0 });

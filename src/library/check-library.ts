@@ -1,0 +1,98 @@
+/**
+ * Checks of a library in code.
+ *
+ * LIBCHECK-1  The error for a wrong reference names the definition, the place in it, the id as it was written, and the ids
+ *             that exist, the most similar first.
+ */
+import { z } from "zod";
+import type { ModelProfile } from "../model/profile.ts";
+import type { Persona } from "../protocol/definitions.ts";
+import { DramatisError } from "../shared/errors.ts";
+import type { DefinitionReference } from "../shared/identifiers.ts";
+import { findTool } from "./find-tool.ts";
+import { listIds } from "./known-ids.ts";
+import { parseReference } from "./reference.ts";
+
+interface Identified {
+  id: string;
+}
+
+/** The contents of a library. */
+interface Contents {
+  id: string;
+  personas: readonly (Identified & { definition: Persona })[];
+  tools: readonly Identified[];
+  modelProfiles: readonly (Identified & { definition: ModelProfile })[];
+}
+
+/** The second argument of `defineLibrary`, of which authors without types may write anything. */
+export const contentsSchema = z.strictObject({
+  personas: listMadeWith("definePersona", ["id", "definition"]),
+  tools: listMadeWith("defineTool", ["id", "definition", "run"]),
+  modelProfiles: listMadeWith("defineModelProfile", ["id", "definition"]),
+});
+
+function listMadeWith(maker: string, fields: string[]) {
+  const isMade = (value: unknown) =>
+    typeof value === "object" && value !== null && fields.every((field) => field in value);
+  return z.array(z.custom(isMade, `Make it with ${maker}(…).`), "Must be an array.").optional();
+}
+
+/** Throws `INVALID_INPUT` for duplicate ids, and for a reference to a definition that the library does not have. */
+export function checkLibrary(library: Contents): void {
+  const { personas, tools, modelProfiles } = library;
+  for (const [kind, definitions] of [
+    ["persona", personas],
+    ["tool", tools],
+    ["model profile", modelProfiles],
+  ] as const) {
+    refuseDuplicates(library.id, kind, definitions);
+  }
+  const profile = { kind: "model profile", known: modelProfiles };
+  const tool = { kind: "tool", known: tools, has: (id: string) => findTool(tools, id) !== undefined };
+  const check = (origin: string, at: string, reference: DefinitionReference, target: Target) =>
+    checkReference(library.id, `${origin}, ${at}`, reference, target);
+  for (const { id, definition } of personas) {
+    const { modelProfileId } = definition.identity;
+    for (const [index, reference] of (definition.tools?.toolIds ?? []).entries())
+      check(`Persona "${id}"`, `/tools/toolIds/${index}`, reference, tool);
+    if (modelProfileId !== undefined)
+      check(`Persona "${id}"`, "/identity/modelProfileId", modelProfileId, profile);
+  }
+  for (const { id, definition } of modelProfiles) {
+    for (const [index, reference] of (definition.fallbacks ?? []).entries())
+      check(`Model profile "${id}"`, `/fallbacks/${index}`, reference, profile);
+  }
+}
+
+/** What a reference may mean in its own library. */
+interface Target {
+  kind: string;
+  known: readonly Identified[];
+  has?(id: string): boolean;
+}
+
+function checkReference(
+  library: string,
+  origin: string,
+  reference: DefinitionReference,
+  { kind, known, has = (id) => known.some((definition) => definition.id === id) }: Target,
+): void {
+  const target = parseReference(reference, library);
+  if (target.library !== library || has(target.id)) return;
+  const ids = known.map(({ id }) => id);
+  throw new DramatisError(
+    "INVALID_INPUT",
+    `${origin}: library "${library}" has no ${kind} "${target.id}". It has: ${listIds(target.id, ids)}.`,
+  );
+}
+
+function refuseDuplicates(library: string, kind: string, definitions: readonly Identified[]): void {
+  const ids = definitions.map(({ id }) => id);
+  const duplicate = ids.find((id, index) => ids.indexOf(id) < index);
+  if (duplicate === undefined) return;
+  throw new DramatisError(
+    "INVALID_INPUT",
+    `Library "${library}" has two definitions of the ${kind} "${duplicate}". Give one of them another id.`,
+  );
+}

@@ -1,0 +1,32 @@
+/** Ids that are alike: equal but for their writing, or similar enough that an author may have meant the other. */
+
+/** Maximum number of ids in an error. */
+export const MAX_LISTED_IDS = 20;
+
+/** Returns a form in which ids are equal that differ only in case, or in `_` for `-`. */
+export function foldedId(id: string): string {
+  return id.toLowerCase().replaceAll("_", "-");
+}
+
+/** Returns ids for an error, at most `MAX_LISTED_IDS`: those most similar to `wanted` first, otherwise in their order. */
+export function listIds(wanted: string, ids: readonly string[]): string {
+  if (ids.length === 0) return "none";
+  const pieces = piecesOf(wanted);
+  const ranked = ids
+    .map((id) => ({ id, similarity: similarity(pieces, piecesOf(id)) }))
+    .sort((one, other) => other.similarity - one.similarity);
+  const listed = ranked.slice(0, MAX_LISTED_IDS).map(({ id }) => id);
+  return [...listed, ...(ids.length > MAX_LISTED_IDS ? ["and more"] : [])].join(", ");
+}
+
+/** Returns the characters and the pairs of neighbours. Exchanged letters keep the former, other mistakes most of both. */
+function piecesOf(id: string): Set<string> {
+  const characters = [...foldedId(id)];
+  return new Set([...characters, ...characters.slice(1).map((next, at) => `${characters[at]}${next}`)]);
+}
+
+/** Returns the share of common pieces: 0 for none, 1 for equal sets. */
+function similarity(one: ReadonlySet<string>, other: ReadonlySet<string>): number {
+  const common = [...one].filter((piece) => other.has(piece)).length;
+  return (2 * common) / Math.max(1, one.size + other.size);
+}
