@@ -188,6 +188,32 @@ if (hasChromium) {
       expect(await page.getByTestId("message-user").locator("img, script, iframe, a").count()).toBe(0);
     });
 
+    it("PAGE-1 works under its policy, which stops scripts in the page, foreign servers and frames", async () => {
+      const page = await visit();
+      await say(page, "!say | a | b |\n| :-: | --: |\n| 1 | 2 |");
+      await page.locator("td").getByText("2").waitFor();
+      expect(visitor.complaints).toEqual([]);
+
+      const blocked = await page.evaluate<string[]>(`new Promise((resolve) => {
+        const found = new Set();
+        addEventListener("securitypolicyviolation", ({ effectiveDirective }) => {
+          found.add(effectiveDirective);
+          if (found.size === 5) resolve([...found].sort());
+        });
+        const append = (name, fields) => document.body.append(Object.assign(document.createElement(name), fields));
+        append("img", { src: "http://127.0.0.2:9/x.png" });
+        append("iframe", { src: "/docs" });
+        append("style", { textContent: "body { display: none }" });
+        fetch("http://127.0.0.2:9/").catch(() => {});
+        try { append("script", { src: "/assets/x.js" }); } catch {}
+      })`);
+      expect(blocked).toEqual(
+        ["connect-src", "frame-src", "img-src", "require-trusted-types-for", "style-src-elem"].sort(),
+      );
+      expect(await page.getByTestId("composer").isVisible()).toBe(true);
+      visitor.complaints.length = 0;
+    });
+
     it("is used by keyboard: Enter sends, Shift+Enter begins a line, blank text is not sent", async () => {
       const page = await visit();
       const composer = page.getByTestId("composer");

@@ -305,8 +305,13 @@ describe("G2 the README's example, as printed, after `npm init -y` and `npx tsc 
       expect(run(project, process.execPath, "initial.mts").trim()).toBe("0");
     });
 
-    it("serves the console and the page /docs", async () => {
+    it("PAGE-1 serves the console and the page /docs, with their policies", async () => {
       expect(await (await fetch(url)).text()).toContain('<div id="root">');
+      for (const path of ["/", "/c/conv_x", "/favicon.svg"])
+        expect(Object.fromEntries((await fetch(url + path)).headers), `PAGE-1 ${path}`).toMatchObject({
+          "content-security-policy": expect.stringMatching(/^default-src 'none'; script-src 'self'; [^,]*$/),
+          "x-content-type-options": "nosniff",
+        });
       const page = await fetch(`${url}/docs`);
       expect(await page.text()).toContain('<article id="createAgent">');
       expect(page.headers.get("content-security-policy")).toMatch(/^default-src 'none'; style-src 'sha256-/);
