@@ -18,7 +18,7 @@ import {
 } from "../support/browser.ts";
 import { npmStart, type RunningStart } from "../support/npm-start.ts";
 import { errorReply, type OpenAIServer, startOpenAIServer, textReply } from "../support/openai-server.ts";
-import { processTree, RUNS_THE_WORKER } from "../support/processes.ts";
+import { processTree, runsTheWorker } from "../support/processes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dramatis-browser-"));
 let start: RunningStart;
@@ -273,7 +273,7 @@ if (hasChromium) {
       const page = await visit();
       await say(page, "!slow 100 30");
       await answers(page, "word-20 ", true).waitFor();
-      const [worker] = processTree(start.npm.pid ?? 0).filter(({ command }) => RUNS_THE_WORKER.test(command));
+      const [worker] = processTree(start.npm.pid ?? 0).filter((process) => runsTheWorker(process, start.url));
       expect(worker).toBeDefined();
       process.kill(worker?.pid ?? 0, "SIGKILL");
       await page.locator("[data-testid=connection]:not([data-state=open])").waitFor();

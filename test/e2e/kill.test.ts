@@ -17,7 +17,7 @@ import {
   textReply,
   toolReply,
 } from "../support/openai-server.ts";
-import { killAll, processTree, RUNS_THE_WORKER } from "../support/processes.ts";
+import { killAll, processTree, runsTheWorker } from "../support/processes.ts";
 import { agentTexts, Watcher } from "../support/watcher.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dramatis-kill-"));
@@ -25,8 +25,8 @@ const folder = mkdtempSync(join(tmpdir(), "dramatis-kill-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Kills the process that runs the Worker, and with it every actor; wrangler starts it again. */
-async function killWorker(root: number): Promise<void> {
-  const workers = processTree(root).filter(({ command }) => RUNS_THE_WORKER.test(command));
+async function killWorker(root: number, url: string): Promise<void> {
+  const workers = processTree(root).filter((process) => runsTheWorker(process, url));
   expect(workers).toHaveLength(1);
   await killAll(workers.map(({ pid }) => pid));
 }
@@ -109,11 +109,11 @@ describe("in the middle of text", () => {
     model.reply(stuck, stuck);
     const started = await client.turns.start(id, message);
     await sawBeginning(watcher, 0);
-    await killWorker(start.npm.pid ?? 0);
+    await killWorker(start.npm.pid ?? 0, start.url);
     const again = () => client.turns.start(id, message).catch(({ code }) => code);
     await expect.poll(again, { timeout: 20_000 }).toEqual(started);
     await sawBeginning(watcher, 1);
-    await killWorker(start.npm.pid ?? 0);
+    await killWorker(start.npm.pid ?? 0, start.url);
 
     await expectSeamless(watcher, 2);
     expect(await again()).toEqual(started);
@@ -195,7 +195,7 @@ describe("in the middle of tools", () => {
     const started = await client.turns.start(id, message);
     await Promise.all([model.request(before + 1), model.request(before + 2)]);
     const keeper = processTree(process.pid).find(({ command }) => command.includes(join(folder, "tools")));
-    await killWorker(keeper?.pid ?? 0);
+    await killWorker(keeper?.pid ?? 0, server.url);
 
     const last = await model.request(before + 4);
     await last.closed;

@@ -13,8 +13,8 @@ import { devTools, listeningPorts } from "../support/ports.ts";
 import {
   killAll,
   processTree,
-  RUNS_THE_WORKER,
   type RunningProcess,
+  runsTheWorker,
   waitUntilGone,
 } from "../support/processes.ts";
 
@@ -232,7 +232,7 @@ describe("a running start", () => {
     "START-4 opens no debugger, whose heap would hold AUTH_SECRET: its own ports are the Worker's, or refuse all",
     async () => {
       const ports = processTree(start.npm.pid ?? 0).flatMap(({ pid, command }) =>
-        (listeningPorts(pid) ?? []).map((at) => ({ ...at, kind: kindOf({ command }) })),
+        (listeningPorts(pid) ?? []).map((at) => ({ ...at, kind: kindOf({ command }, start.url) })),
       );
       const found = await Promise.all(
         ports.map(async ({ host, port, kind }) => {
@@ -268,12 +268,14 @@ const kinds = {
   "the start script": /scripts\/start\.ts/,
   wrangler: /scripts\/worker-server\.ts/,
   esbuild: /esbuild .*--service/,
-  "the workerd that runs the Worker": RUNS_THE_WORKER,
+  "the workerd that runs the Worker": runsTheWorker,
   "the workerd in front of it": /workerd serve/,
 };
 
-function kindOf({ command }: Pick<RunningProcess, "command">): string | undefined {
-  return Object.entries(kinds).find(([, pattern]) => pattern.test(command))?.[0];
+function kindOf(process: Pick<RunningProcess, "command">, url: string): string | undefined {
+  const is = (kind: RegExp | typeof runsTheWorker) =>
+    kind instanceof RegExp ? kind.test(process.command) : kind(process, url);
+  return Object.entries(kinds).find(([, kind]) => is(kind))?.[0];
 }
 
 describe("whichever process is killed, nothing is left and nothing is lost", () => {
@@ -326,7 +328,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
   }
 
   function find(tree: RunningProcess[], kind: keyof typeof kinds): RunningProcess {
-    const found = tree.find((process) => kindOf(process) === kind);
+    const found = tree.find((process) => kindOf(process, start.url) === kind);
     if (found === undefined) throw new Error(`${kind} is not among ${JSON.stringify(tree)}`);
     return found;
   }
@@ -369,7 +371,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
   describe("in one start", () => {
     it("G3 there is no process of another kind than these", async () => {
       await startAgain();
-      const found = new Set(lookAtTree().map((process) => kindOf(process) ?? process.command));
+      const found = new Set(lookAtTree().map((process) => kindOf(process, start.url) ?? process.command));
       found.add("npm's shell");
       expect([...found].sort()).toEqual(Object.keys(kinds).sort());
     });

@@ -10,8 +10,10 @@ export interface RunningProcess {
   command: string;
 }
 
-/** The command of the process under `npm start` that runs the Worker. Another one, in front of it, has the server's port. */
-export const RUNS_THE_WORKER = /workerd serve.* --socket-addr=entry=127\.0\.0\.1:0 /;
+/** Reports whether a process of the server at `url` runs the Worker. Another workerd, in front of it, has the server's port. */
+export function runsTheWorker({ command }: Pick<RunningProcess, "command">, url: string): boolean {
+  return command.includes("workerd serve ") && !command.includes(`=entry=${new URL(url).host} `);
+}
 
 /** Returns a process and all of its descendants, nearest first. */
 export function processTree(root: number): RunningProcess[] {
