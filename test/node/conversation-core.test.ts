@@ -12,6 +12,7 @@ import {
   MAX_CALLS_PER_REPLY,
   MAX_NATIVE_LENGTH,
   MAX_RECOVERIES,
+  MAX_RESUME_PAUSE_MS,
   MIN_HEARTBEAT_MS,
   NOTICES,
 } from "../../src/agents/conversation/core/limits.ts";
@@ -914,10 +915,14 @@ describe("limits of a turn", () => {
   test("RECOVERY_EXHAUSTED after ten crashes, and never before", () => {
     const driver = new Driver();
     driver.send(user("go"));
-    for (let crash = 0; crash < MAX_RECOVERIES; crash++) driver.send({ type: "conversation.cmd.recover" });
+    const crash = () => {
+      driver.now += MAX_RESUME_PAUSE_MS;
+      driver.send({ type: "conversation.cmd.recover" });
+    };
+    for (let crashes = 0; crashes < MAX_RECOVERIES; crashes++) crash();
     expect(first(driver).recoveries).toBe(MAX_RECOVERIES);
     expect(first(driver).call?.attempt, "a crash uses up no attempt").toBe(1);
-    driver.send({ type: "conversation.cmd.recover" });
+    crash();
     expect(driver.finished[0]?.error?.code).toBe("RECOVERY_EXHAUSTED");
   });
 

@@ -166,7 +166,7 @@ class Turns {
     const waiting = openOperations(turn);
     const failure: AgentDecision[] = [{ type: "FAIL_TURN", turn: n, error: this.#error(one.sizes.text) }];
     if (one.end === "fail") return failure;
-    if (one.between === "recovery") return [{ type: "RESUME_TURN", turn: n, reset: false }];
+    if (one.between === "recovery") return [{ type: "RESUME_TURN", turn: n, notBefore: 0, reset: false }];
     if (waiting.length > 0) return this.#results(turn, waiting, one);
     if (one.between === "repair") {
       return [

@@ -7,6 +7,7 @@ import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ActorCore, Commit } from "../base/runtime/actor-core.ts";
 import { dueIn, type Effect, effectsOf, effectsOfTurn, endedEffects } from "./core/effects.ts";
+import { heldTurns } from "./core/isolation.ts";
 import type { JournalRow } from "./core/journal-entry.ts";
 import { plan } from "./core/planning/plan.ts";
 import { reduce } from "./core/reducer.ts";
@@ -73,9 +74,12 @@ export class ConversationCore
     return transition.envelopes;
   }
 
+  /** A turn that was held is of the work that a commit touched if the commit lets it go on. */
   effectsAfter(commits: readonly ConversationCommit[], { active }: ConversationState): Effect[] {
-    return [...touchedBy(commits).keys()].flatMap((n) => {
-      const turn = active.get(n);
+    const [held, released] = [heldTurns(active), new Set(touchedBy(commits).keys())];
+    for (const { before } of commits) for (const n of heldTurns(before.active)) released.add(n);
+    return [...released].flatMap((n) => {
+      const turn = held.has(n) ? undefined : active.get(n);
       return turn === undefined ? [] : effectsOfTurn(turn);
     });
   }

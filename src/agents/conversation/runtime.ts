@@ -151,7 +151,11 @@ export class ConversationRuntime {
 
   /** Resumes what a crash interrupted. Call it once, when the actor wakes. */
   async wake(): Promise<void> {
-    if (this.busy) await this.#shell.commit([{ type: "conversation.cmd.recover" }]);
+    if (!this.busy) return;
+    const resumed = this.#shell.commit([{ type: "conversation.cmd.recover" }]);
+    // A turn that waits for its next attempt was not interrupted, so the commit does not start it.
+    this.#shell.startAll();
+    await resumed;
   }
 
   /**

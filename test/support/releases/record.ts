@@ -255,7 +255,12 @@ async function afterTooManyRecoveries(): Promise<Recording> {
   const take = await Take.begin("after-too-many-recoveries");
   await take.send(() => [held("Never.")]);
   await take.reached("message.started");
-  for (let death = 1; death <= 10; death++) await take.die();
+  for (let death = 1; death <= 10; death++) {
+    const { asked } = take.stage;
+    await take.die();
+    // While the turn pauses, a death does not interrupt it.
+    await take.stage.until(() => take.stage.asked > asked);
+  }
   await take.reached("turn.resumed", 10);
   return take.recording();
 }

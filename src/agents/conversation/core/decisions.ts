@@ -44,7 +44,7 @@ export type AgentDecision =
   | { type: "APPEND_MESSAGE"; turn: number; reply: ModelReply }
   | { type: "COMPLETE_TURN"; turn: number }
   | { type: "FAIL_TURN"; turn: number; error: ErrorData }
-  /** Continue after a crash. `reset` withdraws text that may have been streamed. */
-  | { type: "RESUME_TURN"; turn: number; reset: boolean }
+  /** Continue after a crash, no earlier than `notBefore`. `reset` withdraws text that may have been streamed. */
+  | { type: "RESUME_TURN"; turn: number; notBefore: number; reset: boolean }
   /** Send an envelope to another actor, beside a decision that gives a journal entry. */
   | { type: "SEND"; envelope: NewEnvelope };

@@ -5,10 +5,12 @@
  * EFFECT-1  A state calls for at most one model call per turn, and for none while an operation that the turn waits for is
  *           open.
  * EFFECT-4  Each operation and attempt is an effect of its own: whatever else a turn calls for, it keeps its key.
+ * EFFECT-6  A turn that waits for others after crashes (ISOLATE-2) calls for no effect meanwhile.
  * CLIENTTOOL-3  A turn that waits for its client calls for no effect: the actor may hibernate until the client answers,
  *               and wakes by itself when the client's time is up.
  */
 import { heartbeatIn } from "./heartbeat.ts";
+import { heldTurns } from "./isolation.ts";
 import type { Operation } from "./operation.ts";
 import {
   type ConversationState,
@@ -25,10 +27,11 @@ export type OperationEffect = { kind: "tool"; key: string; turn: Turn; operation
 export type Effect = ModelCallEffect | OperationEffect;
 
 export function effectsOf({ active }: ConversationState): Effect[] {
-  return [...active.values()].flatMap(effectsOfTurn);
+  const held = heldTurns(active);
+  return [...active.values()].flatMap((turn) => (held.has(turn.n) ? [] : effectsOfTurn(turn)));
 }
 
-/** Returns the effects that a turn calls for. */
+/** Returns the effects that a turn calls for unless it is held. */
 export function effectsOfTurn(turn: Turn): Effect[] {
   const { n, status, call } = turn;
   if (status !== "active") return [];

@@ -16,8 +16,14 @@ export const MAX_WITHDRAWN_LENGTH = 64 * 1024;
 export const MAX_OUTPUT_SCHEMA = 64 * 1024;
 /** Length of a reply's native parts, as JSON. Longer ones are dropped: the reply is kept as text and calls. */
 export const MAX_NATIVE_LENGTH = 256 * 1024;
-/** Crashes under one turn before it fails with `RECOVERY_EXHAUSTED`. */
+/** Crashes under one turn without an outcome in between. At one more the turn fails with `RECOVERY_EXHAUSTED`. */
 export const MAX_RECOVERIES = 10;
+/** Milliseconds before a turn begins again after its second crash without an outcome. They double with each further one. */
+export const RESUME_PAUSE_MS = 250;
+/** The longest such pause, in milliseconds. */
+export const MAX_RESUME_PAUSE_MS = 5_000;
+/** Turns that run at a time after the first crash without an outcome, the second, …; one turn after more. */
+export const RUNNING_AFTER_CRASHES = [MAX_ACTIVE_TURNS, 16, 4] as const;
 /** Milliseconds after a crash in which the Executor may deliver the result of a `once` tool that ran. */
 export const LATE_RESULT_MS = 30_000;
 /** Tool calls of one reply. Calls beyond this are dropped and do not run. */

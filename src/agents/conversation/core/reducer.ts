@@ -13,9 +13,10 @@ import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
 import { movedTotals, totalsOf, withAttempt, withoutOpenCall } from "./calls.ts";
 import type { AgentDecision } from "./decisions.ts";
+import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { type Operation, settled } from "./operation.ts";
-import { chainOf, type ModelCall, type Turn } from "./state.ts";
+import { chainOf, type ModelCall, runnableOperations, type Turn } from "./state.ts";
 import { type Transition, withTurn } from "./transition.ts";
 
 export function reduce(transition: Transition, decisions: readonly AgentDecision[], now: number): Transition {
@@ -39,6 +40,8 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
   });
   const change = (members: Partial<Turn>, ...entries: JournalEntry[]) =>
     withTurn(transition, { ...turn, ...members }, entries);
+  const outcome = (members: Partial<Turn>, ...entries: JournalEntry[]) =>
+    change({ ...withOutcome(turn), ...members }, ...entries);
   const resetIf = (reason: string, { reset }: { reset: boolean }) =>
     reset ? [entry("message.reset", call?.item, { reason })] : [];
   switch (decision.type) {
@@ -54,7 +57,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     case "RETRY_LLM": {
       if (call === null) return transition;
       const { code, message } = decision.error;
-      return change(
+      return outcome(
         { call: nextAttempt(call, { notBefore: decision.notBefore }) },
         entry("llm.call.failed", call.item, { attempt: call.attempt, code, message }),
         ...resetIf("retry", decision),
@@ -64,7 +67,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       if (call === null) return transition;
       const { item, attempt, profile = 0 } = call;
       const { code, message } = decision.error;
-      return change(
+      return outcome(
         { call: nextAttempt(call, { profile: profile + 1, before: attempt, notBefore: now }) },
         entry("llm.call.failed", item, { attempt, code, message, fallback: decision.to }),
         ...resetIf("fallback", decision),
@@ -73,7 +76,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     case "REPAIR_OUTPUT": {
       if (call === null) return transition;
       const { text, problem } = decision;
-      return change(
+      return outcome(
         {
           call: nextAttempt(call, { before: call.attempt, notBefore: now }),
           repairs: [...(turn.repairs ?? []), { after: turn.replies.length, text, problem }],
@@ -82,7 +85,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       );
     }
     case "RECORD_MOVE":
-      return change(
+      return outcome(
         recorded(chain, turn, decision.reply, now),
         entry("message.completed", call?.item, { interim: true }),
       );
@@ -117,8 +120,8 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       const { item, result } = decision;
       const operations = withOperation(turn, item, (operation) => settled(operation, result, now));
       return result.success
-        ? change({ operations }, entry("tool.completed", item))
-        : change({ operations, issues: oneMoreFailure(turn) }, entry("tool.failed", item));
+        ? outcome({ operations }, entry("tool.completed", item))
+        : outcome({ operations, issues: oneMoreFailure(turn) }, entry("tool.failed", item));
     }
     case "WAIT_FOR_CLIENT":
       return change({}, entry("turn.waiting"));
@@ -141,7 +144,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     }
     case "RESUME_TURN":
       return change(
-        { recoveries: turn.recoveries + 1 },
+        { recoveries: turn.recoveries + 1, ...delayed(turn, decision.notBefore, now) },
         entry("turn.resumed"),
         ...resetIf("interrupted", decision),
       );
@@ -185,6 +188,21 @@ function withOperation(
   changed: (operation: Operation) => Operation,
 ): Operation[] {
   return operations.map((operation) => (operation.item === item ? changed(operation) : operation));
+}
+
+/** Returns the members of the turn with its effects put off until `notBefore`. */
+function delayed(turn: Turn, notBefore: number, now: number): Pick<Turn, "call" | "operations"> {
+  const { call, operations } = turn;
+  if (notBefore <= now) return { call, operations };
+  const running = runnableOperations(turn);
+  return {
+    call: call && { ...call, notBefore: Math.max(call.notBefore, notBefore) },
+    operations: operations.map((operation) =>
+      running.includes(operation)
+        ? { ...operation, notBefore: Math.max(operation.notBefore ?? 0, notBefore) }
+        : operation,
+    ),
+  };
 }
 
 function nextAttempt(call: ModelCall, members: Partial<ModelCall>): ModelCall {

@@ -142,8 +142,10 @@ export interface Turn {
   /** Records of the model calls. Absent in turns of releases without records. */
   readonly calls?: readonly CallRecord[];
   readonly operations: readonly Operation[];
-  /** Crashes of the actor while this turn was active. */
+  /** Crashes of the actor while effects of this turn may have run. */
   readonly recoveries: number;
+  /** Those of the crashes that an outcome of the turn has followed; 0 when absent. */
+  readonly overcome?: number;
   readonly issues: TurnIssues;
   readonly error?: ErrorData;
 }

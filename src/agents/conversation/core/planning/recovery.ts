@@ -2,12 +2,14 @@
  * Planning without an outcome: after a crash, when a deadline has passed, and when an outcome can never be stored.
  *
  * RECOVER-1  After a crash a model call is repeated into the same message, and `pure` and `idempotent` tools run again
- *            under the same operation id. A turn that only waits was not interrupted.
+ *            under the same operation id. A turn that only waits, for a client, for other turns (ISOLATE-2), or until its
+ *            next attempt is due, was not interrupted.
  * RECOVER-2  A `once` tool that ran never runs again, because it may have taken effect. Its run may have outlived the
  *            actor: for `LATE_RESULT_MS` after the first wake its result is still accepted. Without one, the model is sent
  *            that the outcome is unknown.
  */
 import type { AgentDecision, PlanInput } from "../decisions.ts";
+import { crashesOf, heldTurns, resumePause } from "../isolation.ts";
 import { LATE_RESULT_MS, MAX_RECOVERIES } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import type { Abandon } from "../signals.ts";
@@ -17,21 +19,23 @@ import { failure } from "./tool-call.ts";
 
 /** Resumes the active turns after a crash. */
 export function planRecovery(state: ConversationState, { now }: PlanInput): AgentDecision[] {
-  return [...state.active.values()].flatMap((turn) => recoverTurn(turn, now));
+  const held = heldTurns(state.active);
+  return [...state.active.values()].flatMap((turn) => (held.has(turn.n) ? [] : recoverTurn(turn, now)));
 }
 
 function recoverTurn(turn: Turn, now: number): AgentDecision[] {
-  const { n, call, recoveries } = turn;
-  const running = runnableOperations(turn);
-  if (call === null && running.length === 0) return [];
-  if (recoveries >= MAX_RECOVERIES) {
-    const message = `The actor was interrupted ${MAX_RECOVERIES} times during this turn. Send the message again.`;
+  const { n, call } = turn;
+  const running = runnableOperations(turn).filter(({ notBefore = now }) => notBefore <= now);
+  const isCalling = call !== null && call.notBefore <= now;
+  if (!isCalling && running.length === 0) return [];
+  const crashes = crashesOf(turn) + 1;
+  if (crashes > MAX_RECOVERIES) {
+    const message = `The actor was interrupted ${crashes} times during this turn, without progress in between. Send the message again.`;
     return [{ type: "FAIL_TURN", turn: n, error: { code: "RECOVERY_EXHAUSTED", message, retriable: true } }];
   }
-  const mayHaveStreamed = call !== null && call.notBefore <= now;
   const deadline = now + LATE_RESULT_MS;
   return [
-    { type: "RESUME_TURN", turn: n, reset: mayHaveStreamed },
+    { type: "RESUME_TURN", turn: n, notBefore: now + resumePause(crashes), reset: isCalling },
     ...running
       .filter(({ effect }) => effect === "once")
       .map(({ item }) => ({ type: "INTERRUPT_TASK" as const, turn: n, item, deadline })),

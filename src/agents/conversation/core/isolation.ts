@@ -1,0 +1,46 @@
+/**
+ * Turns under which the actor died: how often, how long they pause, and how many of them run at a time. Pure.
+ *
+ * ISOLATE-1  A crash counts against the turns whose effects may have run when the actor died, and against no other. An
+ *            outcome of a turn clears its count.
+ * ISOLATE-2  The more crashes turns have in common, the fewer of them run at a time, from the fourth crash on a single
+ *            one; those with fewer crashes go first. So a turn that kills its actor ends up alone, and fails alone.
+ * ISOLATE-3  A turn begins again at once after its first crash, and after a pause that grows with each further one.
+ * ISOLATE-4  A turn that runs is never held because another one has ended.
+ */
+import { MAX_RESUME_PAUSE_MS, RESUME_PAUSE_MS, RUNNING_AFTER_CRASHES } from "./limits.ts";
+import { runnableOperations, type Turn } from "./state.ts";
+
+/** Returns the number of crashes under a turn since its last outcome. */
+export function crashesOf({ recoveries, overcome = 0 }: Pick<Turn, "recoveries" | "overcome">): number {
+  return recoveries - overcome;
+}
+
+/** Returns the members of a turn that an outcome changes. */
+export function withOutcome({ recoveries, overcome = 0 }: Turn): Pick<Turn, "overcome"> {
+  return recoveries === overcome ? {} : { overcome: recoveries };
+}
+
+/** Returns the milliseconds before a turn begins again after this number of crashes without an outcome. */
+export function resumePause(crashes: number): number {
+  return crashes <= 1 ? 0 : Math.min(RESUME_PAUSE_MS * 2 ** (crashes - 2), MAX_RESUME_PAUSE_MS);
+}
+
+/** Returns the active turns that wait for others to give an outcome first, although they call for effects (ISOLATE-2). */
+export function heldTurns(active: ReadonlyMap<number, Turn>): ReadonlySet<number> {
+  const suspects = [...active.values()].filter((turn) => crashesOf(turn) > 0 && callsForEffects(turn));
+  if (suspects.length === 0) return NONE;
+  suspects.sort((one, other) => crashesOf(one) - crashesOf(other) || one.n - other.n);
+  const held = suspects.filter((turn, place) => place >= runningAfter(crashesOf(turn)));
+  return new Set(held.map(({ n }) => n));
+}
+
+const NONE: ReadonlySet<number> = new Set();
+
+function callsForEffects(turn: Turn): boolean {
+  return turn.call !== null || runnableOperations(turn).length > 0;
+}
+
+function runningAfter(crashes: number): number {
+  return RUNNING_AFTER_CRASHES[crashes - 1] ?? 1;
+}
