@@ -42,3 +42,33 @@ describe.each([
     expect(platform.asked).toBe(104);
   });
 });
+
+describe("RUN-8 what was armed while the actor started", () => {
+  const started = (due: number | null) => {
+    const clock = new VirtualClock();
+    const asked: number[] = [];
+    const armWakeup = async (milliseconds: number) => void asked.push(milliseconds);
+    const wakeup = new ArmedWakeup({ armWakeup, clock }, () => due);
+    wakeup.adopt(wakeup.write(10_000));
+    wakeup.doubt();
+    return { clock, asked, wakeup };
+  };
+
+  test("is armed again for the first who asks", async () => {
+    const { clock, asked, wakeup } = started(9_000);
+    expect(wakeup.isArmed).toBe(false);
+    await wakeup.whenArmed();
+    expect(asked).toEqual([10_000, 9_000]);
+    await clock.advance(5_000);
+    expect(asked).toEqual([10_000, 9_000]);
+  });
+
+  test("is armed again after a second if nobody asks, while there is work", async () => {
+    const { clock, asked } = started(9_000);
+    await clock.advance(1_000);
+    expect([asked, clock.pending]).toEqual([[10_000, 9_000], 0]);
+    const idle = started(null);
+    await idle.clock.advance(1_000);
+    expect([idle.asked, idle.clock.pending]).toEqual([[10_000], 0]);
+  });
+});

@@ -78,6 +78,28 @@ describe("WAKE-3 a wake-up is armed", () => {
   });
 });
 
+describe("WAKE-3 an alarm that is set for the actor's start", () => {
+  test("is not believed before it is set: a later request sets it", () =>
+    asleep(async (sleeper, storage) => {
+      const setAlarm = vi.spyOn(storage, "setAlarm").mockRejectedValueOnce(new Error("not now"));
+      sleeper.starts = () => sleeper.wakeups.arm("first", MINUTE);
+      await expect(sleeper.lifecycle.start()).rejects.toThrow("not now");
+      expect(jobs(storage)).toEqual([["first", MINUTE]]);
+      expect(await storage.getAlarm()).toBeNull();
+      await sleeper.wakeups.arm("first", MINUTE);
+      expect(await storage.getAlarm()).toBe(Date.now() + MINUTE);
+      await sleeper.wakeups.arm("first", MINUTE);
+      expect(setAlarm).toHaveBeenCalledTimes(2);
+    }));
+
+  test("holds up no start that waits for its wake-ups", () =>
+    asleep(async (sleeper, storage) => {
+      sleeper.starts = () => sleeper.wakeups.arm("first", MINUTE);
+      await sleeper.lifecycle.start();
+      expect(await storage.getAlarm()).toBe(Date.now() + MINUTE);
+    }));
+});
+
 test("WAKE-2 a handler that throws is called again, and stays in the queue however often it throws", () =>
   asleep(async (sleeper, storage) => {
     const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
@@ -226,6 +248,49 @@ describe("WAKE-4 while the alarm is late", () => {
         return push(name);
       };
       await ring(sleeper);
+      expect(jobs(storage)).toEqual([["first", 0]]);
+    }));
+});
+
+describe("WAKE-6 a job comes no later than its handler asked for", () => {
+  const HOUR = 60 * MINUTE;
+
+  test("where a later request comes during the handler's run", () =>
+    asleep(async (sleeper, storage) => {
+      await sleeper.wakeups.arm("first", 0);
+      wait(1);
+      sleeper.again = MINUTE;
+      const push = sleeper.woken.push.bind(sleeper.woken);
+      sleeper.woken.push = (name) => {
+        void sleeper.wakeups.arm("first", HOUR);
+        return push(name);
+      };
+      await ring(sleeper);
+      expect(jobs(storage)).toEqual([["first", MINUTE]]);
+      expect(await storage.getAlarm()).toBe(Date.now() + MINUTE);
+    }));
+
+  test("where a later request comes before the queue has heard the handler's answer", () =>
+    asleep(async (sleeper, storage) => {
+      await sleeper.wakeups.arm("first", 0);
+      wait(1);
+      sleeper.again = MINUTE;
+      const push = sleeper.woken.push.bind(sleeper.woken);
+      sleeper.woken.push = (name) => {
+        queueMicrotask(() => void sleeper.wakeups.arm("first", HOUR));
+        return push(name);
+      };
+      await ring(sleeper);
+      expect(jobs(storage)).toEqual([["first", MINUTE]]);
+    }));
+
+  test("and a job that was armed at the time of one whose handler ran is another job", () =>
+    asleep(async (sleeper, storage) => {
+      await sleeper.wakeups.arm("first", 0);
+      await ring(sleeper);
+      expect(sleeper.woken).toEqual(["first"]);
+      await sleeper.wakeups.arm("first", 0);
+      await sleeper.wakeups.arm("first", HOUR);
       expect(jobs(storage)).toEqual([["first", 0]]);
     }));
 });

@@ -61,6 +61,8 @@ export class Sleeper extends DurableObject {
   again: number | null = null;
   /** The handlers throw. */
   isBroken = false;
+  /** What the actor does when it starts. */
+  starts: () => Promise<void> = async () => undefined;
   /** Called at each wake-up. */
   onWake = (_name: string): void => undefined;
   readonly wakeups = new Wakeups(
@@ -68,6 +70,10 @@ export class Sleeper extends DurableObject {
     { early: ["early", "later"] },
   );
   readonly lifecycle = Lifecycle.install(this).use(this.wakeups);
+
+  onStart(): Promise<void> {
+    return this.starts();
+  }
 
   #wake(name: string): number | null {
     this.woken.push(name);

@@ -151,11 +151,7 @@ export class ConversationRuntime {
 
   /** Resumes what a crash interrupted. Call it once, when the actor wakes. */
   async wake(): Promise<void> {
-    if (!this.busy) return;
-    const resumed = this.#shell.commit([{ type: "conversation.cmd.recover" }]);
-    // A turn that waits for its next attempt was not interrupted, so the commit does not start it.
-    this.#shell.startAll();
-    await resumed;
+    if (this.busy) await this.#shell.resume([{ type: "conversation.cmd.recover" }]);
   }
 
   /**

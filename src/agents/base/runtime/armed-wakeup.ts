@@ -4,6 +4,8 @@
  * RUN-6  Work is acknowledged only when its wake-up is armed. A wake-up that failed to arm is armed again with the next
  *        commit, or a second later, by one timer however many attempts fail meanwhile. This also happens where the work is
  *        over by then, because the same wake-up publishes to the directory.
+ * RUN-8  What was armed while the actor started does not count as armed: the platform sets its alarm after the start, and
+ *        may fail. It is armed again with the next commit, or a second later.
  */
 import type { Clock } from "../../../ports/clock.ts";
 
@@ -66,6 +68,12 @@ export class ArmedWakeup {
       this.#armed = null;
       this.#armLater();
     });
+  }
+
+  /** Forgets an arming of the actor's start (RUN-8). */
+  doubt(): void {
+    this.#armed = null;
+    this.ports.clock.timer(ARM_RETRY_MS, () => void this.whenArmed().catch(() => undefined));
   }
 
   async #armedFor(milliseconds: number): Promise<void> {

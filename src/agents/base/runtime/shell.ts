@@ -62,6 +62,14 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
     return this.#wakeup.whenArmed();
   }
 
+  /** Commits signals while the actor starts, and starts every effect that the state calls for. */
+  async resume(signals: readonly Signal[]): Promise<void> {
+    const committed = this.commit(signals);
+    // An effect that waits for its time was not interrupted, so no commit starts it.
+    this.startAll();
+    await committed.finally(() => this.#wakeup.doubt());
+  }
+
   /**
    * Begins a unit of work, for a caller with a transaction of its own.
    *

@@ -6,11 +6,13 @@
  * WAKE-2  A handler starts work without awaiting it and never throws: a long job would delay the others, and the SDK drops
  *         a job that fails three times.
  * WAKE-3  A wake-up counts as armed only after this life has seen the platform's alarm set while the job was in the queue.
- *         A job alone may have lost its alarm, so arming it again sets the alarm.
+ *         A job alone may have lost its alarm, so arming it again sets the alarm. What is armed during the actor's start
+ *         does not count: the SDK sets its alarm after the start.
  * WAKE-4  A job that is due but has not run keeps its time. A later request replaces only a job whose handler was called.
  * WAKE-5  For a wait of a few seconds, a timer calls an early handler shortly before its job is due, and moves the job. So
  *         while the actor is awake, the job does not fire: one row and one alarm are written instead of two rows and three
  *         alarms. Without the timer, after a crash, the job fires.
+ * WAKE-6  A job comes no later than its handler asked for, whatever is requested meanwhile.
  */
 
 import { LifecycleCapability, type LifecycleJobContext, type LifecycleJobOutcome } from "agents/lifecycle";
@@ -23,8 +25,8 @@ export type WakeupHandler = () => number | null;
 /** One wake-up of an actor. */
 export interface Wakeup {
   /**
-   * Makes the wake-up fire in at most `milliseconds`; an earlier one stays. Resolves when the platform's alarm is set.
-   * Throws if the job cannot be written.
+   * Makes the wake-up fire in at most `milliseconds`; an earlier one stays. Resolves when the platform's alarm is set;
+   * during the actor's start at once, because the SDK sets it afterwards. Throws if the job cannot be written.
    */
   arm(milliseconds: number): Promise<void>;
   /** Cancels the wake-up. If that fails, it fires and finds nothing to do. */
@@ -40,16 +42,22 @@ export interface WakeupsOptions {
 
 const ID_PREFIX = "dramatis:";
 
+/** A job whose handler was called. Times are milliseconds since the epoch. */
+interface HandledJob {
+  readonly time: number;
+  /** The time that the handler asked for; infinity while it runs, and where it asked for none. */
+  next: number;
+}
+
 export class Wakeups extends LifecycleCapability {
-  /** The times of jobs whose handler was called: the queue may be about to delete or move such a job. */
-  readonly #handled = new Map<string, number>();
+  /** Jobs whose handler was called, by name: the queue may be about to delete or move them. */
+  readonly #handled = new Map<string, HandledJob>();
   /**
    * The newest setting of the platform's alarm in this life, pending or done; `null` before the first one and after a
    * failure. One is enough for all names: the SDK sets alarms one after another, each from all jobs in the queue.
    *
    * An old job usually has its alarm, but the life before may have ended because the alarm could not be set. Each life
-   * therefore re-arms once, when a wake-up is first requested: that writes an alarm and no row. The SDK sets the alarm for
-   * what is armed during the actor's start, and the start fails if that does.
+   * therefore re-arms once, when a wake-up is first requested: that writes an alarm and no row.
    */
   #alarm: Promise<void> | null = null;
   /** The timers of early handlers, each with a function that cancels it. */
@@ -80,9 +88,10 @@ export class Wakeups extends LifecycleCapability {
     const job = jobs.get(id);
     const wished = timeIn(milliseconds);
     // The queue has yet to remove a handled job. A push replaces it, and wins over what its handler returns.
-    const isOver = job !== undefined && this.#handled.get(name) === job.time;
+    const handled = this.#handled.get(name);
+    const isOver = job !== undefined && handled?.time === job.time;
     if (job !== undefined && !isOver && job.time <= wished) return this.#alarm ?? this.#setting(jobs.rearm());
-    return this.#push(name, isOver ? Math.max(wished, job.time + 1) : wished);
+    return this.#push(name, isOver ? Math.max(Math.min(wished, handled.next), job.time + 1) : wished);
   }
 
   /** As `Wakeup.disarm`. */
@@ -92,12 +101,23 @@ export class Wakeups extends LifecycleCapability {
   }
 
   onJob({ job }: LifecycleJobContext): LifecycleJobOutcome {
-    this.#handled.set(job.fn, job.time);
+    const handled: HandledJob = { time: job.time, next: Number.POSITIVE_INFINITY };
+    this.#handled.set(job.fn, handled);
     const again = this.#run(job.fn);
     if (again === null) return undefined;
-    const time = Math.max(timeIn(again), job.time + 1);
-    this.#startTimer(job.fn, time);
-    return { rescheduleAt: time };
+    handled.next = Math.max(timeIn(again), job.time + 1);
+    // The queue drops the answer of a handler whose job was replaced while it ran.
+    if (this.#handled.get(job.fn) === handled) this.#startTimer(job.fn, handled.next);
+    else this.#armAgain(job.fn, again);
+    return { rescheduleAt: handled.next };
+  }
+
+  #armAgain(name: string, milliseconds: number): void {
+    try {
+      this.arm(name, milliseconds).catch((error: unknown) => console.error(error));
+    } catch (error) {
+      console.error(error);
+    }
   }
 
   dispose(): void {
@@ -113,6 +133,7 @@ export class Wakeups extends LifecycleCapability {
       pushed.catch(() => undefined);
       throw new Error(`The wake-up "${name}" could not be written.`);
     }
+    this.#handled.delete(name);
     this.#startTimer(name, time);
     return this.#setting(pushed);
   }
@@ -138,7 +159,7 @@ export class Wakeups extends LifecycleCapability {
     // The transaction that wrote the job may have rolled back, and another request or the alarm may have replaced it.
     const isDue = () => this.lifecycle.jobs.get(`${ID_PREFIX}${name}`)?.time === time;
     try {
-      if (!isDue() || this.#handled.get(name) === time) return;
+      if (!isDue() || this.#handled.get(name)?.time === time) return;
       const again = this.#run(name);
       if (!isDue()) return;
       if (again === null) this.disarm(name);
@@ -149,6 +170,7 @@ export class Wakeups extends LifecycleCapability {
   }
 
   #setting(alarm: Promise<void>): Promise<void> {
+    if (this.lifecycle.status() === "starting") return alarm;
     this.#alarm = alarm;
     alarm.catch(() => {
       if (this.#alarm === alarm) this.#alarm = null;
