@@ -20,6 +20,7 @@ import { checkExports, entrypointOf } from "./agents/base/lookup/exported-classe
 import { createConversationClass } from "./agents/conversation/conversation.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { AttachmentStore } from "./attachments/attachment-store.ts";
+import { objectsInTime } from "./attachments/objects-in-time.ts";
 import { D1Definitions } from "./d1/d1-definitions.ts";
 import { D1Directory } from "./d1/d1-directory.ts";
 import { D1DeadLetters, type DeadLetterDirectory } from "./d1/dead-letters.ts";
@@ -128,7 +129,7 @@ export function dramatis(options: DramatisOptions) {
   const directory = withDatabase<Directory>((database) => new D1Directory(database));
   const deadLetters = withDatabase<DeadLetterDirectory>((database) => new D1DeadLetters(database));
   const attachments = ({ BUCKET }: DramatisEnv) =>
-    BUCKET === undefined ? null : new AttachmentStore(new R2ObjectStore(BUCKET));
+    BUCKET === undefined ? null : new AttachmentStore(objectsInTime(new R2ObjectStore(BUCKET), systemClock));
 
   const trusted = (env: DramatisEnv) => hostsOf(options, env);
   const { interceptors = [], metrics, ...guardOptions } = models.resilience ?? {};

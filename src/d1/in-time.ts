@@ -1,11 +1,22 @@
-/** A time limit for D1: a database that hangs must not hang its callers. */
+/**
+ * A time limit for D1: a database that hangs must not hang its callers.
+ *
+ * INTIME-1  Every query ends within `D1_TIMEOUT_MS`, together with the migration before it: with `UNAVAILABLE` where the
+ *           database has not answered.
+ */
 import type { Clock } from "../ports/clock.ts";
 import { withDeadline } from "../ports/deadline.ts";
+import { DramatisError } from "../shared/errors.ts";
 
 /** Milliseconds. The database's own limit is longer. */
 export const D1_TIMEOUT_MS = 10_000;
 
-/** Runs a query. Rejects after `D1_TIMEOUT_MS`; a later answer is discarded. */
+/** Runs a query. A later answer is discarded; a later write may still take effect. */
 export function inTime<Answer>(clock: Pick<Clock, "timer">, query: () => Promise<Answer>): Promise<Answer> {
-  return withDeadline(clock, D1_TIMEOUT_MS, query);
+  return withDeadline(clock, D1_TIMEOUT_MS, query, { reason: silent });
+}
+
+function silent(): DramatisError {
+  const message = `The database did not answer within ${D1_TIMEOUT_MS / 1_000} s. Try again.`;
+  return new DramatisError("UNAVAILABLE", message, { retriable: true });
 }

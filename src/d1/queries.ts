@@ -16,10 +16,12 @@ export class D1Queries {
     this.#clock = clock;
   }
 
-  /** Runs statements in one transaction. */
+  /** Runs statements in one transaction. Throws `UNAVAILABLE` if the database does not answer in time. */
   async write(...queries: Query[]): Promise<void> {
-    await migrate(this.#database);
-    await this.#database.batch(queries.map((query) => this.#bind(query)));
+    await inTime(this.#clock, async () => {
+      await migrate(this.#database);
+      await this.#database.batch(queries.map((query) => this.#bind(query)));
+    });
   }
 
   /** Returns the rows of a query. Throws `UNAVAILABLE` if the database fails or does not answer in time. */
