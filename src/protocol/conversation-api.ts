@@ -89,8 +89,11 @@ export interface ConversationApi {
     input: StartTurn,
     encoding: SubscribeOptions["encoding"],
   ): Promise<Result<StartedTurn & { frames: ReadableStream<Uint8Array> }>>;
-  /** Accepts signals from outside, one or several, each as `{id?, type, data}`. */
-  ingest(principal: Principal, signals: unknown): Promise<Result<StartedTurn[]>>;
+  /**
+   * Accepts signals from outside, one or several, each as `{id?, type, data}`. Returns the result of each, in their order:
+   * a refused signal stops no other. Fails as a whole, and accepts none, only if this principal may not write.
+   */
+  ingest(principal: Principal, signals: unknown): Promise<Result<Result<StartedTurn>[]>>;
   /**
    * Accepts results of client tools, all or none. Repeating a result changes nothing. `CONFLICT` for a different or late
    * result, or one of a tool that the client does not run; `NOT_FOUND` for an unknown operation.

@@ -169,7 +169,39 @@ describe("G6 RUN-5 turns of a conversation", () => {
     }));
     const started = await actor.ingest(ADMIN, signals);
     const { body } = await answer(await send(`/api/conversations/${id}/turns`));
-    expect(started).toMatchObject({ ok: true, value: body.turns.map((turn) => ({ turnId: turn.id })) });
+    const value = body.turns.map((turn) => ({ ok: true, value: { turnId: turn.id } }));
+    expect(started).toMatchObject({ ok: true, value });
+  });
+
+  test("that are given together are answered one by one: what is refused stops no other, and hides no turn that runs", async () => {
+    const id = await create();
+    // SAFETY: the class that is bound offers this surface.
+    const actor = exports.LimitedConversation.getByName(
+      `${ADMIN.tenant}:${id}`,
+    ) as unknown as ConversationApi;
+    const type = "conversation.user.message";
+    const signals = [
+      { type, id: "first", data: { content: "first" } },
+      { type, id: "first", data: { content: "another under the same key" } },
+      { type: "conversation.cancel", data: {} },
+      { type, data: { content: "an answer to nothing", replyToMessageId: "msg_0" } },
+      { type, id: "last", data: { content: "last" } },
+    ];
+    const first = await actor.ingest(ADMIN, signals);
+    const { body } = await answer(await send(`/api/conversations/${id}/turns`));
+    const [one, other] = body.turns.map((turn) => ({ ok: true, value: { turnId: turn.id } }));
+    const refusedAs = (code: string) => ({ ok: false, error: { code } });
+    const between = [
+      refusedAs("IDEMPOTENCY_CONFLICT"),
+      refusedAs("INVALID_SIGNAL"),
+      refusedAs("INVALID_INPUT"),
+    ];
+    expect(first).toMatchObject({ ok: true, value: [one, ...between, other] });
+    expect(body.turns).toHaveLength(2);
+    expect(await actor.ingest({ ...ADMIN, tenant: "another" }, signals)).toMatchObject({ ok: false });
+    // Sent once more, the batch finds its turns.
+    const again = await actor.ingest(ADMIN, signals);
+    expect(again).toMatchObject({ ok: true, value: [one, ...between, other] });
   });
 
   test("are limited together, whether they come over HTTP, as a stream, by RPC or over a WebSocket", async () => {
@@ -187,7 +219,7 @@ describe("G6 RUN-5 turns of a conversation", () => {
     const refused = { ok: false, error: { code: "RATE_LIMITED", retriable: true } };
     expect(await actor.startTurn(ADMIN, { content: "four" })).toMatchObject(refused);
     const signal = { type: "conversation.user.message", data: { content: "four" } };
-    expect(await actor.ingest(ADMIN, signal)).toMatchObject(refused);
+    expect(await actor.ingest(ADMIN, signal)).toMatchObject({ ok: true, value: [refused] });
     const response = await send(`/conversations/${id}`, { headers: { upgrade: "websocket" } });
     if (response.webSocket === null) throw new Error(`No WebSocket: ${response.status}`);
     const client = new Client(response.webSocket);

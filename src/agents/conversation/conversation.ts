@@ -248,15 +248,16 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return asResult(() => this.#submit(principal, results));
     }
 
-    async ingest(principal: Principal, signals: unknown): Promise<Result<StartedTurn[]>> {
+    async ingest(principal: Principal, signals: unknown): Promise<Result<Result<StartedTurn>[]>> {
       return asResult(async () => {
         this.#checkSpeaker(principal);
         const list = Array.isArray(signals) ? signals : [signals];
-        const messages = list.map((signal) => parseSignal(signal, principal));
-        const started: StartedTurn[] = [];
+        const results: Result<StartedTurn>[] = [];
         // One after another. Otherwise a later message could overtake one that waits for its media.
-        for (const message of messages) started.push(await this.#runtime.accept(message));
-        return started;
+        for (const signal of list) {
+          results.push(await asResult(() => this.#runtime.accept(parseSignal(signal, principal))));
+        }
+        return results;
       });
     }
 

@@ -1,0 +1,335 @@
+/**
+ * Each outside part silent for ever, in turn, on the real core and a virtual clock: every turn ends by its deadline, with an
+ * error that names what was silent, and harms no other turn.
+ */
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import { adapterFor } from "../../src/adapters/formats/lookup.ts";
+import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
+import { MODEL_ATTEMPTS } from "../../src/agents/conversation/core/limits.ts";
+import { conversationMedia } from "../../src/agents/conversation/effects/media.ts";
+import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
+import { type ConversationPorts, ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
+import { localExecutor } from "../../src/agents/executor/local.ts";
+import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
+import { OBJECT_TIMEOUT_MS, objectsInTime } from "../../src/attachments/objects-in-time.ts";
+import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
+import { resolveChain } from "../../src/library/resolve.ts";
+import { allowAll } from "../../src/policy/gate.ts";
+import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
+import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { seededIds } from "../../src/ports/node/seeded-ids.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import type { ObjectStore } from "../../src/ports/object-store.ts";
+import type { ToolEffect } from "../../src/protocol/definitions.ts";
+import type { BatchCaller, TaskExecutor, ToolInvocation } from "../../src/protocol/executor-api.ts";
+import type { TurnView } from "../../src/protocol/views.ts";
+import type { Content } from "../../src/shared/content.ts";
+import { MortalClock } from "../simulation/clocks.ts";
+import { callPayloads, textPayloads } from "../support/chat-replies.ts";
+import { noMail } from "../support/no-mail.ts";
+import { recordOf } from "../support/records.ts";
+
+const errors = vi.spyOn(console, "error");
+beforeEach(() => void errors.mockImplementation(() => undefined));
+afterEach(() => void errors.mockReset());
+
+const never = () => new Promise<never>(() => undefined);
+const SECOND = 1_000;
+const TOOL_TIMEOUT_MS = 20 * SECOND;
+/** The executor counts as silent this long after a tool's own time limit. */
+const MARGIN_MS = 30 * SECOND;
+const GIVEN_UP = (TOOL_TIMEOUT_MS + MARGIN_MS) / SECOND;
+
+const tool = (name: string, effect: ToolEffect) =>
+  defineTool({
+    name,
+    description: "Answers.",
+    input: z.object({}),
+    effect,
+    timeoutMs: TOOL_TIMEOUT_MS,
+    execute: async () => "done",
+  });
+const LIBRARY = defineLibrary("lib", {
+  tools: [tool("pure", "pure"), tool("idempotent", "idempotent"), tool("once", "once")],
+});
+
+/** The silent model: each kind of message gets a kind of silence, and any other message an answer. */
+function fetchOf(
+  body: { messages: { role: string; content: string }[] },
+  signal: AbortSignal,
+): Promise<Response> {
+  const last = body.messages.findLast(({ role }) => role === "user")?.content ?? "";
+  const isAnswered = body.messages.at(-1)?.role === "tool";
+  const headers = { headers: { "content-type": "text/event-stream" } };
+  const stream = (payloads: string[], isOpen: boolean) =>
+    new Response(
+      new ReadableStream({
+        start(controller) {
+          for (const payload of payloads)
+            controller.enqueue(new TextEncoder().encode(`data: ${payload}\n\n`));
+          if (!isOpen) controller.close();
+        },
+      }),
+      headers,
+    );
+  if (last === "connect") {
+    return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  }
+  if (last === "headers") return Promise.resolve(stream([], true));
+  if (last === "token") return Promise.resolve(stream(textPayloads("One token ").slice(0, 1), true));
+  const tools = last.match(/^call (.*)$/)?.[1]?.split(" ") ?? [];
+  return Promise.resolve(
+    tools.length > 0 && !isAnswered
+      ? stream(
+          callPayloads(
+            "",
+            tools.map((name) => [name, {}]),
+          ),
+          false,
+        )
+      : stream(textPayloads("Fine."), false),
+  );
+}
+
+/** A conversation that can be woken in another life. */
+class World {
+  readonly clock = new VirtualClock();
+  readonly #database = new NodeSqlDatabase();
+  readonly #keyValue = new NodeKeyValue(this.#database);
+  readonly #ids = seededIds(7, this.clock);
+  readonly code = new DeployedCode([LIBRARY]);
+  #life = new MortalClock(this.clock);
+  runtime: ConversationRuntime;
+
+  private constructor(private readonly ports: Partial<ConversationPorts>) {
+    this.runtime = this.#begin();
+  }
+
+  static async open(ports: (world: World) => Partial<ConversationPorts> = () => ({})): Promise<World> {
+    const given: Partial<ConversationPorts> = {};
+    const world = new World(given);
+    Object.assign(given, ports(world));
+    world.runtime = world.#begin();
+    const persona = {
+      identity: { systemPrompt: "Test." },
+      tools: { toolIds: ["lib/pure", "lib/idempotent", "lib/once"] },
+    };
+    const profile = { provider: "openai", modelId: "m", baseUrl: "http://provider/v1" } as const;
+    const chain = await resolveChain(new Registry(world.code), persona, profile);
+    await world.runtime.create(recordOf(chain, { createdAt: world.clock.now() }));
+    return world;
+  }
+
+  #begin(): ConversationRuntime {
+    this.#life.die();
+    this.#life = new MortalClock(this.clock);
+    return new ConversationRuntime({
+      database: this.#database,
+      keyValue: this.#keyValue,
+      clock: this.#life,
+      ids: this.#ids,
+      gateway: createModelGateway({
+        secret: () => undefined,
+        clock: this.#life,
+        fetch: (_url, init) => fetchOf(JSON.parse(String(init.body)), init.signal as AbortSignal),
+      }),
+      adapters: adapterFor,
+      executor: localExecutor(this.code, this.#life),
+      gate: allowAll,
+      ...noMail,
+      armWakeup: async () => undefined,
+      publish: () => undefined,
+      ...this.ports,
+    });
+  }
+
+  /** The actor dies and wakes. */
+  async die(): Promise<void> {
+    this.runtime = this.#begin();
+    await this.runtime.wake();
+  }
+
+  async say(content: Content): Promise<string> {
+    const caller = { type: "user", userId: "ada" } as const;
+    const { turnId } = await this.runtime.accept({
+      type: "conversation.user.message",
+      caller,
+      data: { content },
+    });
+    return turnId;
+  }
+
+  /** Runs until the turn has ended. Returns it, with the seconds that it took. */
+  async end(id: string): Promise<TurnView & { seconds: number }> {
+    const queries = new ConversationQueries(this.runtime.store);
+    for (let events = 0; ; events++) {
+      const turn = queries.turn(this.runtime.state, id);
+      if (turn.status !== "active") return { ...turn, seconds: (turn.latencyMs ?? 0) / SECOND };
+      if (events > 500) throw new Error("The turn never ends.");
+      await this.clock.advance(SECOND);
+      this.runtime.reconcile();
+    }
+  }
+
+  /** Returns how a message of a healthy neighbour ends, and how many seconds it takes. */
+  async neighbour(): Promise<unknown> {
+    const { status, seconds } = await this.end(await this.say("Are you there?"));
+    return { status, seconds };
+  }
+}
+
+const WELL = { status: "completed", seconds: 0 };
+
+describe("A43 A71 a model that is silent for ever", () => {
+  test.each([
+    ["takes the connection and never answers", "connect"],
+    ["answers with headers only", "headers"],
+    ["stops after one token", "token"],
+  ])("and %s: three attempts of a minute, then a typed error", async (_, message) => {
+    const world = await World.open();
+    const silent = await world.say(message);
+    expect(await world.neighbour()).toEqual(WELL);
+    const turn = await world.end(silent);
+    expect(turn).toMatchObject({ status: "failed", error: { code: "MODEL_FAILED", retriable: true } });
+    expect(turn.error?.message).toContain("timeout");
+    expect(turn.calls).toMatchObject([{ outcome: { attempts: MODEL_ATTEMPTS, errorCategory: "timeout" } }]);
+    expect(turn.seconds).toBe(MODEL_ATTEMPTS * 60 + 0.5 + 1);
+    expect(await world.neighbour()).toEqual(WELL);
+  });
+
+  test("and never answers a life that woke after a crash either", async () => {
+    const world = await World.open();
+    const silent = await world.say("token");
+    await world.clock.advance(10 * SECOND);
+    await world.die();
+    expect(await world.neighbour()).toEqual(WELL);
+    const turn = await world.end(silent);
+    expect(turn).toMatchObject({ status: "failed", error: { code: "MODEL_FAILED" } });
+    expect(turn.seconds).toBe(10 + MODEL_ATTEMPTS * 60 + 0.5 + 1);
+  });
+});
+
+/** An executor that is silent about some calls. `real` runs the others. */
+type Silence = (real: TaskExecutor) => TaskExecutor["run"];
+/** Each with the seconds after which it is given up. */
+const SILENCES: [how: string, seconds: number, silence: Silence][] = [
+  ["never answers", GIVEN_UP, () => never],
+  [
+    "runs everything, and waits in vain for its reports to be taken",
+    10,
+    (real) => (calls, caller) => real.run(calls, { ...caller, report: never }),
+  ],
+  [
+    "answers for all calls but the last, and never ends",
+    GIVEN_UP,
+    (real) => async (calls, caller) => {
+      await real.run(calls.slice(0, -1), caller);
+      await never();
+    },
+  ],
+  [
+    "reports progress, and then nothing",
+    GIVEN_UP,
+    () => async (calls: ToolInvocation[], caller: BatchCaller) => {
+      const operationId = calls.at(-1)?.operationId ?? "";
+      await caller.report([{ operationId, progress: "soon" }]);
+      await never();
+    },
+  ],
+];
+
+describe("BATCH-6 A71 an executor that is silent for ever", () => {
+  const open = (silence: Silence) =>
+    World.open(({ code, clock }) => {
+      const real = localExecutor(code, clock);
+      const silent = silence(real);
+      return {
+        executor: {
+          run: (calls, caller) =>
+            calls.some(({ tool }) => tool.id === "idempotent")
+              ? silent(calls, caller)
+              : real.run(calls, caller),
+        },
+      };
+    });
+
+  test.each(SILENCES)("and %s: the turn goes on without a result", async (_, seconds, silence) => {
+    const world = await open(silence);
+    const silent = await world.say("call pure idempotent");
+    const other = await world.say("call once");
+    const well = await world.end(other);
+    expect(well).toMatchObject({ status: "completed" });
+    expect(well).not.toHaveProperty("issues");
+    const turn = await world.end(silent);
+    expect(turn).toMatchObject({ status: "completed", seconds });
+    expect(turn.moves.at(-2)).toMatchObject({
+      toolResult: { success: false, error: { code: "INTERNAL_ERROR", retriable: true } },
+    });
+    expect(await world.neighbour()).toEqual(WELL);
+    expect(world.clock.pending).toBe(0);
+  });
+
+  test.each(SILENCES)("and %s, also to a life that woke after a crash", async (_, seconds, silence) => {
+    const world = await open(silence);
+    const silent = await world.say("call pure idempotent");
+    await world.clock.advance(5 * SECOND);
+    await world.die();
+    const turn = await world.end(silent);
+    expect(turn).toMatchObject({ status: "completed", seconds: 5 + seconds });
+    expect(await world.neighbour()).toEqual(WELL);
+  });
+});
+
+describe("OBJTIME-1 MEDIA-3 attachments that are silent for ever", () => {
+  const id = "att_01ARZ3NDEKTSV4RRFFQ69G5FAV";
+  const content: Content = [
+    { type: "image", url: `attachment:${id}` },
+    { type: "text", text: "What is this?" },
+  ];
+
+  /** A conversation with an attachment. Its store answers only the first `answers` questions. */
+  async function open(answers: number) {
+    let asked = 0;
+    const objects = new MemoryObjectStore();
+    const silenced: ObjectStore = {
+      put: never,
+      delete: never,
+      head: (key) => (++asked > answers ? never() : objects.head(key)),
+      get: (key) => (++asked > answers ? never() : objects.get(key)),
+    };
+    const owner = { tenant: "test", conversationId: "conv_test" };
+    const bytes = new Uint8Array([1]);
+    await new AttachmentStore(objects).put(owner, { id, mediaType: "image/png", bytes });
+    return World.open(({ clock }) =>
+      conversationMedia(new AttachmentStore(objectsInTime(silenced, clock)), () => ({
+        tenant: "test",
+        id: "conv_test",
+      })),
+    );
+  }
+
+  test("refuse a message in time: its turn does not begin", async () => {
+    const world = await open(0);
+    const refused = world.say(content).catch((error: unknown) => error);
+    expect(await world.neighbour()).toEqual(WELL);
+    await world.clock.advance(OBJECT_TIMEOUT_MS);
+    expect(await refused).toMatchObject({ code: "UNAVAILABLE", retriable: true });
+    expect(world.runtime.state.turns).toBe(1);
+  });
+
+  test.each([
+    ["looked up", 1],
+    ["read", 2],
+  ])("fail the attempts of a turn whose attachment cannot be %s, and no other turn", async (_, answers) => {
+    const world = await open(answers);
+    const silent = await world.say(content);
+    expect(await world.neighbour()).toEqual(WELL);
+    const turn = await world.end(silent);
+    expect(turn).toMatchObject({ status: "failed", error: { code: "MODEL_FAILED", retriable: true } });
+    expect(turn.seconds).toBe((MODEL_ATTEMPTS * OBJECT_TIMEOUT_MS) / SECOND + 0.5 + 1);
+  });
+});
