@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { NOTICES } from "../../src/agents/conversation/core/limits.ts";
 import type { LiveConversation, TurnItem } from "../../src/client/state.ts";
+import { checkAttempts, checkRecoveries, isExhausted } from "./check-attempts.ts";
 import {
   attemptsUsed,
   checkCalls,
@@ -33,6 +34,8 @@ export function check(history: History): Violation[] {
     checkClientTools(scope);
     checkModelCalls(scope);
     checkFallbacks(scope);
+    checkAttempts(scope);
+    checkRecoveries(scope);
     checkCalls(scope);
     checkUsage(scope);
     checkContext(scope);
@@ -113,12 +116,12 @@ function checkEnds(scope: Scope): void {
     const tag = tagIn(turn.input);
     const calls = history.modelCalls.filter((call) => call.tag === tag);
     const { code = "", message = "" } = turn.error ?? {};
-    if (!isExplained(code, calls, scope)) fail("failure", `${tag} failed: ${code} ${message}`);
+    if (!isExplained(turn.id, code, calls, scope)) fail("failure", `${tag} failed: ${code} ${message}`);
   }
 }
 
-function isExplained(code: string, calls: readonly ModelCallRecord[], scope: Scope): boolean {
-  const { history, outcome, conversation } = scope;
+function isExplained(turnId: string, code: string, calls: readonly ModelCallRecord[], scope: Scope): boolean {
+  const { history, conversation } = scope;
   const models = 1 + (history.plan.conversations[conversation]?.fallbacks ?? 0);
   switch (code) {
     case "MODEL_FAILED":
@@ -133,7 +136,7 @@ function isExplained(code: string, calls: readonly ModelCallRecord[], scope: Sco
       );
     }
     case "RECOVERY_EXHAUSTED":
-      return outcome.lives > 10;
+      return isExhausted(turnId, scope);
     default:
       return false;
   }

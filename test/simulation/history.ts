@@ -35,6 +35,8 @@ export interface ModelCallRecord {
   round: number;
   /** Number of requests for this round so far, from 1. */
   call: number;
+  /** When it was made: milliseconds since the run began, whatever the wall clock shows. */
+  at: number;
   failure?: ModelFailure;
   /** Text of the uninterrupted reply. */
   text: string;

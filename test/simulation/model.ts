@@ -100,6 +100,7 @@ export class Model {
       tag,
       round,
       call,
+      at: this.clock.elapsed,
       text,
       ...(failure === undefined ? {} : { failure }),
       requestId: `${key}/${call}`,

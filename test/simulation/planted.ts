@@ -1,7 +1,16 @@
 /** Planted defects at the ports of a simulated conversation, and plans under which they violate a property. */
+import type { SqlValue } from "../../src/ports/sql-database.ts";
 import type { ExecutorReport } from "../../src/protocol/executor-api.ts";
 import type { Variant } from "./life.ts";
-import type { CallPlan, ConversationPlan, Fault, MessagePlan, Plan, ReplyPlan } from "./plan.ts";
+import type {
+  CallPlan,
+  ConversationPlan,
+  Fault,
+  MessagePlan,
+  ModelFailure,
+  Plan,
+  ReplyPlan,
+} from "./plan.ts";
 
 /** Two tools in parallel, in one short turn. */
 const SMALL: Plan = {
@@ -102,6 +111,31 @@ export const PLANTED: Planted[] = [
     property: "ends",
     plan: { ...crashAt("model.piece", 2), conversations: leavingAfter(200) },
     variant: { window: () => () => undefined },
+  },
+  {
+    defect: "a failed request that is repeated at once",
+    property: "attempts",
+    plan: { ...SMALL, conversations: failingOnce("server error") },
+    variant: {
+      fetch: (fetch) => async (url, init) => {
+        const answer = await fetch(url, init);
+        return answer.ok ? answer : fetch(url, init);
+      },
+    },
+  },
+  {
+    defect: "crashes that are not counted",
+    property: "recoveries",
+    plan: {
+      ...SMALL,
+      faults: Array.from({ length: 12 }, (_, index) => crashAt("model.request", index + 1).faults).flat(),
+    },
+    variant: {
+      database: (database) => ({
+        ...database,
+        run: (statement, ...values) => database.run(statement, ...values.map(withoutCount)),
+      }),
+    },
   },
   {
     defect: "commits that are not atomic",
@@ -228,4 +262,18 @@ function leavingAfter(ms: number): Plan["conversations"] {
     ...conversation,
     clients: conversation.clients.map((client) => ({ ...client, leaves: ms })),
   }));
+}
+
+function failingOnce(failure: ModelFailure): Plan["conversations"] {
+  const conversations = structuredClone(SMALL.conversations);
+  for (const { clients } of conversations) {
+    for (const message of clients.flatMap(({ messages }) => messages))
+      message.replies = message.replies.map((reply) => ({ ...reply, failures: [failure] }));
+  }
+  return conversations;
+}
+
+/** Removes the number of crashes from a turn's row. */
+function withoutCount(value: SqlValue): SqlValue {
+  return typeof value === "string" ? value.replace(/"recoveries":\d+,/, "") : value;
 }

@@ -22,6 +22,8 @@ export const PROPERTIES = {
   results:
     "A result in the transcript is what the tool answered, or says that it failed or that its outcome is unknown.",
   "model calls": "The model is asked again only where a fault or a failure explains it.",
+  attempts: "A model gets at most three attempts for a message, each after the pause that is due.",
+  recoveries: "A turn is resumed at most ten times without an outcome in between.",
   fallbacks:
     "The next model of a chain is asked when the one before has failed for good, and never one before it.",
   calls:
