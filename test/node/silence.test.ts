@@ -6,7 +6,10 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
+import { ATTEMPT_TIMEOUT_MS } from "../../src/agents/base/mailbox/limits.ts";
+import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import { MODEL_ATTEMPTS } from "../../src/agents/conversation/core/limits.ts";
+import { AGENT_TIMEOUT_MS, agentPart } from "../../src/agents/conversation/door/create-conversation.ts";
 import { conversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { type ConversationPorts, ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
@@ -281,6 +284,49 @@ describe("BATCH-6 A71 an executor that is silent for ever", () => {
     const turn = await world.end(silent);
     expect(turn).toMatchObject({ status: "completed", seconds: 5 + seconds });
     expect(await world.neighbour()).toEqual(WELL);
+  });
+});
+
+describe("MAIL-5 another actor that is silent for ever", () => {
+  test("and takes no envelope: turns go on beside it, and each attempt ends by its deadline", async () => {
+    let attempts = 0;
+    const database = new NodeSqlDatabase();
+    const world = await World.open(({ clock }) => {
+      const mailbox = new Mailbox({
+        database,
+        keyValue: new NodeKeyValue(database),
+        clock,
+        checkStorage: () => undefined,
+        whenArmed: () => Promise.resolve(),
+        self: () => ({ kind: "conversation", tenant: "test", id: "conv_test" }),
+        deliver: () => {
+          attempts += 1;
+          return never();
+        },
+        arm: () => Promise.resolve(),
+        directory: () => null,
+      });
+      const body = { operationId: `op_${seededIds(1, clock).ulid()}`, type: "work", body: {} };
+      return {
+        announce: () => [mailbox.send({ ...body, to: { kind: "agent", tenant: "test", id: "silent" } })],
+      };
+    });
+    await world.clock.advance(0);
+    expect(attempts).toBe(1);
+    expect(await world.neighbour()).toEqual(WELL);
+    await world.clock.advance(ATTEMPT_TIMEOUT_MS);
+    expect(world.clock.pending, "nothing waits for the attempt any more").toBe(0);
+    expect(await world.neighbour()).toEqual(WELL);
+  });
+
+  test("and is asked for its part of a new conversation: the request fails in time", async () => {
+    const clock = new VirtualClock();
+    for (const agent of [never, async () => ({ persona: never })]) {
+      const refused = agentPart(clock, agent).catch((error: unknown) => error);
+      await clock.advance(AGENT_TIMEOUT_MS);
+      expect(await refused).toMatchObject({ code: "UNAVAILABLE", retriable: true });
+      expect(clock.pending).toBe(0);
+    }
   });
 });
 

@@ -9,11 +9,8 @@ import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from
 import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
-import {
-  MAX_HEARTBEAT_MS,
-  MAX_RECOVERIES,
-  MIN_HEARTBEAT_MS,
-} from "../../src/agents/conversation/core/limits.ts";
+import { resumePause } from "../../src/agents/conversation/core/isolation.ts";
+import { MAX_HEARTBEAT_MS, MIN_HEARTBEAT_MS } from "../../src/agents/conversation/core/limits.ts";
 import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
@@ -710,23 +707,23 @@ describe("what survives", () => {
     await play.open("hold");
   });
 
-  test(`A turn ends even if its actor dies ${MAX_RECOVERIES} times, and fails with RECOVERY_EXHAUSTED when it dies once more`, async () => {
+  test("ISOLATE-3 A turn goes on however soon its actor dies again, with a longer pause each time, and ends", async () => {
     const { conversation, play, turnId } = await scene(
       () => ({ replies: [[{ text: "Ah" }, { gate: "hold" }, { text: "!" }]] }),
       ({ play }) => play.reached("hold"),
     );
-    for (let life = 2; life <= MAX_RECOVERIES + 1; life++) {
+    const lives = 5;
+    for (let life = 2; life <= lives; life++) {
       await crash();
+      const wokeAt = Date.now();
       expect(await conversation.wake()).toBe(true);
       await play.reached("hold", life);
+      expect(Date.now() - wokeAt).toBeGreaterThanOrEqual(resumePause(life - 1) - 50);
     }
     expect(await conversation.turn(turnId)).toMatchObject({ status: "active" });
-    await crash();
-    expect(await conversation.ended(turnId)).toMatchObject({
-      status: "failed",
-      error: { code: "RECOVERY_EXHAUSTED", retriable: true },
-    });
-    expect(await play.requests()).toHaveLength(MAX_RECOVERIES + 1);
+    await play.open("hold");
+    expect(await conversation.ended(turnId)).toMatchObject({ status: "completed" });
+    expect(await play.requests()).toHaveLength(lives);
     const next = await conversation.play({ replies: [say("Alive.")] });
     expect(await conversation.ended(next.turnId)).toMatchObject({ status: "completed" });
     await play.open("hold");

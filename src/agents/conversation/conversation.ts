@@ -46,7 +46,7 @@ import {
   openConnection,
   receiveFrame,
 } from "./door/connections.ts";
-import { checkSameRequest, conversationRecord, parseCreate } from "./door/create-conversation.ts";
+import { agentPart, checkSameRequest, conversationRecord, parseCreate } from "./door/create-conversation.ts";
 import {
   messageOf,
   parseSignal,
@@ -190,8 +190,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return asResult(async () => {
         const request = parseCreate(input);
         const { agentId, fingerprint } = request;
-        const agent = await ports.actors(this.env).agent(principal.tenant, agentId);
-        const part = unwrap(await agent.persona());
+        const agent = () => ports.actors(this.env).agent(principal.tenant, agentId);
+        const part = unwrap(await agentPart(systemClock, agent));
         if (fingerprint !== undefined && this.#runtime.exists) {
           const state = this.#stateFor(principal);
           checkSameRequest(state.record, fingerprint);

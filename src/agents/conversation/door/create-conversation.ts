@@ -1,6 +1,9 @@
 /** Checks the request that creates a conversation, and makes its record. */
 
 import { z } from "zod";
+import type { Clock } from "../../../ports/clock.ts";
+import { withDeadline } from "../../../ports/deadline.ts";
+import type { AgentApi } from "../../../protocol/agent-api.ts";
 import type { CreateConversation } from "../../../protocol/conversation-api.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { historySchema } from "../../../protocol/history.ts";
@@ -37,6 +40,24 @@ export type CheckedConversation = z.output<typeof createConversationSchema>;
 
 /** Length of a version chain as JSON: the chain is in one value of the actor's storage, whose limit is 2 MB. */
 const MAX_CHAIN_LENGTH = 900_000;
+
+/** What an agent gives to a new conversation. */
+type AgentPart = Awaited<ReturnType<AgentApi["persona"]>>;
+
+/** Milliseconds in which an agent must answer. Its own reads of the registry take less. */
+export const AGENT_TIMEOUT_MS = 15_000;
+
+/** Returns the agent's part of a new conversation. Throws `UNAVAILABLE` if the agent does not answer in time. */
+export function agentPart(
+  clock: Pick<Clock, "timer">,
+  agent: () => Promise<Pick<AgentApi, "persona">>,
+): Promise<AgentPart> {
+  const reason = () => {
+    const message = `The agent did not answer within ${AGENT_TIMEOUT_MS / 1_000} s. Try again.`;
+    return new DramatisError("UNAVAILABLE", message, { retriable: true });
+  };
+  return withDeadline(clock, AGENT_TIMEOUT_MS, async () => (await agent()).persona(), { reason });
+}
 
 /** Throws `INVALID_INPUT`, `INVALID_JSON` or `TOO_LARGE`. */
 export function parseCreate(input: CreateConversation): CheckedConversation {
