@@ -171,9 +171,9 @@ const neighbour = fc.record<Part>({
     .array(duration, { minLength: 1, maxLength: 5 })
     .map((list) => (list.length % 2 === 0 ? list.slice(1) : list)),
 });
-const poisoned = fc.record({
+const poisoned = fc.record<Required<Part>>({
   at: fc.oneof(fc.constant(0), fc.nat(60_000)),
-  work: fc.constant([0]),
+  work: fc.constant<number[]>([0]),
   kills: fc.oneof(fc.nat(20), fc.nat(2_000), fc.nat(60_000)),
 });
 

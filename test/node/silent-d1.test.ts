@@ -1,12 +1,14 @@
 /** A D1 database that never answers: whoever asks it gets an error in time, from every query of the project. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Mirror } from "../../src/agents/base/mirror/mirror.ts";
-import { CODE_TENANT, D1Definitions } from "../../src/d1/d1-definitions.ts";
+import { D1Definitions } from "../../src/d1/d1-definitions.ts";
 import { D1Directory } from "../../src/d1/d1-directory.ts";
 import { D1DeadLetters } from "../../src/d1/dead-letters.ts";
 import { D1_TIMEOUT_MS } from "../../src/d1/in-time.ts";
 import { MIGRATIONS } from "../../src/d1/schema.ts";
+import { CODE_TENANT } from "../../src/library/definition-source.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import type { Principal } from "../../src/shared/principal.ts";
 
 const errors = vi.spyOn(console, "error");
 beforeEach(() => void errors.mockImplementation(() => undefined));
@@ -28,7 +30,7 @@ function database(answers: number) {
 }
 
 const AT = "2026-01-01T00:00:00.000Z";
-const PRINCIPAL = { tenant: "t", subject: "ada", roles: ["admin"] };
+const PRINCIPAL: Principal = { tenant: "t", subject: "ada", roles: ["admin"] };
 const LETTER = { id: "op_1" } as Parameters<D1DeadLetters["put"]>[1];
 const KEY = { library: "lib", id: "tool" };
 const ADDED = { ...KEY, kind: "tool", hash: "h", definition: {} } as unknown as Parameters<
