@@ -10,7 +10,7 @@ import type { Site } from "./site.ts";
 import { newUser } from "./users.ts";
 
 /**
- * A long turn, so that each kill hits another place. Only one of its tools is `once`: a kill under it costs the 30 seconds for
+ * A long turn, so that each kill hits another place, although the other turn pauses for longer after each. Only one of its tools is `once`: a kill under it costs the 30 seconds for
  * which the turn waits for a late result, and in the meantime no other kill counts.
  */
 export const SURVIVOR: Script = {
@@ -21,8 +21,8 @@ export const SURVIVOR: Script = {
     ...repeated(["idempotent"], ["idempotent", "pure"], ["pure"]),
   ],
   pieces: 30,
-  pieceMs: 20,
-  toolMs: 250,
+  pieceMs: 100,
+  toolMs: 1_500,
 };
 
 /** Returns each round twice. */
@@ -31,7 +31,7 @@ function repeated(...rounds: Script["rounds"]): Script["rounds"] {
 }
 
 /** A turn whose text is too long to complete in time. */
-export const VICTIM: Script = { key: "victim", rounds: [], pieces: 3_000, pieceMs: 20, toolMs: 0 };
+export const VICTIM: Script = { key: "victim", rounds: [], pieces: 4_500, pieceMs: 20, toolMs: 0 };
 
 export interface OneTurnOptions {
   /** Number of crashes of the surviving turn. The other turn has one more. */

@@ -292,6 +292,25 @@ describe("held turns", () => {
     expect([...heldTurns(active)]).toEqual([]);
   });
 
+  test("EFFECT-6 call for no effect, and for theirs once the others have an outcome", () => {
+    const world = new World();
+    const message: Signal = {
+      type: "conversation.user.message",
+      caller: { type: "user", userId: "ada" },
+      data: { content: "go" },
+    };
+    for (let turn = 0; turn < 2; turn++) world.send(message);
+    for (let crash = 0; crash < 4; crash++) {
+      world.now += MAX_RESUME_PAUSE_MS;
+      world.send({ type: "conversation.cmd.recover" });
+    }
+    const [running, ...others] = effectsOf(world.state);
+    if (running === undefined) throw new Error("Nothing runs.");
+    expect([running.turn.n, others]).toEqual([1, []]);
+    world.send(outcomeOf(running, { at: 0, work: [0] }, world.now));
+    expect(effectsOf(world.state).map(({ turn }) => turn.n)).toEqual([2]);
+  });
+
   test("ISOLATE-1 crashes before an outcome do not count", () => {
     expect(crashesOf({ recoveries: 7 })).toBe(7);
     expect(crashesOf({ recoveries: 7, overcome: 7 })).toBe(0);

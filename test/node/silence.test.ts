@@ -8,7 +8,8 @@ import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { ATTEMPT_TIMEOUT_MS } from "../../src/agents/base/mailbox/limits.ts";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
-import { MODEL_ATTEMPTS } from "../../src/agents/conversation/core/limits.ts";
+import { resumePause } from "../../src/agents/conversation/core/isolation.ts";
+import { MAX_RESUME_PAUSE_MS, MODEL_ATTEMPTS } from "../../src/agents/conversation/core/limits.ts";
 import { AGENT_TIMEOUT_MS, agentPart } from "../../src/agents/conversation/door/create-conversation.ts";
 import { conversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
@@ -79,6 +80,7 @@ function fetchOf(
       }),
       headers,
     );
+  asked.push(last);
   if (last === "connect") {
     return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   }
@@ -97,6 +99,9 @@ function fetchOf(
       : stream(textPayloads("Fine."), false),
   );
 }
+
+/** The messages that the model was asked for, in order. */
+const asked: string[] = [];
 
 /** A conversation that can be woken in another life. */
 class World {
@@ -202,6 +207,22 @@ describe("A43 A71 a model that is silent for ever", () => {
     expect(turn.calls).toMatchObject([{ outcome: { attempts: MODEL_ATTEMPTS, errorCategory: "timeout" } }]);
     expect(turn.seconds).toBe(MODEL_ATTEMPTS * 60 + 0.5 + 1);
     expect(await world.neighbour()).toEqual(WELL);
+  });
+
+  test("ISOLATE-2 and kills its actor again and again: the turn beside it begins with its first outcome", async () => {
+    const world = await World.open();
+    const turns = [await world.say("token"), await world.say("headers")];
+    for (let crash = 0; crash < 4; crash++) {
+      await world.clock.advance(MAX_RESUME_PAUSE_MS);
+      await world.die();
+    }
+    asked.length = 0;
+    // Nothing but the outcome of its neighbour starts the second turn: no heartbeat comes meanwhile.
+    await world.clock.advance(60 * SECOND);
+    expect(asked).toEqual(["token"]);
+    await world.clock.advance(resumePause(4));
+    expect(asked).toEqual(["token", "headers"]);
+    for (const id of turns) expect((await world.end(id)).error?.code).toBe("MODEL_FAILED");
   });
 
   test("and never answers a life that woke after a crash either", async () => {
