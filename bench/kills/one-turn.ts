@@ -73,16 +73,23 @@ export async function oneTurn(
     }, signal);
   }
 
+  /** Resolves when the turn that must fail streams again. */
+  async function victimStreams(): Promise<void> {
+    await hits.next(({ type, hit }) => type === "piece" && hit.key === VICTIM.key, signal);
+  }
+
   try {
     const [survivor, victim] = await Promise.all([converse(SURVIVOR), converse(VICTIM)]);
     const rage = async () => {
       for (let done = 0; done < kills; done += 1) {
-        await (done % 2 === 0 ? bothWentOn("piece", "model") : bothWentOn("began", "tool"));
+        const both = done % 2 === 0 ? bothWentOn("piece", "model") : bothWentOn("began", "tool");
+        // The victim pauses for longer after each kill: the survivor may be over before the last one.
+        await Promise.race([both, survivor.answered.then(victimStreams)]);
         await site.kill();
         progress(done + 1);
       }
       await survivor.answered;
-      await hits.next(({ type, hit }) => type === "piece" && hit.key === VICTIM.key, signal);
+      await victimStreams();
       await site.kill();
       progress(kills + 1);
     };

@@ -14,7 +14,6 @@ import { AGENT_TIMEOUT_MS, agentPart } from "../../src/agents/conversation/door/
 import { conversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { type ConversationPorts, ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
-import { localExecutor } from "../../src/agents/executor/local.ts";
 import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
 import { OBJECT_TIMEOUT_MS, objectsInTime } from "../../src/attachments/objects-in-time.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
@@ -34,6 +33,7 @@ import type { TurnView } from "../../src/protocol/views.ts";
 import type { Content } from "../../src/shared/content.ts";
 import { MortalClock } from "../simulation/clocks.ts";
 import { callPayloads, textPayloads } from "../support/chat-replies.ts";
+import { localExecutor } from "../support/local-executor.ts";
 import { noMail } from "../support/no-mail.ts";
 import { recordOf } from "../support/records.ts";
 
