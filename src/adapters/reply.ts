@@ -67,7 +67,7 @@ export class ReplyAccumulator {
         this.#addCall(delta);
         return;
       case "usage":
-        this.#usage = { ...this.#usage, ...delta.usage };
+        this.#usage = delta.usage;
         return;
       case "native":
         this.#native = delta.parts;

@@ -15,6 +15,7 @@ export type ModelDelta =
   | { type: "reasoning"; text: string }
   /** A piece of the tool call at `index`. `id` and `name` come once; `arguments` is a fragment of JSON text. */
   | { type: "tool-call"; index: number; id?: string; name?: string; arguments?: string }
+  /** The tokens of the reply so far. It replaces the counts before it as a whole. */
   | { type: "usage"; usage: TokenUsage }
   /** The native form of the reply, before `finish`, if it contains more than text and calls. */
   | { type: "native"; parts: NativePart[] }

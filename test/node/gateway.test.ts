@@ -153,6 +153,23 @@ describe("aborting", () => {
     expect(await errorOf({ signal, ports: { fetch } })).toMatchObject({ category: "timeout" });
   });
 
+  test("DEADLINE-1 a transport that ignores its signal does not outlive the limit, and its late response is closed", async () => {
+    const gate = newGate();
+    const closed = Promise.withResolvers<unknown>();
+    const body = new ReadableStream({ cancel: closed.resolve });
+    const deaf: GatewayPorts["fetch"] = async () => {
+      await gate.wait;
+      return new Response(body);
+    };
+    const executionConfig = { firstByteTimeoutMs: 20 };
+    expect(await errorOf({ profile: { executionConfig }, ports: { fetch: deaf } })).toMatchObject({
+      category: "timeout",
+      message: "The model did not begin to answer within 20 ms.",
+    });
+    gate.open();
+    await closed.promise;
+  });
+
   test("an aborted signal sends nothing", async () => {
     const calls = server.requests.length;
     expect(await errorOf({ signal: AbortSignal.abort() })).toMatchObject({ category: "canceled" });

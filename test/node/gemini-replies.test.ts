@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/index.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
 import type { ModelDelta } from "../../src/model/reply.ts";
-import { givenBack } from "../support/contexts.ts";
+import { context, givenBack } from "../support/contexts.ts";
 import * as decoding from "../support/decoding.ts";
 
 const gemini = adapterFor("gemini");
@@ -151,6 +151,91 @@ describe("a reply of gemini", () => {
       }),
       { numRuns: 150 },
     );
+  });
+
+  const mcpCall = (name: string, args: object, id?: string) => ({
+    functionCall: { ...(id === undefined ? {} : { id }), name, args },
+  });
+  const mcpResult = (name: string, id?: string) => ({
+    functionResponse: { ...(id === undefined ? {} : { id }), name, response: { output: "found" } },
+  });
+
+  test.each([
+    ["by id", [mcpCall("find", { q: 1 }, "m1"), mcpResult("find", "m1"), { text: "Found." }]],
+    ["by name", [mcpCall("find", { q: 1 }), mcpResult("find"), { text: "Found." }]],
+    [
+      "after another call",
+      [
+        mcpCall("find", {}, "m1"),
+        mcpCall("find", {}, "m2"),
+        mcpResult("find", "m2"),
+        mcpResult("find", "m1"),
+      ],
+    ],
+    [
+      "of a built-in tool",
+      [
+        {
+          toolCall: { id: "s", toolType: "GOOGLE_SEARCH_WEB", args: { queries: ["x"] } },
+          thoughtSignature: "g",
+        },
+        { toolResponse: { id: "s", toolType: "GOOGLE_SEARCH_WEB", response: {} } },
+      ],
+    ],
+  ])(
+    "GEMINI-6 a call with its result, found %s, is no call of ours and goes back unchanged",
+    (_how, parts) => {
+      for (const chunks of [[chunk(parts)], parts.map((part) => chunk([part]))]) {
+        const outcome = outcomeOf([...chunks, done()]);
+        expect(outcome).toMatchObject({ ok: true, reply: { toolCalls: [], finishReason: "stop" } });
+        const { contents } = gemini.buildRequest(
+          PROFILE,
+          context({ messages: [givenBack(outcome, PROFILE)] }),
+        );
+        expect(contents).toMatchObject([{ role: "user" }, { role: "model", parts }, { role: "user" }]);
+      }
+    },
+  );
+
+  test("GEMINI-6 beside a call that the server ran, a call of ours is a call", () => {
+    const parts = [
+      { ...mcpCall("find", { q: 1 }), thoughtSignature: "a" },
+      mcpCall("find", { q: 2 }),
+      mcpResult("find"),
+      { ...mcpCall("lookup", { city: "Oslo" }, "c"), thoughtSignature: "b" },
+    ];
+    const outcome = outcomeOf([chunk(parts), done()]);
+    expect(outcome).toMatchObject({
+      ok: true,
+      reply: {
+        finishReason: "tool_calls",
+        toolCalls: [
+          { name: "find", arguments: { q: 2 } },
+          { id: "c", name: "lookup" },
+        ],
+        native: [
+          { type: "block", value: parts[0] },
+          { type: "tool-call", index: 0 },
+          { type: "block", value: parts[2] },
+          { type: "tool-call", index: 1, extra: { thoughtSignature: "b" } },
+        ],
+      },
+    });
+  });
+
+  test("counts of a later chunk replace those of an earlier one as a whole", () => {
+    const outcome = outcomeOf([
+      {
+        ...chunk([{ text: "hm", thought: true }]),
+        usageMetadata: { promptTokenCount: 9, thoughtsTokenCount: 40 },
+      },
+      {
+        ...done([{ text: "Hi" }]),
+        usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 2, totalTokenCount: 11 },
+      },
+    ]);
+    expect(outcome).toMatchObject({ ok: true });
+    expect(outcome.ok && outcome.reply.usage).toEqual({ inputTokens: 9, outputTokens: 2, totalTokens: 11 });
   });
 
   test("a plain response as one payload needs no native parts", () => {

@@ -127,6 +127,31 @@ const WHOLE: ModelReply = {
   ],
 };
 
+test("RESPONSES-2 items go back with their members that are `null`", () => {
+  const mcp = {
+    id: "mcp_1",
+    type: "mcp_call",
+    approval_request_id: null,
+    arguments: "{}",
+    error: null,
+    name: "find",
+    output: "found",
+    server_label: "docs",
+  };
+  const reasoning = { ...REASONING, content: null, status: null };
+  const call = { ...CALL, namespace: null };
+  const outcome = replyOf(done(0, reasoning), done(1, mcp), done(2, call), completed());
+  expect(returned(outcome)).toEqual([
+    reasoning,
+    mcp,
+    expect.objectContaining({ id: "fc_1", namespace: null }),
+  ]);
+});
+
+test("a call needs no native part because of a member that is `null`", () => {
+  expect(replyOf(done(0, { ...CALL, namespace: null }), completed()).native).toBeUndefined();
+});
+
 describe("a stream of the Responses API", () => {
   test("is read whole, and arrives in pieces", () => {
     expect(replyOf(...STREAM)).toEqual(WHOLE);

@@ -4,6 +4,7 @@ import type { ErrorCategory } from "../../model/error.ts";
 import type { ModelRequest } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
 import type { ResponseInfo } from "../../model/reply.ts";
+import { race } from "../../ports/deadline.ts";
 import { defined } from "../../shared/defined.ts";
 import {
   categoryOfResponse,
@@ -80,8 +81,10 @@ async function post(call: Call): Promise<Response> {
   };
   // Called without a receiver: the platform's `fetch` fails as a method of another object.
   const { fetch } = ports;
+  const send = async () => fetch(href.replace(/\/+$/, "") + path, init);
   try {
-    return await fetch(href.replace(/\/+$/, "") + path, init);
+    // Not every `fetch` obeys its signal: an interceptor's or a library's may not.
+    return await race(send, attempt.signal, (late) => late.body?.cancel());
   } catch (error) {
     attempt.signal.throwIfAborted();
     throw new ModelFailure("network", `The model server ${origin} could not be reached: ${reasonOf(error)}.`);

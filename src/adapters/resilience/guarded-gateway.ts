@@ -73,7 +73,7 @@ export async function* runAttempt(
         if (delta.type === "error") failure = delta.error;
         if (failure !== undefined) break;
         if (delta.type === "response") reply.response = delta.response;
-        if (delta.type === "usage") reply.usage = { ...reply.usage, ...delta.usage };
+        if (delta.type === "usage") reply.usage = delta.usage;
         if (delta.type === "finish") reply.finishReason = delta.reason;
         if (reply.finishReason !== undefined) error = undefined;
         yield delta;

@@ -222,7 +222,7 @@ class LogicalCall {
       this.#streamed = true;
     }
     if (delta.type === "finish") this.#isComplete = true;
-    if (delta.type === "usage") this.#usage = { ...this.#usage, ...delta.usage };
+    if (delta.type === "usage") this.#usage = delta.usage;
     return delta;
   }
 

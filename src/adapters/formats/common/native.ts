@@ -11,13 +11,14 @@ import { attributed } from "./turns.ts";
 
 /**
  * Reports the parts of a complete reply, if they carry more than its text and, behind it, its calls: a block, a key
- * beside a text or a call, or a text behind a call. Keys in `ignored` do not count.
+ * beside a text or a call, or a text behind a call. Keys in `ignored` and keys without a value do not count.
  */
 export function nativeDeltas(parts: NativePart[], ignored: readonly string[] = []): ModelDelta[] {
   const firstCall = parts.findIndex(({ type }) => type === "tool-call");
   const isNeeded = parts.some((part, index) => {
     if (part.type === "block") return true;
-    if (Object.keys(part.extra ?? {}).some((key) => !ignored.includes(key))) return true;
+    const beside = Object.entries(part.extra ?? {});
+    if (beside.some(([key, value]) => value !== null && !ignored.includes(key))) return true;
     return part.type === "text" && firstCall >= 0 && index > firstCall;
   });
   return isNeeded ? [{ type: "native", parts }] : [];

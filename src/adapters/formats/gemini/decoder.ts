@@ -13,7 +13,7 @@ import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { inBandError, readErrorBody } from "../../errors/model-errors.ts";
 import { finishReason, ReplyDecoder } from "../common/decoder.ts";
 import { nativeDeltas } from "../common/native.ts";
-import { finerCounts, RunningCounts, sum, tokenUsage } from "../common/usage.ts";
+import { finerCounts, sum, tokenUsage, usageDeltas } from "../common/usage.ts";
 import { GeminiReplyParts } from "./parts.ts";
 
 const object = z.custom<JsonObject>(isJsonObject);
@@ -56,7 +56,6 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map<string, Finish
 /** The reply is never over before the stream ends: counts may follow the finish reason. */
 export class GeminiDecoder extends ReplyDecoder {
   readonly #parts = new GeminiReplyParts();
-  readonly #counts = new RunningCounts(toUsage);
   #stop: string | undefined;
 
   protected get finish(): FinishReason | undefined {
@@ -89,7 +88,8 @@ export class GeminiDecoder extends ReplyDecoder {
       deltas.push(...added);
     }
     if (stop) this.#stop = stop;
-    deltas.push(...this.#counts.add(data.usageMetadata));
+    // Each chunk counts the whole reply so far, without the counts that are zero.
+    if (data.usageMetadata) deltas.push(...usageDeltas(toUsage(data.usageMetadata)));
     return deltas;
   }
 

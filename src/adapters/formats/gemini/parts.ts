@@ -1,6 +1,9 @@
 /**
- * The parts of one reply. Text, thoughts and calls are reported as they arrive. Every other part is kept as it came: code
- * that the provider ran, media, parts of unknown types; so are signatures.
+ * The parts of one reply. Text and thoughts are reported as they arrive, calls at the end. Every other part is kept as it
+ * came: code and tools that the provider ran, media, parts of unknown types; so are signatures.
+ *
+ * GEMINI-6  A call whose result is in the reply was run by Google's server: it is not a call of ours, and goes back with
+ *           its result.
  */
 
 import { z } from "zod";
@@ -19,20 +22,39 @@ const functionCall = z.object({
   willContinue: z.boolean().nullish(),
 });
 
+/** A function call of the reply. */
+interface Call {
+  id?: string;
+  name: string;
+  args: JsonObject;
+  /** Members beside the call, such as its signature. */
+  extra?: JsonObject;
+  /** The reply has the call's result: Google's server ran it. */
+  isAnswered: boolean;
+}
+
 export class GeminiReplyParts {
-  readonly #parts: NativePart[] = [];
-  #calls = 0;
+  readonly #parts: (NativePart | Call)[] = [];
   /** The call whose arguments are not complete. */
-  #open: { index: number; args: JsonObject } | undefined;
+  #open: Call | undefined;
 
   get hasCalls(): boolean {
-    return this.#calls > 0;
+    return this.#ours.length > 0;
+  }
+
+  get #calls(): Call[] {
+    return this.#parts.filter((part) => "args" in part);
+  }
+
+  get #ours(): Call[] {
+    return this.#calls.filter(({ isAnswered }) => !isAnswered);
   }
 
   /** Returns the deltas of a part; `undefined` if its shape is unknown. */
   add(part: JsonObject): ModelDelta[] | undefined {
     const { text, thoughtSignature } = part;
     if (part.functionCall !== undefined) return this.#addCall(part);
+    if (isJsonObject(part.functionResponse)) this.#answer(part.functionResponse);
     const isThought = part.thought === true;
     if (typeof text === "string" && !isThought) return this.#addText(text, part);
     // Of the thoughts, only signed ones go back.
@@ -41,50 +63,67 @@ export class GeminiReplyParts {
     return isThought && typeof text === "string" && text !== "" ? [{ type: "reasoning", text }] : [];
   }
 
-  /** Completes the open call. */
+  /** Reports the calls. Not before the reply is complete: only then is known which of them Google's server ran. */
   close(): ModelDelta[] {
-    if (this.#open === undefined) return [];
-    const { index, args } = this.#open;
-    this.#open = undefined;
-    const isEmpty = Object.keys(args).length === 0;
-    return [{ type: "tool-call", index, ...(isEmpty ? {} : { arguments: JSON.stringify(args) }) }];
+    return this.#ours.map(({ id, name, args }, index) => ({
+      type: "tool-call",
+      index,
+      ...filled({ id, name }),
+      ...(Object.keys(args).length === 0 ? {} : { arguments: JSON.stringify(args) }),
+    }));
   }
 
   parts(): NativePart[] {
-    return this.#parts;
+    let index = 0;
+    return this.#parts.map((part): NativePart => {
+      if (!("args" in part)) return part;
+      const { id, name, args, extra, isAnswered } = part;
+      if (!isAnswered) return { type: "tool-call", index: index++, ...defined({ extra }) };
+      return { type: "block", value: { functionCall: { ...defined({ id }), name, args }, ...extra } };
+    });
   }
 
   /** A text with a signature stays a part of its own; plain texts that follow each other become one. */
   #addText(text: string, part: JsonObject): ModelDelta[] {
     const extra = extraOf(part, "text");
     const last = this.#parts.at(-1);
-    if (extra === undefined && last?.type === "text" && last.extra === undefined) last.length += text.length;
+    const continued = last !== undefined && "length" in last && last.extra === undefined ? last : undefined;
+    if (extra === undefined && continued !== undefined) continued.length += text.length;
     else if (extra !== undefined) this.#parts.push({ type: "text", length: text.length, extra });
     else if (text !== "") this.#parts.push({ type: "text", length: text.length });
     return text === "" ? [] : [{ type: "text", text }];
   }
 
   #addCall(part: JsonObject): ModelDelta[] | undefined {
-    const { data: call } = functionCall.safeParse(part.functionCall);
-    if (call === undefined) return undefined;
-    if (!call.name) return this.#continue(call);
-    const before = this.close();
-    const index = this.#calls++;
-    this.#parts.push({ type: "tool-call", index, ...defined({ extra: extraOf(part, "functionCall") }) });
-    this.#open = { index, args: {} };
-    const after = this.#continue(call);
-    if (after === undefined) return undefined;
-    return [...before, { type: "tool-call", index, ...filled({ id: call.id, name: call.name }) }, ...after];
+    const { data: given } = functionCall.safeParse(part.functionCall);
+    if (given === undefined) return undefined;
+    if (given.name) {
+      const known = defined({ id: given.id || undefined, extra: extraOf(part, "functionCall") });
+      this.#open = { ...known, name: given.name, args: {}, isAnswered: false };
+      this.#parts.push(this.#open);
+    }
+    return this.#continue(given) ? [] : undefined;
   }
 
-  /** Adds to the open call. The empty piece that ends a call may come when the call is complete already. */
-  #continue({ args, partialArgs, willContinue }: z.infer<typeof functionCall>): ModelDelta[] | undefined {
+  /**
+   * Adds to the open call. Reports whether the piece can be read. The empty piece that ends a call may come when the call
+   * is complete already.
+   */
+  #continue({ args, partialArgs, willContinue }: z.infer<typeof functionCall>): boolean {
     const open = this.#open;
-    const isEmpty = !args && !partialArgs;
-    if (open === undefined) return isEmpty ? [] : undefined;
+    if (open === undefined) return !args && !partialArgs;
     if (args) open.args = { ...open.args, ...args };
-    if (partialArgs && !putPartialArgs(open.args, partialArgs)) return undefined;
-    return willContinue ? [] : this.close();
+    if (partialArgs && !putPartialArgs(open.args, partialArgs)) return false;
+    if (!willContinue) this.#open = undefined;
+    return true;
+  }
+
+  /** Finds the call of a result in the reply, such as one of an MCP server: by its id, else by its name. */
+  #answer({ id, name }: JsonObject): void {
+    const waiting = this.#ours;
+    const call = waiting.find((one) => one.id !== undefined && one.id === id);
+    const found = call ?? waiting.find((one) => one.name === name && (!id || one.id === undefined));
+    if (found !== undefined) found.isAnswered = true;
   }
 }
 

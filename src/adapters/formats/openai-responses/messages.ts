@@ -33,7 +33,12 @@ export function toItems(
     // The result of a call that the model's own program made must be addressed to that program.
     const call = items.findLast((item) => isCall(item) && item.call_id === id);
     const output = message.parts?.map(toInput) ?? message.content;
-    return { type: "function_call_output", call_id: id, output, ...defined({ caller: call?.caller }) };
+    return {
+      type: "function_call_output",
+      call_id: id,
+      output,
+      ...defined({ caller: call?.caller ?? undefined }),
+    };
   };
   for (const message of messages) {
     if (message.role === "tool") items.push(toResult(message));

@@ -27,7 +27,7 @@ interface Call {
 }
 
 export class ResponsesReplyParts {
-  /** The finished items, without members that are `null`. */
+  /** The finished items, as they came: the API demands some members even if they are `null`. */
   readonly #items = new Map<number, JsonObject>();
   readonly #passages: Passage[] = [];
   readonly #calls = new Map<number, Call>();
@@ -86,8 +86,7 @@ export class ResponsesReplyParts {
   /** Takes a finished item. The first one at a place counts. */
   finish(place: number, item: JsonObject): ModelDelta[] {
     if (this.#items.has(place)) return [];
-    const known = Object.entries(item).filter(([, value]) => value !== null);
-    this.#items.set(place, Object.fromEntries(known));
+    this.#items.set(place, item);
     switch (item.type) {
       case "message":
         return objects(item.content).flatMap((content, part) => this.#wholeText(place, part, content));

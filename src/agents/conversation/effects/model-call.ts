@@ -76,7 +76,7 @@ export async function performModelCall(
       reply.add(delta);
       if (isOver) continue;
       if (delta.type === "response") observeResponse(observed, delta.response);
-      if (delta.type === "usage") observed.usage = { ...observed.usage, ...delta.usage };
+      if (delta.type === "usage") observed.usage = delta.usage;
       if (delta.type !== "text" || delta.text === "") continue;
       observed.firstTextAt ??= clock.now();
       streamed = true;
