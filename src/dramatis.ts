@@ -8,7 +8,7 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { atBaseUrl, defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
 import { adapterFor } from "./adapters/formats/lookup.ts";
-import { createModelGateway, secretsOf } from "./adapters/gateway/gateway.ts";
+import { accountOf, createModelGateway, secretsOf } from "./adapters/gateway/gateway.ts";
 import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/gateway/trusted-hosts.ts";
 import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
 import { type HostGuardOptions, HostGuards } from "./adapters/resilience/host-guards.ts";
@@ -233,5 +233,6 @@ function builtInGateway(
   return {
     stream: (request, signal) =>
       createModelGateway({ ...ports, trustedHosts: trusted(env) }).stream(request, signal),
+    accountOf: (profile) => accountOf(profile, ports),
   };
 }

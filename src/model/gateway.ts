@@ -37,4 +37,9 @@ export interface ModelGateway {
    * delta. An abort gives the category `canceled`, or `timeout` if the signal's reason is a `TimeoutError`.
    */
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelDelta>;
+  /**
+   * Identifies the account that a profile's calls use, by a fingerprint of its key, never by the key itself. Each account
+   * has breakers of its own.
+   */
+  accountOf?(profile: ModelProfile): string | undefined;
 }

@@ -945,7 +945,13 @@ describe("models, their failures and their answers", () => {
     const { n, call } = active(driver);
     return { turn: n, item: call?.item ?? 0, attempt: call?.attempt ?? 0 };
   };
-  const fail = (driver: Driver, category: ErrorCategory, facts = FACTS, streamed = false) =>
+  const fail = (
+    driver: Driver,
+    category: ErrorCategory,
+    facts = FACTS,
+    streamed = false,
+    retryAfterMs?: number,
+  ) =>
     driver.send({
       type: "conversation.llm.failed",
       ...address(driver),
@@ -954,6 +960,7 @@ describe("models, their failures and their answers", () => {
         message: "no",
         retriable: ["transient", "timeout"].includes(category),
         provider: "offline",
+        ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
       },
       facts,
       streamed,
@@ -1018,6 +1025,64 @@ describe("models, their failures and their answers", () => {
       expect(driver.finished[0]?.error?.message).toBe(`The model call failed (${category}): no`);
     },
   );
+
+  test("FALLBACK-4 a wait that the provider requests: the next model is called at once", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    fail(driver, "transient", FACTS, false, 60_000);
+    const { call } = active(driver);
+    expect(call).toMatchObject({ attempt: 2, profile: 1, before: 1 });
+    expect(call?.notBefore).toBeLessThan(60_000);
+    expect(driver.store.load(), "as a crash would leave it").toEqual(driver.state);
+    answer(driver, { text: "done" });
+    expect(driver.finished[0]?.status).toBe("completed");
+  });
+
+  test("FALLBACK-4 a wait that is not longer than the backoff is no reason to fall back", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    fail(driver, "transient", FACTS, false, 500);
+    expect(active(driver).call).toMatchObject({ attempt: 2 });
+    expect(active(driver).call?.profile ?? 0).toBe(0);
+  });
+
+  test("FALLBACK-4 when the fallback fails too, the call comes back after the wait, for the attempts that are left", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    const began = active(driver).call?.notBefore ?? 0;
+    fail(driver, "transient", FACTS, false, 60_000);
+    for (let attempt = 1; attempt <= 3; attempt++) {
+      expect(active(driver).call).toMatchObject({ profile: 1 });
+      fail(driver, "timeout");
+    }
+    const back = active(driver).call;
+    expect(back).toMatchObject({ attempt: 5, profile: 0, before: 3 });
+    expect(back?.notBefore).toBeGreaterThanOrEqual(began + 60_000);
+    expect(back?.deferred).toBeUndefined();
+    expect(driver.store.load(), "as a crash would leave it").toEqual(driver.state);
+    fail(driver, "transient");
+    fail(driver, "transient");
+    expect(driver.finished[0]?.error?.message).toMatch(
+      /^The model call failed \(transient\): no; models tried before: \w+\/second \(timeout\)$/,
+    );
+    expect(viewOf(driver).calls.map(({ model, outcome }) => [model, outcome?.attempts])).toEqual([
+      ["offline-1", 1],
+      ["second", 3],
+      ["offline-1", 2],
+    ]);
+  });
+
+  test("FALLBACK-4 where every provider requests a wait, the shortest one decides", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    fail(driver, "transient", FACTS, false, 60_000);
+    fail(driver, "transient", FACTS, false, 5_000);
+    expect(active(driver).call).toMatchObject({ attempt: 3, profile: 1, before: 1 });
+    fail(driver, "auth");
+    expect(active(driver).call).toMatchObject({ attempt: 4, profile: 0, before: 2 });
+    fail(driver, "auth");
+    expect(driver.finished[0]?.error?.code).toBe("MODEL_FAILED");
+  });
 
   test("FALLBACK-2 the next cycle begins with the first model again", () => {
     const driver = new Driver();

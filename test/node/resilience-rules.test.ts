@@ -231,7 +231,7 @@ describe("a breaker", () => {
     expect(admitCall(probe.state, settings, 600)).toMatchObject({ admitted: true, isProbe: true });
   });
 
-  test("BREAKER-5 hosts are told apart, and forgotten", async () => {
+  test("BREAKER-5 hosts, models and accounts have breakers of their own, and a bounded number of them is kept", async () => {
     const profile = (host: string) =>
       ({ provider: "openai", modelId: "m", baseUrl: `https://${host}/v1` }) as const;
     expect(hostKey(profile("one"))).not.toBe(hostKey(profile("two")));
@@ -242,6 +242,10 @@ describe("a breaker", () => {
     const fail = async (host: string) => (await guards.enter(profile(host), 1, signal)).leave("failed");
     await fail("first");
     await expect(guards.enter(profile("first"), 1, signal)).rejects.toThrowError(/in a row/);
+    await expect(guards.enter({ ...profile("first"), modelId: "n" }, 1, signal)).resolves.toBeDefined();
+    await expect(guards.enter(profile("first"), 1, signal, "account")).resolves.toBeDefined();
+    const keyed = { ...profile("first"), apiKeySecret: "OTHER_KEY" };
+    await expect(guards.enter(keyed, 1, signal)).resolves.toBeDefined();
     for (let n = 0; n < 1_000; n++) await fail(`host-${n}`);
     await expect(guards.enter(profile("first"), 1, signal)).resolves.toBeDefined();
     await expect(guards.enter(profile("host-999"), 1, signal)).rejects.toThrowError(/in a row/);

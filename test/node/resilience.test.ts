@@ -501,6 +501,15 @@ describe("a chain of models", () => {
     expect(clock.slept).toEqual([]);
   });
 
+  test("RESIL-3 if the next model fails too, the request comes back when the wait is over", async () => {
+    server.reply(failing(429, { "retry-after": "30" }), textReply("ok"));
+    other.reply(failing(401));
+    const deltas = await ask({ request: { profiles: chain() } });
+    expect(outcomeOf(deltas)).toMatchObject({ ok: true, attempts: 3 });
+    expect(textOf(deltas.filter(isModelDelta))).toBe("ok");
+    expect(clock.slept).toEqual([30_000]);
+  });
+
   test.each([
     [401, 2],
     [404, 2],
@@ -551,6 +560,36 @@ describe("breakers and limits of hosts", () => {
     server.reply(textReply("ok"), textReply("ok"));
     expect(outcomeOf(await ask({ options }))).toMatchObject({ ok: true });
     expect(outcomeOf(await ask({ options }))).toMatchObject({ ok: true });
+  });
+
+  test("BREAKER-7 a model that fails closes neither other models of its host nor other keys", async () => {
+    const guards = new HostGuards(clock, { breaker: { failures: 2 } });
+    const resilience = { maxAttempts: 1 };
+    const askModel = (modelId: string, key = KEY) => {
+      const profiles = [profileOf(server)];
+      const secret = secretsOf({ OPENAI_API_KEY: key });
+      const raw = createModelGateway({ secret, fetch, clock, trustedHosts: trustedHosts({ profiles }) });
+      const gateway = createResilientGateway(raw, { clock, ids: seededIds(1, clock), guards, resilience });
+      const request: ResilientRequest = {
+        profiles: [profileOf(server, { modelId })],
+        body: () => ({ model: modelId, messages: [], stream: true }),
+        context,
+      };
+      return allOf(gateway.stream(request, new AbortController().signal)).then(outcomeOf);
+    };
+    server.reply(failing(500), failing(500));
+    for (let n = 0; n < 2; n++) await askModel("broken");
+    expect(await askModel("broken")).toMatchObject({ ok: false, attempts: 0 });
+    server.reply(textReply("ok"), textReply("ok"));
+    expect(await askModel("sound")).toMatchObject({ ok: true });
+    expect(await askModel("broken", "another-key-0123456789")).toMatchObject({ ok: true });
+    expect(await askModel("broken")).toMatchObject({ ok: false, attempts: 0 });
+  });
+
+  test("BREAKER-7 the account of a profile is a fingerprint, not its key", () => {
+    const account = rawGateway().accountOf?.(profileOf(server));
+    expect(account).toMatch(/^[0-9a-f]{8}$/);
+    expect(KEY).not.toContain(account);
   });
 
   test("refusals and cancellations open nothing", async () => {

@@ -11,10 +11,11 @@
 import type { ModelError } from "../../model/error.ts";
 import type { StreamDecoder } from "../../model/format-adapter.ts";
 import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
-import type { ProviderId } from "../../model/profile.ts";
+import type { ModelProfile, ProviderId } from "../../model/profile.ts";
 import type { ModelDelta } from "../../model/reply.ts";
 import { defined } from "../../shared/defined.ts";
 import { redactSecrets } from "../../shared/redact.ts";
+import { fingerprint } from "../../shared/text.ts";
 import { ModelFailure, thrownError } from "../errors/model-errors.ts";
 import { adapterFor } from "../formats/lookup.ts";
 import { offlineModel } from "../formats/offline/model.ts";
@@ -32,7 +33,16 @@ import { workersAITransport } from "./workers-ai.ts";
  * @example createModelGateway({ secret: secretsOf(env), fetch, clock, ai: env.AI })
  */
 export function createModelGateway(ports: GatewayPorts): ModelGateway {
-  return { stream: (request, signal) => streamReply(request, ports, signal) };
+  return {
+    stream: (request, signal) => streamReply(request, ports, signal),
+    accountOf: (profile) => accountOf(profile, ports),
+  };
+}
+
+/** Returns a fingerprint of the key for requests of this profile; `undefined` if there is none. */
+export function accountOf(profile: ModelProfile, ports: Pick<GatewayPorts, "secret">): string | undefined {
+  const key = keyOf(profile, ports);
+  return key === undefined ? undefined : fingerprint(key);
 }
 
 /** Reads secrets of a Worker's environment. Only names that end in `_KEY` or `_TOKEN` are readable. */

@@ -1,5 +1,5 @@
 /**
- * A circuit breaker: calls to a failing host pause for a while. Pure; times are milliseconds.
+ * A circuit breaker: calls to a failing model pause for a while. Pure; times are milliseconds.
  *
  * BREAKER-1  The breaker opens after a number of failures within the window, without a success between them.
  * BREAKER-2  An open breaker admits nothing, for the cool-down at most, even if the clock jumps.
@@ -27,7 +27,7 @@ export type Admission =
   | { admitted: true; isProbe: boolean; state: BreakerState }
   | { admitted: false; retryAfterMs: number; state: BreakerState };
 
-/** The health of the host, by one attempt; `unknown` after an attempt that proves nothing, such as a cancelled one. */
+/** The health of the model, by one attempt; `unknown` after an attempt that proves nothing, such as a cancelled one. */
 export type Verdict = "alive" | "failed" | "unknown";
 
 /** Decides whether an attempt may start now. */

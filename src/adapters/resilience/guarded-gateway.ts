@@ -12,7 +12,7 @@ import { afterAttempt, beforeSend, type CompletedAttempt, type Interceptor } fro
 import { requestInfo } from "./telemetry.ts";
 
 export interface GuardedGatewayOptions {
-  /** Without guards, hosts have no breaker and no limit. */
+  /** Without guards there are no breakers and no limits. */
   guards?: HostGuards;
   interceptors?: readonly Interceptor[];
   /** Generates the ids of requests without one. */
@@ -66,7 +66,8 @@ export async function* runAttempt(
       error = prepared.stopped;
     } else {
       const { request } = prepared;
-      pass = await guards?.enter(request.profile, leaseOf(request), signal);
+      const account = gateway.accountOf?.(request.profile);
+      pass = await guards?.enter(request.profile, leaseOf(request), signal, account);
       end.sent = true;
       let failure: ModelError | undefined;
       for await (const delta of gateway.stream(request, signal)) {

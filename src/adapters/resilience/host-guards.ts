@@ -1,10 +1,12 @@
 /**
- * Guards the hosts of models with a breaker and a concurrency limit for each provider and host. The state belongs to one
- * isolate; all gateways with the same guards share it.
+ * Guards the servers of models: a concurrency limit for each provider and host, and a breaker for each model and account
+ * there. The state belongs to one isolate; all gateways with the same guards share it.
  *
- * BREAKER-5  The guards keep the state of at most `MAX_HOSTS` hosts, and none of a host without recent failures and calls.
- * BREAKER-6  A timeout after less than `PATIENCE_MS` is no failure of the host: one tenant's short time limit does not
- *            close the host to the others.
+ * BREAKER-5  The guards keep at most `MAX_BREAKERS` breakers, those used last, and none without recent failures.
+ * BREAKER-6  A timeout after less than `PATIENCE_MS` is no failure of the model: one tenant's short time limit does not
+ *            close the model to the others.
+ * BREAKER-7  A model that fails, or fails with one key, stays open with other keys, and so do other models of its host.
+ *            No key is kept: a fingerprint stands for it.
  */
 import { z } from "zod";
 import type { ModelError } from "../../model/error.ts";
@@ -13,6 +15,7 @@ import type { Clock } from "../../ports/clock.ts";
 import { validate } from "../../shared/validation.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
 import { httpProvider } from "../gateway/http-providers.ts";
+import { keyNameOf } from "../gateway/trusted-hosts.ts";
 import {
   admitCall,
   type BreakerSettings,
@@ -24,13 +27,17 @@ import {
 import { type ConcurrencyLimit, ConcurrencyLimiter } from "./limiter.ts";
 
 export interface HostGuardOptions {
-  /** Consecutive failures that stop calls for a while: 10 within 60 s, for 15 s. `false` disables the breaker. */
+  /**
+   * Consecutive failures of a model, with one key, that stop calls for a while: 10 within 60 s, for 15 s. `false` disables
+   * the breaker.
+   */
   breaker?: Partial<BreakerSettings> | false;
   /** Limit of concurrent calls to one host; none when absent. `queued` further calls may wait, 100 when absent. */
   concurrency?: (Pick<ConcurrencyLimit, "concurrent"> & Partial<ConcurrencyLimit>) | false;
 }
 
-const MAX_HOSTS = 1_000;
+/** Breakers of one isolate. Beyond this number the breaker that was used longest ago is forgotten. */
+const MAX_BREAKERS = 1_000;
 /** Every healthy model server begins to answer within this time, in milliseconds. */
 const PATIENCE_MS = 10_000;
 /** The interval at which a waiting call polls for a slot, in milliseconds. */
@@ -55,7 +62,7 @@ const schema = z.strictObject({
     .default(false),
 });
 
-/** The health of a host, by the end of one call; `silent` after a timeout without any response. */
+/** The health of a model, by the end of one call; `silent` after a timeout without any response. */
 export type CallEnd = Verdict | "silent";
 
 /** Permission to make one call. */
@@ -78,12 +85,13 @@ export class HostGuards {
   }
 
   /**
-   * Waits for permission to call this profile's host. `leaseMs` exceeds the longest duration of the call. Throws
-   * `ModelFailure` if the host must not be called now, or the signal's reason.
+   * Waits for permission to call this profile's model. `leaseMs` exceeds the longest duration of the call. `account`
+   * identifies the key that the call uses; the name of the key's variable when absent. Throws `ModelFailure` if the model
+   * must not be called now, or the signal's reason.
    */
-  async enter(profile: ModelProfile, leaseMs: number, signal: AbortSignal): Promise<Pass> {
-    const key = hostKey(profile);
-    const release = await this.#slot(key, leaseMs, signal);
+  async enter(profile: ModelProfile, leaseMs: number, signal: AbortSignal, account?: string): Promise<Pass> {
+    const key = breakerKey(profile, account);
+    const release = await this.#slot(hostKey(profile), leaseMs, signal);
     const enteredAt = this.clock.now();
     let isOver = false;
     try {
@@ -132,7 +140,7 @@ export class HostGuards {
     const { retryAfterMs } = admission;
     throw new ModelFailure(
       "transient",
-      `The model server failed ${breaker.failures} times in a row. It will be called again in ${Math.ceil(retryAfterMs / 1000)} s.`,
+      `The model failed ${breaker.failures} times in a row. It will be called again in ${Math.ceil(retryAfterMs / 1000)} s.`,
       { retryAfterMs },
     );
   }
@@ -149,17 +157,22 @@ export class HostGuards {
     if (state.phase === "closed" && state.failures.length === 0) return;
     this.#breakers.set(key, state);
     const [oldest] = this.#breakers.keys();
-    if (this.#breakers.size > MAX_HOSTS && oldest !== undefined) this.#breakers.delete(oldest);
+    if (this.#breakers.size > MAX_BREAKERS && oldest !== undefined) this.#breakers.delete(oldest);
   }
 }
 
-/** Returns the key of a host's state: provider and HTTP host, or the provider alone if it is not reached over HTTP. */
+/** Returns the key of a host's limit: provider and HTTP host, or the provider alone if it is not reached over HTTP. */
 export function hostKey({ provider, baseUrl }: Pick<ModelProfile, "provider" | "baseUrl">): string {
   const url = baseUrl ?? httpProvider(provider)?.defaultBaseUrl;
   return url !== undefined && URL.canParse(url) ? `${provider} ${new URL(url).host}` : provider;
 }
 
-/** Derives the health of a host from the end of a call. A refusal proves that the host is alive. */
+/** Returns the key of a breaker: the host, the model and the account. */
+function breakerKey(profile: ModelProfile, account = keyNameOf(profile)): string {
+  return JSON.stringify([hostKey(profile), profile.modelId, account]);
+}
+
+/** Derives the health of a model from the end of a call. A refusal proves that the model is alive. */
 export function callEndOf(error: ModelError | undefined): CallEnd {
   if (error === undefined) return "alive";
   switch (error.category) {

@@ -4,7 +4,8 @@
  * RESIL-1  The pause is the one that the classifier suggests, else the one that the provider requested, else an
  *          exponential backoff with jitter. It never exceeds `maxBackoffMs`.
  * RESIL-2  A pause that would reach the deadline is not started: the request fails at once.
- * RESIL-3  If the provider requests a longer pause than the backoff, an available fallback is preferred to waiting.
+ * RESIL-3  If the provider requests a longer pause than the backoff, an available fallback is preferred to waiting. If
+ *          all fallbacks fail, the request comes back to the model when the pause is over.
  */
 
 import {
@@ -44,7 +45,11 @@ export function classified(error: ModelError, custom?: Classifier): Classified {
   };
 }
 
-export type NextStep = { type: "retry"; delayMs: number } | { type: "fall-back" } | { type: "give-up" };
+export type NextStep =
+  | { type: "retry"; delayMs: number }
+  /** Call another model. `retryAt`: this one may be called again at that time, in milliseconds since the epoch. */
+  | { type: "fall-back"; retryAt?: number }
+  | { type: "give-up" };
 
 export interface FailedAttempt {
   profile: ResilienceProfile;
@@ -69,8 +74,10 @@ export function nextStep(attempt: FailedAttempt): NextStep {
   const requestedMs = error.suggestedBackoffMs ?? error.retryAfterMs;
   const delayMs = backoffMs({ scheduledMs, requestedMs, maximumMs });
   const canFallBack = hasFallback && mayFallBack(error.category) && now < deadline;
-  const canRetry = profile.retryEnabled && error.retryable && failed < profile.maxAttempts;
+  const isAllowed = profile.retryEnabled && error.retryable && failed < profile.maxAttempts;
+  const canRetry = isAllowed && now + delayMs < deadline;
   const prefersFallback = canFallBack && delayMs > scheduledMs;
-  if (canRetry && now + delayMs < deadline && !prefersFallback) return { type: "retry", delayMs };
-  return { type: canFallBack ? "fall-back" : "give-up" };
+  if (canRetry && !prefersFallback) return { type: "retry", delayMs };
+  if (!canFallBack) return { type: "give-up" };
+  return { type: "fall-back", ...(canRetry ? { retryAt: now + delayMs } : {}) };
 }

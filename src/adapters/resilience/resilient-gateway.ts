@@ -84,6 +84,15 @@ interface Failure {
   stopped: boolean;
 }
 
+/** A model to try. */
+interface Candidate {
+  profile: ModelProfile;
+  /** Attempts so far. */
+  failed: number;
+  /** Milliseconds since the epoch. */
+  from: number;
+}
+
 /** One logical request with all of its attempts. */
 class LogicalCall {
   readonly #requestId: string;
@@ -131,30 +140,34 @@ class LogicalCall {
         ...request.resilience,
       });
       const deadline = requestDeadline(resilience, this.#startedAt, request.deadline);
-      let error: ModelError | undefined;
-      for (const [index, profile] of request.profiles.entries()) {
-        const hasFallback = index + 1 < request.profiles.length;
-        const end = yield* this.#tryModel(profile, resilience, deadline, hasFallback);
-        error = end.error;
-        if (!end.fallBack) break;
+      const queue: Candidate[] = request.profiles.map((profile) => ({ profile, failed: 0, from: 0 }));
+      for (;;) {
+        const candidate = queue.shift();
+        if (candidate === undefined) return undefined;
+        const wait = candidate.from - options.clock.now();
+        if (wait > 0) await options.clock.sleep(wait, this.signal);
+        const end = yield* this.#tryModel(candidate, resilience, deadline, queue.length > 0);
+        const { error, later } = end;
+        if (later !== undefined) queue.push(later);
+        queue.sort((one, other) => one.from - other.from);
+        if (!end.fallBack || queue.length === 0) return error;
       }
-      return error;
     } catch (thrown) {
       return thrownError(thrown, this.#last.profile.provider, this.signal);
     }
   }
 
-  /** Makes all attempts with one model. */
+  /** Makes all attempts with one model, or those before a pause that the provider requests. */
   async *#tryModel(
-    profile: ModelProfile,
+    { profile, failed: before }: Candidate,
     resilience: ResilienceProfile,
     deadline: number,
     hasFallback: boolean,
-  ): AsyncGenerator<ResilientDelta, { error?: ModelError; fallBack: boolean }> {
+  ): AsyncGenerator<ResilientDelta, { error?: ModelError; fallBack: boolean; later?: Candidate }> {
     const { clock, classify, random = Math.random } = this.options;
     const built = this.#build(profile);
     if ("error" in built) return { error: built.error, fallBack: hasFallback && built.isUnsupported };
-    for (let failed = 1; ; failed++) {
+    for (let failed = before + 1; ; failed++) {
       const failure = yield* this.#attempt(built, resilience, deadline);
       if (failure === undefined) return { fallBack: false };
       const classification = classified(failure.error, classify);
@@ -174,7 +187,10 @@ class LogicalCall {
       if (this.#streamed) yield { type: "reset" };
       this.#streamed = false;
       this.#usage = undefined;
-      if (next.type === "fall-back") return { error, fallBack: true };
+      if (next.type === "fall-back") {
+        const later = next.retryAt === undefined ? undefined : { profile, failed, from: next.retryAt };
+        return { error, fallBack: true, ...defined({ later }) };
+      }
       await clock.sleep(next.delayMs, this.signal);
     }
   }

@@ -7,7 +7,7 @@ import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { AttemptOutcome } from "./calls.ts";
 import type { Operation } from "./operation.ts";
-import type { TurnRequest } from "./state.ts";
+import type { DeferredModel, TurnRequest } from "./state.ts";
 
 /** The input of planning beside the state and the signal. */
 export interface PlanInput {
@@ -28,8 +28,17 @@ export type AgentDecision =
   | ({ type: "RECORD_ATTEMPT"; turn: number } & AttemptOutcome)
   /** Repeat a failed attempt, into the same message. `reset` withdraws text that was streamed. */
   | { type: "RETRY_LLM"; turn: number; error: ErrorData; notBefore: number; reset: boolean }
-  /** Call the next model of the chain, into the same message. `to` is the model's name. */
-  | { type: "FALL_BACK"; turn: number; error: ErrorData; to: string; reset: boolean }
+  /** Call another model of the chain, into the same message. `to` is the model's name. */
+  | {
+      type: "FALL_BACK";
+      turn: number;
+      error: ErrorData;
+      to: string;
+      model: DeferredModel;
+      /** The models to which the call may come back. */
+      deferred: readonly DeferredModel[];
+      reset: boolean;
+    }
   /** Withdraw an answer that does not fit its schema, and call the model again, into the same message. */
   | { type: "REPAIR_OUTPUT"; turn: number; text: string; problem: string }
   /** Record a reply that calls tools. */

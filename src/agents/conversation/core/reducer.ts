@@ -65,10 +65,14 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     }
     case "FALL_BACK": {
       if (call === null) return transition;
-      const { item, attempt, profile = 0 } = call;
-      const { code, message } = decision.error;
+      const { item, attempt } = call;
+      const { deferred: _before, ...others } = call;
+      const { error, model, deferred } = decision;
+      const { profile, tried, notBefore } = model;
+      const { code, message } = error;
+      const waiting = deferred.length === 0 ? {} : { deferred };
       return outcome(
-        { call: nextAttempt(call, { profile: profile + 1, before: attempt, notBefore: now }) },
+        { call: nextAttempt(others, { profile, before: attempt - tried, notBefore, ...waiting }) },
         entry("llm.call.failed", item, { attempt, code, message, fallback: decision.to }),
         ...resetIf("fallback", decision),
       );

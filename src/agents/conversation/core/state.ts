@@ -172,6 +172,18 @@ export interface ModelCall {
   readonly notBefore: number;
   /** The turn's last call: the model gets no tools. */
   readonly final: boolean;
+  /** The models whose providers requested a wait. Absent = none. */
+  readonly deferred?: readonly DeferredModel[];
+}
+
+/** A model that may be called for a message, now or later. */
+export interface DeferredModel {
+  /** As in `ModelCall`. */
+  readonly profile: number;
+  /** Attempts of the model for this message. */
+  readonly tried: number;
+  /** Earliest time of its next attempt. */
+  readonly notBefore: number;
 }
 
 /** One reply of the model. */

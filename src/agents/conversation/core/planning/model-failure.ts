@@ -5,6 +5,8 @@
  *             invalid request, a refusal for safety, or a cancellation.
  * FALLBACK-2  Each model has all attempts of its own, and each cycle begins with the first model.
  * FALLBACK-3  A turn that no model answered fails with the last failure, and names the failures before it.
+ * FALLBACK-4  When a provider requests a longer wait than the backoff, call the next model at once. If all of these fail
+ *             too, the call comes back when the wait is over: a wait never costs a model its attempts.
  */
 
 import { profileAt } from "../../../../library/version-chain.ts";
@@ -14,7 +16,7 @@ import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { MAX_BACKOFF_MS, MODEL_ATTEMPTS, MODEL_BACKOFF_MS } from "../limits.ts";
 import type { ModelFailed } from "../signals.ts";
-import { type CallingTurn, type ConversationState, chainOf } from "../state.ts";
+import { type CallingTurn, type ConversationState, chainOf, type DeferredModel } from "../state.ts";
 
 export function planModelFailure(
   state: ConversationState,
@@ -24,25 +26,63 @@ export function planModelFailure(
 ): AgentDecision[] {
   const { n, call } = turn;
   const chain = chainOf(state.record, turn.agentId);
-  // The attempts of the present model, this one included.
-  const tried = call.attempt - (call.before ?? 0);
-  const isLast = !error.retriable || tried >= MODEL_ATTEMPTS;
-  const record: AgentDecision = { type: "RECORD_ATTEMPT", turn: n, facts, category: error.category, isLast };
-  if (!isLast) {
-    const notBefore = now + delayAfter(tried, error);
-    return [record, { type: "RETRY_LLM", turn: n, error: describe(error), notBefore, reset }];
+  const record = (isLast: boolean): AgentDecision => {
+    return { type: "RECORD_ATTEMPT", turn: n, facts, category: error.category, isLast };
+  };
+  const next = nextModel(chain, turn, error, now);
+  if (next === undefined) {
+    return [record(true), { type: "FAIL_TURN", turn: n, error: describe(error, earlierFailures(chain, turn)) }];
   }
-  const next = modelName(chain, (call.profile ?? 0) + 1);
-  if (next !== undefined && mayFallBack(error.category)) {
-    return [record, { type: "FALL_BACK", turn: n, error: describe(error), to: next, reset }];
+  const { model, deferred } = next;
+  const { profile, notBefore } = model;
+  if (profile === (call.profile ?? 0)) {
+    return [record(false), { type: "RETRY_LLM", turn: n, error: describe(error), notBefore, reset }];
   }
-  return [record, { type: "FAIL_TURN", turn: n, error: describe(error, earlierFailures(chain, turn)) }];
+  const to = modelName(chain, profile) ?? "";
+  return [record(true), { type: "FALL_BACK", turn: n, error: describe(error), to, model, deferred, reset }];
 }
 
-/** Returns the wait before the next attempt, in milliseconds. The provider can lengthen it, but not shorten it. */
-function delayAfter(tried: number, { retryAfterMs: requestedMs }: ModelError): number {
+/** Chooses the model to call next, and the models to which the call may come back; `undefined` if there is none. */
+function nextModel(
+  chain: VersionChain,
+  { calls = [], call }: CallingTurn,
+  error: ModelError,
+  now: number,
+): { model: DeferredModel; deferred: readonly DeferredModel[] } | undefined {
+  const { profile = 0, deferred = [] } = call;
+  // The attempts of the present model, this one included.
+  const tried = call.attempt - (call.before ?? 0);
+  const waiting = [...deferred];
+  if (error.retriable && tried < MODEL_ATTEMPTS) {
+    const { scheduledMs, delayMs } = delayAfter(tried, error);
+    const again = { profile, tried, notBefore: now + delayMs };
+    if (delayMs <= scheduledMs) return { model: again, deferred };
+    waiting.unshift(again);
+  }
+  if (!mayFallBack(error.category)) return undefined;
+  const called = calls.filter(({ item }) => item === call.item).map((made) => made.profile);
+  const fresh = Math.max(profile, ...called) + 1;
+  if (profileAt(chain, fresh) !== undefined) {
+    return { model: { profile: fresh, tried: 0, notBefore: now }, deferred: waiting };
+  }
+  const [model, ...others] = waiting.toSorted((one, other) => one.notBefore - other.notBefore);
+  if (model === undefined) return undefined;
+  return { model: { ...model, notBefore: Math.max(model.notBefore, now) }, deferred: others };
+}
+
+/** Returns the waits before the next attempt, in milliseconds. The provider can lengthen its own, but not shorten it. */
+function delayAfter(
+  tried: number,
+  { retryAfterMs: requestedMs }: ModelError,
+): { scheduledMs: number; delayMs: number } {
   const scheduledMs = MODEL_BACKOFF_MS[tried - 1] ?? MAX_BACKOFF_MS;
-  return backoffMs({ scheduledMs, requestedMs, minimumMs: scheduledMs, maximumMs: MAX_BACKOFF_MS });
+  const delayMs = backoffMs({
+    scheduledMs,
+    requestedMs,
+    minimumMs: scheduledMs,
+    maximumMs: MAX_BACKOFF_MS,
+  });
+  return { scheduledMs, delayMs };
 }
 
 /** Returns `provider/model` of the chain's model at `index`; `undefined` behind the last one. */
@@ -51,14 +91,16 @@ function modelName(chain: VersionChain, index: number): string | undefined {
   return profile === undefined ? undefined : `${profile.provider}/${profile.modelId}`;
 }
 
-/** Returns the models that were called for this message before the present one, each with its failure. */
+/** Returns the models that were called for this message before the present one, each with its last failure. */
 function earlierFailures(
   chain: VersionChain,
   { calls = [], call: { item, profile = 0 } }: CallingTurn,
 ): string[] {
-  return calls
-    .filter((call) => call.item === item && call.profile < profile && call.category !== "none")
-    .map((call) => `${modelName(chain, call.profile)} (${call.category})`);
+  const failures = calls.filter(
+    (call) => call.item === item && call.profile !== profile && call.category !== "none",
+  );
+  const last = new Map(failures.map((call) => [call.profile, call.category]));
+  return [...last].map(([failed, category]) => `${modelName(chain, failed)} (${category})`);
 }
 
 function describe({ category, message, retriable }: ModelError, earlier: readonly string[] = []): ErrorData {
