@@ -22,6 +22,8 @@ export function checkModelCalls(scope: Scope): void {
 
 /** Failures after which a model is not retried. */
 const FINAL: ReadonlySet<ModelFailure | undefined> = new Set(["wrong key", "unknown model"]);
+/** The failure whose wait is longer than the backoff: the next model is called, and this one perhaps later. */
+const DEFERRING: ModelFailure = "rate limit";
 const ATTEMPTS = 3;
 
 /** Counts the attempts that failures use. A final failure uses all attempts of its model. */
@@ -43,14 +45,20 @@ export function checkFallbacks(scope: Scope): void {
   const faults = localFailures(scope);
   for (const [round, own] of Map.groupBy(calls, ({ tag, round }) => `${tag}.${round}`)) {
     own.forEach(({ profile }, index) => {
-      if (profile < (own[index - 1]?.profile ?? 0))
-        fail("fallbacks", `${round} goes back to ${MODELS[profile]}.`);
+      if (profile >= (own[index - 1]?.profile ?? 0)) return;
+      const before = own.slice(0, index).filter((call) => call.profile === profile);
+      if (before.at(-1)?.failure !== DEFERRING || before.length >= ATTEMPTS + faults)
+        fail("fallbacks", `${round} goes back to ${MODELS[profile]} without need.`);
     });
     const last = own.at(-1)?.profile ?? 0;
     // A withdrawn answer is retried by the same model.
     const first = own[0]?.wantsData ? own[0].profile : 0;
     const earlier = own.filter(({ profile }) => profile < last);
-    if (attemptsUsed(earlier) + faults < ATTEMPTS * (last - first))
+    const used = earlier.reduce(
+      (sum, call) => sum + (call.failure === DEFERRING ? ATTEMPTS : attemptsUsed([call])),
+      0,
+    );
+    if (used + faults < ATTEMPTS * (last - first))
       fail("fallbacks", `${round} is asked of ${MODELS[last]} without need.`);
   }
 }
