@@ -136,6 +136,7 @@ describe("the AI SDK's own OpenAI provider behind the gateway", () => {
     const { provider, modelId } = PROFILE;
     const { text, native: parts = [] } = outcome.reply;
     const messages: ContextMessage[] = [
+      { role: "user", content: "Hi" },
       { role: "assistant", content: text, native: { provider, modelId, parts } },
       { role: "user", content: "More." },
     ];
@@ -145,6 +146,7 @@ describe("the AI SDK's own OpenAI provider behind the gateway", () => {
     const again = call(model, { messages });
     await deltasOf({ ...again, body: { ...again.body, ...body } });
     expect((await server.request(number)).body.input).toMatchObject([
+      { role: "user" },
       { type: "reasoning", encrypted_content: "secret" },
       { role: "assistant" },
       { role: "user" },
@@ -314,7 +316,7 @@ describe("the transport", () => {
       {
         role: "user",
         content: [
-          { type: "file", data: { type: "url", url: new URL(image.source.url) }, mediaType: "image" },
+          { type: "file", data: { type: "url", url: new URL(image.source.url) }, mediaType: "image/png" },
         ],
       },
     ]);

@@ -2,6 +2,7 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { describe, expect, test } from "vitest";
 import { toCallOptions } from "../../src/adapters/formats/ai-sdk/call-options.ts";
+import { objects } from "../../src/adapters/formats/common/json.ts";
 import { adapterFor, type ReplyOutcome } from "../../src/adapters/index.ts";
 import type { ModelContext } from "../../src/model/context.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
@@ -71,7 +72,7 @@ describe("a request to an AI SDK model", () => {
             {
               type: "file",
               data: { type: "url", url: new URL("https://media.example/a.png") },
-              mediaType: "image",
+              mediaType: "image/png",
             },
             {
               type: "file",
@@ -118,12 +119,70 @@ describe("a request to an AI SDK model", () => {
     ]);
   });
 
+  test("AISDK-4 results of parallel calls are one message, whoever asks next", () => {
+    const calls = ["a", "b", "c"].map((id) => ({ id, name: "lookup", arguments: {} }));
+    const messages: ContextMessage[] = [
+      { role: "user", content: "Look." },
+      { role: "assistant", content: "I look.", toolCalls: calls },
+      ...calls.map(({ id }): ContextMessage => ({ role: "tool", content: id, toolCallId: id })),
+      { role: "user", content: "Well?" },
+    ];
+    const expected = [
+      { role: "user" },
+      { role: "assistant" },
+      { role: "tool", content: ["a", "b", "c"].map((toolCallId) => ({ type: "tool-result", toolCallId })) },
+      { role: "user", content: [{ type: "text", text: "Well?" }] },
+    ];
+    expect(format.buildRequest(PROFILE, context({ messages })).prompt).toMatchObject(expected);
+    const first = format.buildRequest(PROFILE, context({ messages: messages.slice(0, 1) }));
+    expect(format.extend(PROFILE, first, messages.slice(1)).prompt).toMatchObject(expected);
+  });
+
+  test("AISDK-4 a system message in the middle is a user's text, and the first ones are one message", () => {
+    const first = format.buildRequest(
+      PROFILE,
+      context({
+        systemInstructions: ["Be brief."],
+        messages: [
+          { role: "system", content: "Be kind." },
+          { role: "user", content: "Hi." },
+        ],
+      }),
+    );
+    const correction: ContextMessage = { role: "system", content: "Your answer was not accepted." };
+    const { prompt } = format.extend(PROFILE, first, [{ role: "assistant", content: "{" }, correction]);
+    expect(prompt).toEqual([
+      { role: "system", content: "Be brief.\n\nBe kind." },
+      { role: "user", content: [{ type: "text", text: "Hi." }] },
+      { role: "assistant", content: [{ type: "text", text: "{" }] },
+      {
+        role: "user",
+        content: [{ type: "text", text: "[System instruction] Your answer was not accepted." }],
+      },
+    ]);
+  });
+
+  test.each([
+    ["https://media.example/a.webp?x=1", "image/webp"],
+    ["https://media.example/a.JPG", "image/jpeg"],
+    ["https://media.example/a", "image/jpeg"],
+    ["https://media.example/a.php", "image/jpeg"],
+  ])("an image by the address %s without a type is of the type %s", (url, mediaType) => {
+    const image = { type: "image", source: { url } } as const;
+    const messages: ContextMessage[] = [{ role: "user", content: "", parts: [image] }];
+    expect(format.buildRequest(PROFILE, context({ messages })).prompt).toMatchObject([
+      { content: [{ type: "file", mediaType }] },
+    ]);
+  });
+
   test("a result has the name of its call, even if it has another name itself", () => {
     const messages: ContextMessage[] = [
+      { role: "user", content: "Look." },
       { role: "assistant", content: "", toolCalls: [{ id: "c", name: "look up", arguments: {} }] },
       { role: "tool", content: "ok", toolCallId: "c", name: "another" },
     ];
     expect(format.buildRequest(PROFILE, context({ messages })).prompt).toMatchObject([
+      { role: "user" },
       { content: [{ toolName: "look_up" }] },
       { content: [{ toolName: "look_up" }] },
     ]);
@@ -335,6 +394,5 @@ function returned(outcome: ReplyOutcome): unknown {
     ...(native === undefined ? {} : { native: { provider, modelId, parts: native } }),
   };
   const { prompt } = format.buildRequest(PROFILE, context({ messages: [message] }));
-  const [sent] = Array.isArray(prompt) ? prompt : [];
-  return sent instanceof Object && "content" in sent ? sent.content : sent;
+  return objects(prompt).find(({ role }) => role === "assistant")?.content;
 }

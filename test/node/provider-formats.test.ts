@@ -58,7 +58,7 @@ const CHECKS: FormatChecks[] = [
     },
     id: /^[A-Za-z0-9_-]{1,40}$/,
     name: /^[A-Za-z0-9_-]{1,64}$/,
-    alternates: false,
+    alternates: true,
   },
   {
     ...named("anthropic"),
@@ -98,7 +98,7 @@ const CHECKS: FormatChecks[] = [
 ];
 
 describe.each(CHECKS)("any history for $profile.provider", (checks) => {
-  test("OPENAI-1 AISDK-3 ANTHROPIC-1 ANTHROPIC-2 ANTHROPIC-3 GEMINI-1 GEMINI-2 GEMINI-3 nothing is lost, and what is sent is legal", () => {
+  test("OPENAI-1 AISDK-3 AISDK-4 ANTHROPIC-1 ANTHROPIC-2 ANTHROPIC-3 GEMINI-1 GEMINI-2 GEMINI-3 nothing is lost, and what is sent is legal", () => {
     checkRequests(checks);
   });
 
@@ -110,6 +110,108 @@ describe.each(CHECKS)("any history for $profile.provider", (checks) => {
     expect(() => checks.format.extend(checks.profile, { other: [] }, [])).toThrowError(
       expect.objectContaining({ code: "INVALID_INPUT", message: expect.stringContaining(checks.key) }),
     );
+  });
+});
+
+/** The formats of providers. The offline model takes every text. */
+const PROVIDED = CHECKS.filter(({ profile }) => profile.provider !== "offline");
+
+describe.each(PROVIDED)("blank texts in a request to $profile.provider", ({ format, profile, key }) => {
+  const calls = [{ id: "c", name: "lookup", arguments: {} }];
+  const build = (messages: ContextMessage[], systemInstructions: string[] = []) =>
+    format.buildRequest(profile, { systemInstructions, messages, tools: [], toolChoice: "auto" });
+
+  test("BLANK-1 are left out: instructions, messages, parts, and texts beside calls", () => {
+    const shown: ContextMessage[] = [
+      { role: "user", content: "Hi." },
+      { role: "assistant", content: "", toolCalls: calls },
+      { role: "tool", content: "", toolCallId: "c" },
+      { role: "assistant", content: "Done." },
+      { role: "user", content: "More." },
+    ];
+    const blank: ContextMessage[] = [
+      { role: "system", content: "\n" },
+      { role: "user", content: " " },
+      { role: "user", content: "\t", name: "Ann" },
+      { role: "assistant", content: "  " },
+      { role: "user", content: "", parts: [{ type: "text", text: "\n\n" }] },
+    ];
+    const [first, call, ...rest] = shown;
+    if (first === undefined || call === undefined) throw new Error("no messages");
+    const messages = [
+      ...blank,
+      first,
+      ...blank,
+      { ...call, content: " \n" },
+      ...rest.slice(0, 2),
+      ...blank,
+      ...rest.slice(2),
+    ];
+    const sent = build(messages, ["Be brief.", " ", ""]);
+    const plain = build(shown, ["Be brief."]);
+    if (profile.provider === "workers-ai") {
+      // Its models demand a text beside calls.
+      expect(JSON.stringify(sent).replace(' \\n"', '"')).toBe(JSON.stringify(plain));
+    } else expect(sent).toEqual(plain);
+    const extended = format.extend(profile, build(shown.slice(0, 1)), [
+      ...blank,
+      ...shown.slice(1),
+      ...blank,
+    ]);
+    expect(extended[key]).toEqual(format.extend(profile, build(shown.slice(0, 1)), shown.slice(1))[key]);
+  });
+
+  test("BLANK-1 where nothing remains, the user said nothing", () => {
+    const { [key]: sent } = build([{ role: "user", content: " " }]);
+    expect(sent).toHaveLength(1);
+    expect(JSON.stringify(sent)).toContain("(no message)");
+  });
+
+  test("BLANK-1 in native parts are left out, too", () => {
+    const native = {
+      ...profile,
+      parts: [
+        { type: "text" as const, length: 2 },
+        { type: "text" as const, length: 3 },
+      ],
+    };
+    const reply: ContextMessage = { role: "assistant", content: "\n Hi.", native };
+    const sent = JSON.stringify(
+      build([{ role: "user", content: "Hi." }, reply, { role: "user", content: "More." }]),
+    );
+    expect(sent).toContain("Hi.");
+    expect(sent).not.toContain('"\\n "');
+  });
+});
+
+describe.each(
+  CHECKS.filter(({ profile }) => !["openai", "workers-ai", "offline"].includes(profile.provider)),
+)("results that come later, to $profile.provider", ({ format, profile, key }) => {
+  const ask: ContextMessage = { role: "user", content: "Hi." };
+  const reply = (...ids: string[]): ContextMessage => ({
+    role: "assistant",
+    content: "",
+    toolCalls: ids.map((id) => ({ id, name: "lookup", arguments: {} })),
+  });
+  const results = (...ids: string[]) =>
+    ids.map((id): ContextMessage => ({ role: "tool", content: `of ${id}`, toolCallId: id }));
+
+  test.each([
+    { replies: [reply("a", "a_2")], ids: ["a", "a_2"] },
+    { replies: [reply("a"), ...results("a"), reply("a_2", "a")], ids: ["a", "a_2"] },
+    {
+      replies: [reply("a_2", "a"), ...results("a", "a_2"), reply("a", "a_2", "a_2_2")],
+      ids: ["a_2", "a", "a_2_2"],
+    },
+    { replies: [reply("a b", "a_b")], ids: ["a_b", "a b"] },
+  ])("OPENAI-1 AISDK-3 find their calls by the ids with which these came: $ids", ({ replies, ids }) => {
+    const context = { systemInstructions: [], tools: [], toolChoice: "auto" } as const;
+    const first = format.buildRequest(profile, { ...context, messages: [ask, ...replies] });
+    const whole = format.buildRequest(profile, {
+      ...context,
+      messages: [ask, ...replies, ...results(...ids)],
+    });
+    expect(format.extend(profile, first, results(...ids))[key]).toEqual(whole[key]);
   });
 });
 

@@ -34,7 +34,7 @@ export function readRequest(provider: ProviderId, body: JsonObject): SentMessage
         ...objects(body.contents).map(readGemini),
       ];
     case "ai-sdk":
-      return objects(body.prompt).map(readPromptMessage);
+      return readPrompt(objects(body.prompt));
     case "offline":
       return objects(body.messages).map(readOffline);
     default:
@@ -109,6 +109,21 @@ function readItem(item: JsonObject): SentMessage {
       return { type: "media", source: String(part.image_url ?? part.file_data ?? part.file_url) };
     }),
   );
+}
+
+/** Results and what a user says behind them are one turn. Results come in one message; blank texts need a signature. */
+function readPrompt(prompt: readonly JsonObject[]): SentMessage[] {
+  const sent: SentMessage[] = [];
+  prompt.forEach((message, index) => {
+    const { role, items } = readPromptMessage(message);
+    if (role === "system") expect(index).toBe(0);
+    expect(items).not.toEqual([]);
+    for (const item of items) if (item.type === "text") expect(item.text.trim()).not.toBe("");
+    const follows = role === "user" && prompt[index - 1]?.role === "tool";
+    if (follows) sent.at(-1)?.items.push(...items);
+    else sent.push(said(role === "tool" ? "user" : role, items));
+  });
+  return sent;
 }
 
 function readPromptMessage({ role, content }: JsonObject): SentMessage {

@@ -7,33 +7,44 @@
  * AISDK-2  Provider metadata of a part (signatures, ids) goes back with it, to the model that gave it.
  * AISDK-3  Names and ids are letters, digits, `_` and `-` wherever they occur: every provider behind the SDK accepts
  *          these.
+ * AISDK-4  A prompt is one that every provider behind the SDK accepts: at most one system message, the first; then turns
+ *          of user and model alternate, beginning and ending with a user's unless calls wait for their results; all results
+ *          of a reply are one message right behind it.
  */
 
 import type { ModelContext, ToolSpec } from "../../../model/context.ts";
 import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { systemMessages } from "../chat/messages.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
-import { checkChoice, checkNames, continued, requireList, settings } from "../common/request.ts";
+import { SentCalls } from "../common/names.ts";
+import { checkChoice, checkNames, settings } from "../common/request.ts";
+import { firstTurns, instructed, laterTurns } from "../common/turns.ts";
 import { AiSdkDecoder } from "./decoder.ts";
-import { toPrompt } from "./messages.ts";
+import { AI_SDK_CALLS, AI_SDK_TURNS, promptTurns } from "./messages.ts";
 
 export const aiSdkFormat: FormatAdapter = {
   provider: "ai-sdk",
   buildRequest(profile, context) {
     checkNames("ai-sdk", context);
     checkChoice("ai-sdk", context);
-    const { systemInstructions, messages } = context;
-    return {
-      prompt: [...systemMessages(systemInstructions), ...toPrompt(messages, profile)],
+    const { instructions, messages } = instructed("ai-sdk", context);
+    const calls = new SentCalls(AI_SDK_CALLS);
+    const turns = promptTurns(profile, messages, calls);
+    return calls.carriedBy({
+      prompt: [
+        ...(instructions === "" ? [] : [{ role: "system", content: instructions }]),
+        ...firstTurns(AI_SDK_TURNS, turns, messages.at(-1)),
+      ],
       ...tools(context),
       ...output(context),
       ...options(profile, context),
-    };
+    });
   },
-  extend: (profile, request, messages) =>
-    continued(request, "prompt", toPrompt(messages, profile, requireList(request, "prompt"))),
+  extend(profile, request, messages) {
+    const calls = new SentCalls(AI_SDK_CALLS, request);
+    return calls.carriedBy(laterTurns(AI_SDK_TURNS, request, promptTurns(profile, messages, calls)));
+  },
   decoder: () => new AiSdkDecoder("ai-sdk"),
 };
 

@@ -1,40 +1,70 @@
-/** Context messages as the prompt of an AI SDK language model. Pure. */
+/** Context messages as turns of an AI SDK language model. Pure. */
 import type { ContextMessage, ContextPart, ToolCall } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { Json, JsonObject } from "../../../shared/json.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+import { NO_MESSAGE } from "../common/blank.ts";
 import { jsonOf, objects } from "../common/json.ts";
-import { carriesMedia, resolveMedia } from "../common/media.ts";
-import { plainName, type SentCall, SentCalls } from "../common/names.ts";
+import { type ContextMedia, carriesMedia, imageType, resolveMedia } from "../common/media.ts";
+import { type CallForm, plainName, type SentCalls } from "../common/names.ts";
 import { attributedParts, ownContent, ownParts } from "../common/native.ts";
 import { unsupported } from "../common/request.ts";
-import { attributed, spokenParts } from "../common/turns.ts";
+import { type SpeakerTurn, spokenParts, type TurnFormat } from "../common/turns.ts";
 
 const PROVIDER = "ai-sdk";
-/** Leaves room for a number behind the id: the strictest provider behind the SDK accepts ids of 40 characters. */
-const ID_LENGTH = 34;
 
-/** Builds the messages of a prompt; empty ones are left out. `earlier` are the messages that were sent before. */
-export function toPrompt(
-  messages: readonly ContextMessage[],
+/** Calls as every provider behind the SDK takes them. The strictest one accepts ids of 40 characters. */
+export const AI_SDK_CALLS: CallForm = {
+  toName: plainName,
+  // Leaves room for a number behind the id.
+  idLength: 34,
+  callsIn({ prompt }) {
+    const parts = objects(prompt).flatMap(({ content }) => objects(content));
+    return parts.flatMap(({ type, toolCallId, toolName }) =>
+      type === "tool-call" ? [{ id: String(toolCallId), name: String(toolName) }] : [],
+    );
+  },
+};
+
+/** In a prompt, results have a role of their own: a user's turn becomes a message of results and one of the rest. */
+export const AI_SDK_TURNS: TurnFormat = {
+  key: "prompt",
+  opening: { type: "text", text: NO_MESSAGE },
+  toMessages({ role, blocks }) {
+    if (role === "assistant") return [{ role, content: blocks }];
+    const results = blocks.filter(isResult);
+    const others = blocks.filter((block) => !isResult(block));
+    return [
+      ...(results.length === 0 ? [] : [{ role: "tool", content: results }]),
+      ...(others.length === 0 ? [] : [{ role, content: others }]),
+    ];
+  },
+};
+
+/** Builds one turn per message, empty for an empty message. `calls` are those that were sent before. */
+export function promptTurns(
   profile: ModelProfile,
-  earlier: readonly Json[] = [],
-): JsonObject[] {
-  const calls = new SentCalls(callsIn(earlier), plainName, ID_LENGTH);
-  return messages.flatMap((message): JsonObject[] => {
+  messages: readonly ContextMessage[],
+  calls: SentCalls,
+): SpeakerTurn[] {
+  return messages.map((message): SpeakerTurn => {
     carriesMedia(PROVIDER, message);
-    const { role, name, content } = message;
-    if (role === "system") return content.trim() === "" ? [] : [{ role, content: attributed(name, content) }];
-    const parts = role === "tool" ? [toResult(message, calls)] : toContent(message, profile, calls);
-    return parts.length === 0 ? [] : [{ role, content: parts }];
+    switch (message.role) {
+      case "assistant":
+        return { role: "assistant", blocks: toReply(message, profile, calls) };
+      case "tool":
+        return { role: "user", blocks: [toResult(message, calls)] };
+      case "user":
+      case "system":
+        return { role: "user", blocks: spokenParts(message).map(toPart) };
+      default:
+        return message.role satisfies never;
+    }
   });
 }
 
-function callsIn(messages: readonly Json[]): SentCall[] {
-  const parts = objects(messages).flatMap(({ content }) => objects(content));
-  return parts.flatMap(({ type, toolCallId, toolName }) =>
-    type === "tool-call" ? [{ id: String(toolCallId), name: String(toolName) }] : [],
-  );
+function isResult({ type }: JsonObject): boolean {
+  return type === "tool-result";
 }
 
 function toResult(message: ContextMessage, calls: SentCalls): JsonObject {
@@ -44,14 +74,12 @@ function toResult(message: ContextMessage, calls: SentCalls): JsonObject {
   return { type: "tool-result", toolCallId: id, toolName: name, output };
 }
 
-function toContent(message: ContextMessage, profile: ModelProfile, calls: SentCalls): JsonObject[] {
+function toReply(message: ContextMessage, profile: ModelProfile, calls: SentCalls): JsonObject[] {
   const toCall = (call: ToolCall): JsonObject => {
     const { id, name } = calls.add(call);
     return { type: "tool-call", toolCallId: id, toolName: name, input: jsonOf(call.arguments) };
   };
-  // A blank text goes back only with its metadata (AISDK-2).
-  const toText = (text: string, extra: JsonObject) =>
-    text.trim() === "" && Object.keys(extra).length === 0 ? [] : [{ type: "text", text, ...extra }];
+  const toText = (text: string, extra: JsonObject) => ({ type: "text", text, ...extra });
   const own = ownParts(message, profile);
   return own === undefined
     ? [...spokenParts(message).map(toPart), ...(message.toolCalls ?? []).map(toCall)]
@@ -61,8 +89,17 @@ function toContent(message: ContextMessage, profile: ModelProfile, calls: SentCa
 function toPart(part: ContextPart): JsonObject {
   if (part.type === "text") return { type: "text", text: part.text };
   const media = resolveMedia(PROVIDER, part);
-  const mediaType = media.mediaType ?? (part.type === "image" ? "image" : undefined);
-  if (mediaType === undefined) throw unsupported(PROVIDER, "a file by its address without a media type");
   const data = "url" in media ? { type: "url", url: media.url } : { type: "data", data: media.base64 };
-  return { type: "file", ...defined({ filename: part.name }), data, mediaType };
+  return {
+    type: "file",
+    ...defined({ filename: part.name }),
+    data,
+    mediaType: media.mediaType ?? typeOfAddress(part, "url" in media ? media.url : ""),
+  };
+}
+
+/** Some models demand a whole type for media by address; the others read only that it is an image. */
+function typeOfAddress({ type }: ContextMedia, url: string): string {
+  if (type === "image") return imageType(url);
+  throw unsupported(PROVIDER, "a file by its address without a media type");
 }

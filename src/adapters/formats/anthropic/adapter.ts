@@ -15,19 +15,14 @@ import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-ad
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { NO_MESSAGE } from "../common/blank.ts";
 import { filled, membersOf } from "../common/json.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
+import { SentCalls } from "../common/names.ts";
 import { checkChoice, checkNames, ownTools, settings, unsupported } from "../common/request.ts";
-import {
-  firstTurns,
-  instructed,
-  laterTurns,
-  NO_MESSAGE,
-  type SpeakerTurn,
-  type TurnFormat,
-} from "../common/turns.ts";
+import { firstTurns, instructed, laterTurns, type SpeakerTurn, type TurnFormat } from "../common/turns.ts";
 import { AnthropicDecoder } from "./decoder.ts";
-import { ANTHROPIC_NAME_LENGTH, anthropicTurns } from "./messages.ts";
+import { ANTHROPIC_CALLS, ANTHROPIC_NAME_LENGTH, anthropicTurns } from "./messages.ts";
 import { enforceable } from "./schema.ts";
 
 /** Keys that the request sets itself, or joins with the profile's. */
@@ -45,7 +40,7 @@ const CACHEABLE = new Set<Json | undefined>(["text", "image", "document", "tool_
 const TURNS: TurnFormat = {
   key: "messages",
   opening: { type: "text", text: NO_MESSAGE },
-  toMessage: ({ role, blocks }) => ({ role, content: blocks }),
+  toMessages: ({ role, blocks }) => [{ role, content: blocks }],
 };
 
 export const anthropicFormat: FormatAdapter = {
@@ -53,20 +48,23 @@ export const anthropicFormat: FormatAdapter = {
   buildRequest(profile, context) {
     const { parameters = {} } = profile;
     const { instructions, messages, leading } = instructed("anthropic", context);
-    const turns = anthropicTurns(profile, messages);
+    const calls = new SentCalls(ANTHROPIC_CALLS);
+    const turns = anthropicTurns(profile, messages, calls);
     const stable = context.cache === undefined ? 0 : context.cache.stableMessages - leading;
     if (stable > 0) markLastBlock(turns.slice(0, stable));
-    return {
+    return calls.carriedBy({
       model: profile.modelId,
       ...system(instructions, context),
       messages: firstTurns(TURNS, turns, messages.at(-1)),
       ...tools(profile, context),
       ...output(parameters, context),
       ...settings({ max_tokens: defaultLimit(parameters), stream: true, ...parameters }, RESERVED),
-    };
+    });
   },
-  extend: (profile, request, messages) =>
-    laterTurns(TURNS, request, (sent) => anthropicTurns(profile, messages, sent)),
+  extend(profile, request, messages) {
+    const calls = new SentCalls(ANTHROPIC_CALLS, request);
+    return calls.carriedBy(laterTurns(TURNS, request, anthropicTurns(profile, messages, calls)));
+  },
   decoder: () => new AnthropicDecoder("anthropic"),
 };
 

@@ -2,10 +2,10 @@
 
 import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
-import type { Json, JsonObject } from "../../../shared/json.ts";
+import type { JsonObject } from "../../../shared/json.ts";
 import { jsonOf, objects } from "../common/json.ts";
 import { carriesMedia } from "../common/media.ts";
-import { plainName, type SentCall, SentCalls } from "../common/names.ts";
+import { type CallForm, ID_LENGTH, plainName, type SentCalls } from "../common/names.ts";
 import { ownContent, ownParts } from "../common/native.ts";
 import { type SpeakerTurn, spokenParts } from "../common/turns.ts";
 import { toBlock } from "./media.ts";
@@ -15,13 +15,24 @@ export const ANTHROPIC_NAME_LENGTH = 128;
 /** Result of a failed call without content: the API demands one. */
 const FAILED = "The tool failed.";
 
-/** Builds one turn per message, empty for an empty message. `earlier` are the messages that were sent before. */
+/** Calls as the API takes them. */
+export const ANTHROPIC_CALLS: CallForm = {
+  toName: (name) => plainName(name, ANTHROPIC_NAME_LENGTH),
+  idLength: ID_LENGTH,
+  callsIn({ messages }) {
+    const blocks = objects(messages).flatMap(({ content }) => objects(content));
+    return blocks.flatMap(({ type, id, name }) =>
+      type === "tool_use" ? [{ id: String(id), name: String(name) }] : [],
+    );
+  },
+};
+
+/** Builds one turn per message, empty for an empty message. `calls` are those that were sent before. */
 export function anthropicTurns(
   profile: ModelProfile,
   messages: readonly ContextMessage[],
-  earlier: readonly Json[] = [],
+  calls: SentCalls,
 ): SpeakerTurn[] {
-  const calls = new SentCalls(callsIn(earlier), (name) => plainName(name, ANTHROPIC_NAME_LENGTH));
   return messages.map((message): SpeakerTurn => {
     switch (message.role) {
       case "assistant":
@@ -37,13 +48,6 @@ export function anthropicTurns(
   });
 }
 
-function callsIn(messages: readonly Json[]): SentCall[] {
-  const blocks = objects(messages).flatMap(({ content }) => objects(content));
-  return blocks.flatMap(({ type, id, name }) =>
-    type === "tool_use" ? [{ id: String(id), name: String(name) }] : [],
-  );
-}
-
 function replyBlocks(profile: ModelProfile, message: ContextMessage, calls: SentCalls): JsonObject[] {
   const toCall = (call: ToolCall) => ({
     type: "tool_use",
@@ -51,9 +55,7 @@ function replyBlocks(profile: ModelProfile, message: ContextMessage, calls: Sent
     input: jsonOf(call.arguments),
   });
   const own = ownParts(message, profile);
-  // The API refuses blank texts, even those that it gave itself.
-  const toText = (text: string, extra: JsonObject) =>
-    text.trim() === "" ? [] : [{ type: "text", text, ...extra }];
+  const toText = (text: string, extra: JsonObject) => ({ type: "text", text, ...extra });
   if (own !== undefined) return ownContent(own, toCall, toText);
   carriesMedia("anthropic", message);
   return [...spokenParts(message).map(toBlock), ...(message.toolCalls ?? []).map(toCall)];

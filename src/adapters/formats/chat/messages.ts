@@ -8,8 +8,10 @@ import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
+import { NO_MESSAGE, orOpening, shownParts } from "../common/blank.ts";
 import { filled } from "../common/json.ts";
 import { type ContextMedia, carriesMedia } from "../common/media.ts";
+import { joinedInstructions } from "../common/turns.ts";
 import { ownReasoning } from "./reasoning.ts";
 
 export type ChatToolCall = {
@@ -55,9 +57,11 @@ export function toNativeMessage(
   const { tool_calls: calls, ...chat } = toChatMessage(message);
   const own = ownReasoning(message, profile);
   const parts = carriesMedia(profile.provider, message) ? message.parts : undefined;
-  const content = parts?.map((part): JsonObject => {
-    return part.type === "text" ? { type: "text", text: part.text } : media[part.type](part);
-  });
+  const content =
+    parts &&
+    shownParts({ ...message, parts }).map((part): JsonObject => {
+      return part.type === "text" ? { type: "text", text: part.text } : media[part.type](part);
+    });
   return {
     ...own.message,
     ...chat,
@@ -66,11 +70,16 @@ export function toNativeMessage(
   };
 }
 
-/** Joins the instructions by blank lines to one leading system message; no message if there are none. */
-export function systemMessages(systemInstructions: readonly string[]): ChatMessage[] {
-  return systemInstructions.length === 0
-    ? []
-    : [{ role: "system", content: systemInstructions.join("\n\n") }];
+/** Builds the messages of a chat: the instructions as one leading system message, if there are any; no silent ones. */
+export function chatMessages(
+  { systemInstructions, messages }: ModelContext,
+  toMessages: (messages: readonly ContextMessage[]) => JsonObject[],
+): JsonObject[] {
+  const instructions = joinedInstructions(systemInstructions);
+  return [
+    ...(instructions === "" ? [] : [{ role: "system", content: instructions }]),
+    ...orOpening(toMessages(messages), messages, { role: "user", content: NO_MESSAGE }),
+  ];
 }
 
 export function toChatChoice(toolChoice: ModelContext["toolChoice"]): Json {

@@ -55,3 +55,19 @@ export function plainType(mediaType: string | undefined): string | undefined {
   const plain = mediaType?.split(";")[0]?.trim().toLowerCase();
   return plain === "image/jpg" ? "image/jpeg" : plain;
 }
+
+/** Types of images, by the ending of a name where it is not the type's own. */
+const IMAGE_ENDINGS: ReadonlyMap<string, string> = new Map([
+  ["jpg", "jpeg"],
+  ["jfif", "jpeg"],
+  ["svg", "svg+xml"],
+  ["tif", "tiff"],
+]);
+const OWN_ENDINGS = new Set(["png", "jpeg", "gif", "webp", "avif", "heic", "heif", "bmp", "tiff"]);
+
+/** Returns the media type of an image by the ending of its address; `image/jpeg` if the ending names none. */
+export function imageType(url: string): string {
+  const [, ending = ""] = /\.([a-z]+)$/i.exec(new URL(url).pathname) ?? [];
+  const name = ending.toLowerCase();
+  return `image/${IMAGE_ENDINGS.get(name) ?? (OWN_ENDINGS.has(name) ? name : "jpeg")}`;
+}

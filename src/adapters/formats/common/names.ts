@@ -1,5 +1,6 @@
 /** Names and ids in the form that providers accept, the same wherever they occur in a request. Pure. */
 import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
+import type { JsonObject } from "../../../shared/json.ts";
 import { fingerprint } from "../../../shared/text.ts";
 
 /** Length of a name that every provider accepts. */
@@ -16,12 +17,23 @@ export function fitLength(text: string, limit: number): string {
 }
 
 /** Leaves room for a number behind the id: the strictest providers accept ids of 64 characters. */
-const ID_LENGTH = 56;
+export const ID_LENGTH = 56;
 
 /** The id and the name under which a call is sent. */
 export interface SentCall {
   id: string;
   name: string;
+}
+
+/** The calls of the requests that were made in this process. Their ids cannot be read from the requests. */
+const CARRIED = new WeakMap<JsonObject, SentCalls>();
+
+/** How a format writes the names and ids of calls. */
+export interface CallForm {
+  toName(name: string): string;
+  idLength: number;
+  /** Reads the calls of a request. */
+  callsIn(request: JsonObject): SentCall[];
 }
 
 /**
@@ -31,20 +43,26 @@ export interface SentCall {
 export class SentCalls {
   /** Names by sent id, in order. */
   readonly #names: Map<string, string>;
-  /** Sent ids by original id. */
-  readonly #ids = new Map<string, string>();
-  readonly #toName: (name: string) => string;
-  readonly #idLength: number;
+  /** The newest sent ids, by original id. */
+  readonly #ids: Map<string, string>;
+  readonly #form: CallForm;
 
-  /** `earlier` are the calls that the request already has. */
-  constructor(
-    earlier: readonly SentCall[],
-    toName: (name: string) => string = plainName,
-    idLength = ID_LENGTH,
-  ) {
-    this.#names = new Map(earlier.map(({ id, name }) => [id, name]));
-    this.#toName = toName;
-    this.#idLength = idLength;
+  /**
+   * Begins with the calls that `request` has. A request that was made elsewhere, or was copied, has no original ids: a
+   * result then answers its newest call whose sent id comes from the same text.
+   */
+  constructor(form: CallForm, request?: JsonObject) {
+    const carried = request && CARRIED.get(request);
+    const earlier = request === undefined || carried ? [] : form.callsIn(request);
+    this.#form = form;
+    this.#names = new Map(carried ? carried.#names : earlier.map(({ id, name }) => [id, name]));
+    this.#ids = new Map(carried ? carried.#ids : []);
+  }
+
+  /** Remembers the calls of a finished request for its extensions; returns the request. */
+  carriedBy(request: JsonObject): JsonObject {
+    CARRIED.set(request, this);
+    return request;
   }
 
   /** Adds a call. */
@@ -52,7 +70,7 @@ export class SentCalls {
     const plain = this.#plainId(call.id);
     let id = plain;
     for (let n = 2; this.#names.has(id); n++) id = `${plain}_${n}`;
-    const name = this.#toName(call.name);
+    const name = this.#form.toName(call.name);
     this.#names.set(id, name);
     this.#ids.set(call.id, id);
     return { id, name };
@@ -61,18 +79,26 @@ export class SentCalls {
   /** Finds the newest call that a tool's message answers. */
   answeredBy({ toolCallId = "", name = "" }: ContextMessage): SentCall {
     const id = this.#ids.get(toolCallId) ?? this.#newestLike(this.#plainId(toolCallId));
-    return { id, name: this.#names.get(id) ?? this.#toName(name) };
+    return { id, name: this.#names.get(id) ?? this.#form.toName(name) };
   }
 
+  /** Returns the place of the call that a tool's message answers among all calls of the request; -1 without a call. */
+  placeOf(message: ContextMessage): number {
+    return [...this.#names.keys()].indexOf(this.answeredBy(message).id);
+  }
+
+  /** Searches the calls without an original id. */
   #newestLike(plain: string): string {
+    const known = new Set(this.#ids.values());
     const numbered = new RegExp(`^${plain}(?:_\\d+)?$`);
-    return [...this.#names.keys()].findLast((id) => numbered.test(id)) ?? plain;
+    return [...this.#names.keys()].findLast((id) => !known.has(id) && numbered.test(id)) ?? plain;
   }
 
   /** An id that had to be changed ends with a fingerprint of the original. */
   #plainId(id: string): string {
+    const { idLength } = this.#form;
     const plain = id.replace(/[^A-Za-z0-9_-]/gu, "_");
-    const fits = plain === id && id !== "" && id.length <= this.#idLength;
-    return fits ? id : `${plain.slice(0, this.#idLength - 9)}_${fingerprint(id)}`;
+    const fits = plain === id && id !== "" && id.length <= idLength;
+    return fits ? id : `${plain.slice(0, idLength - 9)}_${fingerprint(id)}`;
   }
 }

@@ -6,6 +6,7 @@ import type { ContextMessage, NativePart, ToolCall } from "../../../model/messag
 import type { ModelProfile } from "../../../model/profile.ts";
 import type { ModelDelta } from "../../../model/reply.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { isBlank, isSigned } from "./blank.ts";
 import { jsonOf } from "./json.ts";
 import { attributed } from "./turns.ts";
 
@@ -31,8 +32,8 @@ export type OwnPart =
   | { type: "block"; value: JsonObject };
 
 /**
- * Returns the native parts of a reply if this profile's model gave them and they still cover the message's text and
- * calls; `undefined` if the message must be built from text and calls alone.
+ * Returns the native parts of a reply, without blank texts, if this profile's model gave them and they still cover the
+ * message's text and calls; `undefined` if the message must be built from text and calls alone.
  */
 export function ownParts(message: ContextMessage, profile: ModelProfile): OwnPart[] | undefined {
   const { native, content, toolCalls = [] } = message;
@@ -47,7 +48,8 @@ export function ownParts(message: ContextMessage, profile: ModelProfile): OwnPar
     }
     const extra = jsonOf(part.extra ?? {});
     if (part.type === "text") {
-      parts.push({ type: "text", text: content.slice(read, read + part.length), extra });
+      const text = content.slice(read, read + part.length);
+      if (!isBlank(text) || isSigned(extra)) parts.push({ type: "text", text, extra });
       read += part.length;
       continue;
     }
@@ -63,17 +65,17 @@ export function ownParts(message: ContextMessage, profile: ModelProfile): OwnPar
 export function ownContent(
   parts: readonly OwnPart[],
   toCall: (call: ToolCall) => JsonObject,
-  toText: (text: string, extra: JsonObject) => JsonObject[],
+  toText: (text: string, extra: JsonObject) => JsonObject,
 ): JsonObject[] {
-  return parts.flatMap((part) => {
-    if (part.type === "block") return [part.value];
-    return part.type === "text" ? toText(part.text, part.extra) : [{ ...toCall(part.call), ...part.extra }];
+  return parts.map((part) => {
+    if (part.type === "block") return part.value;
+    return part.type === "text" ? toText(part.text, part.extra) : { ...toCall(part.call), ...part.extra };
   });
 }
 
 /** Writes the speaker before the first text that is not blank. */
 export function attributedParts(name: string | undefined, parts: readonly OwnPart[]): OwnPart[] {
-  const first = parts.findIndex((part) => part.type === "text" && part.text.trim() !== "");
+  const first = parts.findIndex((part) => part.type === "text" && !isBlank(part.text));
   return parts.map((part, index) => {
     return index === first && part.type === "text" ? { ...part, text: attributed(name, part.text) } : part;
   });

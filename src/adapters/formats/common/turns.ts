@@ -6,16 +6,14 @@
 import type { ModelContext } from "../../../model/context.ts";
 import type { ContextMessage, ContextPart } from "../../../model/messages.ts";
 import type { ProviderId } from "../../../model/profile.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
+import { isBlank, shownParts } from "./blank.ts";
 import { continued, requireList, unsupported } from "./request.ts";
 
 export interface SpeakerTurn {
   role: "user" | "assistant";
   blocks: JsonObject[];
 }
-
-/** Text of a user's turn where the provider demands one and the conversation has none. */
-export const NO_MESSAGE = "(no message)";
 
 const SYSTEM_LABEL = "[System instruction] ";
 
@@ -38,10 +36,15 @@ export function instructed(provider: ProviderId, context: ModelContext): Instruc
   }
   const texts = [
     ...context.systemInstructions,
-    ...first.map(({ name, content }) => (content.trim() === "" ? "" : attributed(name, content))),
+    ...first.map(({ name, content }) => (isBlank(content) ? "" : attributed(name, content))),
   ];
-  const instructions = texts.filter((text) => text.trim() !== "").join("\n\n");
+  const instructions = joinedInstructions(texts);
   return { instructions, messages: context.messages.slice(leading), leading };
+}
+
+/** Joins instructions by blank lines; blank ones are left out. */
+export function joinedInstructions(texts: readonly string[]): string {
+  return texts.filter((text) => !isBlank(text)).join("\n\n");
 }
 
 /** Writes the speaker before a text, as in `Ann: Hello`. A text without a speaker stays as it is. */
@@ -51,12 +54,12 @@ export function attributed(name: string | undefined, text: string): string {
 }
 
 /**
- * Returns the parts of a message, after `name: ` if it names its speaker, or `[System instruction] `. Blank texts are
- * left out; a message without parts and calls is empty.
+ * Returns the shown parts of a message, after `name: ` if it names its speaker, or `[System instruction] `; none of a
+ * message without parts and calls.
  */
 export function spokenParts(message: ContextMessage): ContextPart[] {
-  const { role, name, content, parts = [{ type: "text", text: content }], toolCalls = [] } = message;
-  const spoken = parts.filter((part) => part.type !== "text" || part.text.trim() !== "");
+  const { role, name, toolCalls = [] } = message;
+  const spoken = shownParts(message);
   const [first, ...rest] = spoken;
   const label = role === "tool" ? "" : (role === "system" ? SYSTEM_LABEL : "") + attributed(name, "");
   if (label === "" || (first === undefined && toolCalls.length === 0)) return spoken;
@@ -71,7 +74,7 @@ export interface TurnFormat {
   key: string;
   /** The block of a user's turn that has no message. */
   opening: JsonObject;
-  toMessage(turn: SpeakerTurn): JsonObject;
+  toMessages(turn: SpeakerTurn): JsonObject[];
 }
 
 /** Builds the messages of a request: alternating turns that end with a user's, or with calls that wait for results. */
@@ -83,26 +86,25 @@ export function firstTurns(
   const all = alternating(turns, format.opening);
   const isWaiting = last?.toolCalls !== undefined && last.toolCalls.length > 0;
   if (!isWaiting && all.at(-1)?.role !== "user") all.push({ role: "user", blocks: [format.opening] });
-  return all.map(format.toMessage);
+  return all.flatMap(format.toMessages);
 }
 
-/** Appends turns to a request. `toTurns` gets the messages that were sent before. */
+/** Appends turns to a request. */
 export function laterTurns(
-  { key, opening, toMessage }: TurnFormat,
+  { key, opening, toMessages }: TurnFormat,
   request: JsonObject,
-  toTurns: (sent: readonly Json[]) => SpeakerTurn[],
+  turns: readonly SpeakerTurn[],
 ): JsonObject {
-  const sent = requireList(request, key);
-  const last = sent.at(-1);
-  const lastRole = isJsonObject(last) ? last.role : undefined;
-  return continued(request, key, alternating(toTurns(sent), opening, lastRole).map(toMessage));
+  const last = requireList(request, key).at(-1);
+  const follows = isJsonObject(last) && (last.role === "user" || last.role === "tool");
+  return continued(request, key, alternating(turns, opening, follows).flatMap(toMessages));
 }
 
 /**
  * Joins neighbours of one role and leaves out empty turns. If a model's turn would come first, or behind another one in
  * what was sent before, an opening turn of the user comes before it.
  */
-function alternating(turns: readonly SpeakerTurn[], opening: JsonObject, lastRole?: Json): SpeakerTurn[] {
+function alternating(turns: readonly SpeakerTurn[], opening: JsonObject, followsUser = false): SpeakerTurn[] {
   const joined: SpeakerTurn[] = [];
   for (const { role, blocks } of turns) {
     if (blocks.length === 0) continue;
@@ -110,6 +112,6 @@ function alternating(turns: readonly SpeakerTurn[], opening: JsonObject, lastRol
     if (previous?.role === role) previous.blocks.push(...blocks);
     else joined.push({ role, blocks: [...blocks] });
   }
-  const needsOpening = joined[0]?.role === "assistant" && lastRole !== "user";
+  const needsOpening = joined[0]?.role === "assistant" && !followsUser;
   return needsOpening ? [{ role: "user", blocks: [opening] }, ...joined] : joined;
 }

@@ -13,12 +13,14 @@ import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-ad
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { NO_MESSAGE } from "../common/blank.ts";
 import { filled, membersOf } from "../common/json.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
+import { SentCalls } from "../common/names.ts";
 import { checkChoice, ownTools, settings, unsupported } from "../common/request.ts";
-import { firstTurns, instructed, laterTurns, NO_MESSAGE, type TurnFormat } from "../common/turns.ts";
+import { firstTurns, instructed, laterTurns, type TurnFormat } from "../common/turns.ts";
 import { GeminiDecoder } from "./decoder.ts";
-import { geminiTurns, generationOf, toName } from "./messages.ts";
+import { GEMINI_CALLS, geminiTurns, generationOf, toName } from "./messages.ts";
 
 /** Keys that the request sets itself, or joins with the profile's. */
 const RESERVED = ["model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"];
@@ -29,7 +31,7 @@ const BESIDE = ["safetySettings", "cachedContent", "labels", "serviceTier", "sto
 const TURNS: TurnFormat = {
   key: "contents",
   opening: { text: NO_MESSAGE },
-  toMessage: ({ role, blocks }) => ({ role: role === "user" ? "user" : "model", parts: blocks }),
+  toMessages: ({ role, blocks }) => [{ role: role === "user" ? "user" : "model", parts: blocks }],
 };
 
 export const geminiFormat: FormatAdapter = {
@@ -37,16 +39,19 @@ export const geminiFormat: FormatAdapter = {
   buildRequest(profile, context) {
     const { parameters = {} } = profile;
     const { instructions, messages } = instructed("gemini", context);
-    return {
-      contents: firstTurns(TURNS, geminiTurns(profile, messages), messages.at(-1)),
+    const calls = new SentCalls(GEMINI_CALLS);
+    return calls.carriedBy({
+      contents: firstTurns(TURNS, geminiTurns(profile, messages, calls), messages.at(-1)),
       ...(instructions === "" ? {} : { systemInstruction: { parts: [{ text: instructions }] } }),
       ...tools(profile, context),
       ...generationConfig(parameters, context),
       ...Object.fromEntries(Object.entries(settings(parameters, [])).filter(([key]) => BESIDE.includes(key))),
-    };
+    });
   },
-  extend: (profile, request, messages) =>
-    laterTurns(TURNS, request, (sent) => geminiTurns(profile, messages, sent)),
+  extend(profile, request, messages) {
+    const calls = new SentCalls(GEMINI_CALLS, request);
+    return calls.carriedBy(laterTurns(TURNS, request, geminiTurns(profile, messages, calls)));
+  },
   decoder: () => new GeminiDecoder("gemini"),
 };
 

@@ -1,9 +1,9 @@
 /** Context messages as contents of the Gemini API. Pure. */
 import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { filled, jsonOf, objects } from "../common/json.ts";
-import { type SentCall, SentCalls } from "../common/names.ts";
+import { type CallForm, ID_LENGTH, type SentCalls } from "../common/names.ts";
 import { ownContent, ownParts } from "../common/native.ts";
 import { type SpeakerTurn, spokenParts } from "../common/turns.ts";
 import { toParts } from "./media.ts";
@@ -25,27 +25,36 @@ export function generationOf(modelId: string): number {
   return Number(generation);
 }
 
+/** Calls as the API takes them. */
+export const GEMINI_CALLS: CallForm = {
+  toName,
+  idLength: ID_LENGTH,
+  callsIn({ contents }) {
+    const parts = objects(contents).flatMap(({ parts }) => objects(parts));
+    return parts.flatMap(({ functionCall: call }) =>
+      isJsonObject(call) ? [{ id: String(call.id), name: String(call.name) }] : [],
+    );
+  },
+};
+
 /**
- * Builds one turn per message, and one for all results of a reply; an empty message gives an empty turn. `earlier` are
- * the contents that were sent before.
+ * Builds one turn per message, and one for all results of a reply; an empty message gives an empty turn. `sent` are the
+ * calls that were sent before.
  */
 export function geminiTurns(
   profile: ModelProfile,
   messages: readonly ContextMessage[],
-  earlier: readonly Json[] = [],
+  sent: SentCalls,
 ): SpeakerTurn[] {
-  const sent = new SentCalls(callsIn(earlier), toName);
   const turns: SpeakerTurn[] = [];
-  let calls: readonly ToolCall[] = [];
   messages.forEach((message, index) => {
     switch (message.role) {
       case "assistant":
-        calls = message.toolCalls ?? [];
         turns.push({ role: "assistant", blocks: replyParts(profile, message, sent) });
         return;
       case "tool":
         if (messages[index - 1]?.role === "tool") return;
-        turns.push({ role: "user", blocks: resultParts(runFrom(messages, index), calls, sent) });
+        turns.push({ role: "user", blocks: resultParts(runFrom(messages, index), sent) });
         return;
       case "user":
       case "system":
@@ -58,19 +67,10 @@ export function geminiTurns(
   return turns;
 }
 
-function callsIn(contents: readonly Json[]): SentCall[] {
-  const parts = objects(contents).flatMap(({ parts }) => objects(parts));
-  return parts.flatMap(({ functionCall: call }) =>
-    isJsonObject(call) ? [{ id: String(call.id), name: String(call.name) }] : [],
-  );
-}
-
 function replyParts(profile: ModelProfile, message: ContextMessage, sent: SentCalls): JsonObject[] {
   const toCall = (call: ToolCall) => ({ functionCall: { ...sent.add(call), args: jsonOf(call.arguments) } });
   const own = ownParts(message, profile);
-  // An empty text goes back only with its signature.
-  const toText = (text: string, extra: JsonObject) =>
-    text === "" && Object.keys(extra).length === 0 ? [] : [{ text, ...extra }];
+  const toText = (text: string, extra: JsonObject) => ({ text, ...extra });
   if (own !== undefined) return ownContent(own, toCall, toText);
   const calls = (message.toolCalls ?? []).map(toCall);
   const isSigned = generationOf(profile.modelId) >= 3;
@@ -86,13 +86,9 @@ function runFrom(messages: readonly ContextMessage[], start: number): readonly C
 }
 
 /** Puts the results in the order of their calls: a model that ignores ids matches them by name and place. */
-function resultParts(
-  results: readonly ContextMessage[],
-  calls: readonly ToolCall[],
-  sent: SentCalls,
-): JsonObject[] {
-  const place = ({ toolCallId }: ContextMessage) => calls.findIndex(({ id }) => id === toolCallId);
-  return results.toSorted((one, other) => place(one) - place(other)).map((result) => toResult(result, sent));
+function resultParts(results: readonly ContextMessage[], sent: SentCalls): JsonObject[] {
+  const placed = results.map((result) => ({ result, place: sent.placeOf(result) }));
+  return placed.toSorted((one, other) => one.place - other.place).map(({ result }) => toResult(result, sent));
 }
 
 function toResult(message: ContextMessage, sent: SentCalls): JsonObject {

@@ -13,13 +13,16 @@ import type { ModelContext, ToolSpec } from "../../../model/context.ts";
 import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
+import { NO_MESSAGE, orOpening } from "../common/blank.ts";
 import { filled, membersOf } from "../common/json.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
+import { SentCalls } from "../common/names.ts";
 import { checkChoice, checkNames, continued, ownTools, requireList, settings } from "../common/request.ts";
+import { joinedInstructions } from "../common/turns.ts";
 import { cacheKey, TOOL_PARAMETERS } from "../openai/adapter.ts";
 import { fitsStrict, withoutLookaround } from "../openai/schema.ts";
 import { ResponsesDecoder } from "./decoder.ts";
-import { toItems } from "./messages.ts";
+import { RESPONSES_CALLS, toItems } from "./messages.ts";
 import { isStored } from "./native.ts";
 
 const ENCRYPTED_REASONING = "reasoning.encrypted_content";
@@ -33,16 +36,20 @@ export const openaiResponsesFormat: FormatAdapter = {
     checkNames("openai-responses", context);
     checkChoice("openai-responses", context, builtIn);
     const { systemInstructions, messages } = context;
-    return {
+    const calls = new SentCalls(RESPONSES_CALLS);
+    return calls.carriedBy({
       model: profile.modelId,
-      ...(systemInstructions.length === 0 ? {} : { instructions: systemInstructions.join("\n\n") }),
-      input: toItems(messages, profile),
+      ...filled({ instructions: joinedInstructions(systemInstructions) }),
+      input: orOpening(toItems(messages, profile, calls), messages, { role: "user", content: NO_MESSAGE }),
       ...tools(context, builtIn),
       ...options(profile, context, builtIn),
-    };
+    });
   },
-  extend: (profile, request, messages) =>
-    continued(request, "input", toItems(messages, profile, requireList(request, "input"))),
+  extend(profile, request, messages) {
+    const calls = new SentCalls(RESPONSES_CALLS, request);
+    const later = toItems(messages, profile, calls, requireList(request, "input"));
+    return calls.carriedBy(continued(request, "input", later));
+  },
   decoder: () => new ResponsesDecoder("openai-responses"),
 };
 

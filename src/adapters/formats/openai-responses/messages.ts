@@ -3,27 +3,35 @@ import type { ContextMessage, ContextPart, ToolCall } from "../../../model/messa
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
+import { isBlank, isSilent, shownParts } from "../common/blank.ts";
 import { objects } from "../common/json.ts";
 import { carriesMedia, fileName, mediaUrl, resolveMedia } from "../common/media.ts";
-import { SentCalls } from "../common/names.ts";
+import { type CallForm, ID_LENGTH, plainName, type SentCalls } from "../common/names.ts";
 import { unsupported } from "../common/request.ts";
 import { attributed, spokenParts } from "../common/turns.ts";
 import { nativeItems } from "./native.ts";
 
 const PROVIDER = "openai-responses";
 
-/** Builds the items of messages. `earlier` are the items that were sent before. */
+/** Calls as the API takes them. */
+export const RESPONSES_CALLS: CallForm = {
+  toName: plainName,
+  idLength: ID_LENGTH,
+  callsIn({ input }) {
+    const calls = objects(input).filter(isCall);
+    return calls.map(({ call_id, name }) => ({ id: String(call_id), name: String(name) }));
+  },
+};
+
+/** Builds the items of messages. `calls` and `earlier` were sent before. */
 export function toItems(
   messages: readonly ContextMessage[],
   profile: ModelProfile,
+  calls: SentCalls,
   earlier: readonly Json[] = [],
 ): JsonObject[] {
   const items = objects(earlier);
   const sent = items.length;
-  const earlierCalls = items.filter(isCall);
-  const calls = new SentCalls(
-    earlierCalls.map(({ call_id, name }) => ({ id: String(call_id), name: String(name) })),
-  );
   const toCall = (call: ToolCall): JsonObject => {
     const { id, name } = calls.add(call);
     return { type: "function_call", call_id: id, name, arguments: JSON.stringify(call.arguments) };
@@ -32,7 +40,7 @@ export function toItems(
     const { id } = calls.answeredBy(message);
     // The result of a call that the model's own program made must be addressed to that program.
     const call = items.findLast((item) => isCall(item) && item.call_id === id);
-    const output = message.parts?.map(toInput) ?? message.content;
+    const output = message.parts === undefined ? message.content : shownParts(message).map(toInput);
     return {
       type: "function_call_output",
       call_id: id,
@@ -43,7 +51,7 @@ export function toItems(
   for (const message of messages) {
     if (message.role === "tool") items.push(toResult(message));
     else if (message.role === "assistant") items.push(...replyItems(message, profile, toCall));
-    else items.push({ role: message.role, content: contentOf(message) });
+    else if (!isSilent(message)) items.push({ role: message.role, content: contentOf(message) });
   }
   return items.slice(sent);
 }
@@ -61,8 +69,9 @@ function replyItems(
   const native = nativeItems(message, profile, toCall);
   if (native !== undefined) return native;
   const { role, name, content, toolCalls = [] } = message;
-  const isSpoken = content !== "" || name !== undefined || toolCalls.length === 0;
-  return [...(isSpoken ? [{ role, content: attributed(name, content) }] : []), ...toolCalls.map(toCall)];
+  const text = isBlank(content) ? attributed(name, "").trimEnd() : attributed(name, content);
+  const isSpoken = text !== "" && !isSilent(message);
+  return [...(isSpoken ? [{ role, content: text }] : []), ...toolCalls.map(toCall)];
 }
 
 function contentOf(message: ContextMessage): Json {

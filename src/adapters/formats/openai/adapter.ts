@@ -17,7 +17,8 @@ import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { readChatChunk } from "../chat/chunk.ts";
 import { ChatDecoder } from "../chat/decoder.ts";
-import { systemMessages, toChatChoice, toChatTool, toNativeMessage } from "../chat/messages.ts";
+import { chatMessages, toChatChoice, toChatTool, toNativeMessage } from "../chat/messages.ts";
+import { isBlank, isSilent } from "../common/blank.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
 import { fitLength, plainName } from "../common/names.ts";
 import { checkChoice, checkNames, continued, settings } from "../common/request.ts";
@@ -35,10 +36,9 @@ export const openaiFormat: FormatAdapter = {
   buildRequest(profile, context) {
     checkNames("openai", context);
     checkChoice("openai", context);
-    const { systemInstructions, messages } = context;
     return {
       model: profile.modelId,
-      messages: [...systemMessages(systemInstructions), ...toMessages(messages, profile)],
+      messages: chatMessages(context, (messages) => toMessages(messages, profile)),
       ...tools(context),
       ...output(context),
       ...options(profile, context),
@@ -55,19 +55,21 @@ export const openaiAdapter: ModelFormatAdapter<{ messages: JsonObject[] }> = mod
 );
 
 function toMessages(messages: readonly ContextMessage[], profile: ModelProfile): JsonObject[] {
-  return messages.map((message) => {
-    const { name, toolCallId, toolCalls = [], ...rest } = message;
-    const fitted = {
-      ...rest,
-      toolCalls: toolCalls.map((call) => ({ ...call, id: fitId(call.id), name: plainName(call.name) })),
-      ...defined({
-        name: name === undefined || message.role === "tool" ? undefined : plainName(name),
-        toolCallId: toolCallId === undefined ? undefined : fitId(toolCallId),
-      }),
-    };
-    const sent = toNativeMessage(fitted, profile, openaiMedia);
-    return toolCalls.length > 0 && message.content === "" ? { ...sent, content: null } : sent;
-  });
+  return messages
+    .filter((message) => !isSilent(message))
+    .map((message) => {
+      const { name, toolCallId, toolCalls = [], ...rest } = message;
+      const fitted = {
+        ...rest,
+        toolCalls: toolCalls.map((call) => ({ ...call, id: fitId(call.id), name: plainName(call.name) })),
+        ...defined({
+          name: name === undefined || message.role === "tool" ? undefined : plainName(name),
+          toolCallId: toolCallId === undefined ? undefined : fitId(toolCallId),
+        }),
+      };
+      const sent = toNativeMessage(fitted, profile, openaiMedia);
+      return toolCalls.length > 0 && isBlank(message.content) ? { ...sent, content: null } : sent;
+    });
 }
 
 function fitId(id: string): string {

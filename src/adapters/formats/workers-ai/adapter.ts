@@ -18,11 +18,12 @@ import { ChatDecoder } from "../chat/decoder.ts";
 import {
   type ChatMedia,
   type ChatMessage,
-  systemMessages,
+  chatMessages,
   toChatChoice,
   toChatTool,
   toNativeMessage,
 } from "../chat/messages.ts";
+import { isSilent } from "../common/blank.ts";
 import { mediaUrl, resolveMedia } from "../common/media.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
 import { checkChoice, continued, settings, unsupported } from "../common/request.ts";
@@ -34,13 +35,12 @@ export const workersAIFormat: FormatAdapter = {
   provider: "workers-ai",
   buildRequest(profile, context) {
     checkChoice("workers-ai", context);
-    const { systemInstructions, messages } = context;
     const offered = tools(context);
     const asked = output(context);
     const reserved = ["messages", "tools", ...Object.keys(asked)];
     if (offered.tools === undefined || offered.tool_choice !== undefined) reserved.push("tool_choice");
     return {
-      messages: [...systemMessages(systemInstructions), ...toMessages(messages, profile)],
+      messages: chatMessages(context, (messages) => toMessages(messages, profile)),
       ...offered,
       stream: true,
       ...asked,
@@ -77,11 +77,13 @@ function output({ output: asked, tools: offered, toolChoice }: ModelContext): Js
 }
 
 function toMessages(messages: readonly ContextMessage[], profile: ModelProfile): JsonObject[] {
-  return messages.map((message) => {
-    // Replies have either key; in a request the models support only `reasoning`.
-    const { reasoning_content: reasoning, ...sent } = toNativeMessage(message, profile, media);
-    return { ...defined({ reasoning }), ...sent };
-  });
+  return messages
+    .filter((message) => !isSilent(message))
+    .map((message) => {
+      // Replies have either key; in a request the models support only `reasoning`.
+      const { reasoning_content: reasoning, ...sent } = toNativeMessage(message, profile, media);
+      return { ...defined({ reasoning }), ...sent };
+    });
 }
 
 /** The chat models take images by value only, although the key is called `url`. */

@@ -31,7 +31,10 @@ export function planModelFailure(
   };
   const next = nextModel(chain, turn, error, now);
   if (next === undefined) {
-    return [record(true), { type: "FAIL_TURN", turn: n, error: describe(error, earlierFailures(chain, turn)) }];
+    return [
+      record(true),
+      { type: "FAIL_TURN", turn: n, error: describe(error, earlierFailures(chain, turn)) },
+    ];
   }
   const { model, deferred } = next;
   const { profile, notBefore } = model;

@@ -1,0 +1,49 @@
+/**
+ * Texts without a visible character, in requests to all providers. Pure.
+ *
+ * BLANK-1  No blank text is sent: some providers refuse it. A message without text, media and calls is left out; the
+ *          result of a call never is. A request whose messages are all
+ *          silent has the user's turn `(no message)`.
+ * BLANK-2  A blank text that its model signed goes back to that model: Google's models demand it.
+ */
+import type { ContextMessage, ContextPart } from "../../../model/messages.ts";
+import type { Facts } from "../../../shared/json.ts";
+import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
+
+/** Text of a user's turn where the provider demands one and the conversation has none. */
+export const NO_MESSAGE = "(no message)";
+
+/** Reports whether a text has no visible character. */
+export function isBlank(text: string): boolean {
+  return text.trim() === "";
+}
+
+/** Returns the parts of a message without blank texts. */
+export function shownParts({
+  content,
+  parts = [{ type: "text", text: content }],
+}: ContextMessage): ContextPart[] {
+  return parts.filter((part) => part.type !== "text" || !isBlank(part.text));
+}
+
+/** Reports whether a message has nothing to send (BLANK-1). */
+export function isSilent(message: ContextMessage): boolean {
+  const { role, toolCalls = [] } = message;
+  return role !== "tool" && toolCalls.length === 0 && shownParts(message).length === 0;
+}
+
+/** Returns what is sent of the `given` messages; `opening` if all of them are silent. */
+export function orOpening(
+  sent: JsonObject[],
+  given: readonly ContextMessage[],
+  opening: JsonObject,
+): JsonObject[] {
+  return sent.length === 0 && given.length > 0 ? [opening] : sent;
+}
+
+/** Reports whether a text of a native reply goes back although it is blank (BLANK-2). `extra` are its further members. */
+export function isSigned({ thoughtSignature, providerOptions }: Facts): boolean {
+  if (thoughtSignature !== undefined) return true;
+  const options = isJsonObject(providerOptions) ? Object.values(providerOptions) : [];
+  return options.some((option) => isJsonObject(option) && option.thoughtSignature !== undefined);
+}
