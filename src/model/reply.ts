@@ -4,7 +4,8 @@ import type { ModelError } from "./error.ts";
 import type { NativePart, NativeReply, ToolCall } from "./messages.ts";
 import type { TokenUsage } from "./usage.ts";
 
-export type FinishReason = "stop" | "tool_calls" | "length" | "content_filter" | "other";
+/** `paused`: the provider interrupted a long reply. Send the reply back as the last message to have it continued. */
+export type FinishReason = "stop" | "tool_calls" | "length" | "content_filter" | "paused" | "other";
 
 /** A piece of a streamed reply. */
 export type ModelDelta =

@@ -293,6 +293,13 @@ describe("a reply of an AI SDK model", () => {
     expect(outcomeOf({ type: "text-delta", id: "0", delta: "a" }, finish(unified))).toMatchObject(expected);
   });
 
+  test("PAUSE-1 a pause of Anthropic is known by its own reason", () => {
+    const paused = { type: "finish", usage: USAGE, finishReason: { unified: "stop", raw: "pause_turn" } };
+    expect(outcomeOf({ type: "text-delta", id: "0", delta: "a" }, paused)).toMatchObject({
+      reply: { finishReason: "paused" },
+    });
+  });
+
   test("an error inside the stream", () => {
     const error = { message: "Slow down", code: "rate_limit_exceeded" };
     expect(decode({ type: "error", error }, finish("error"))).toEqual([

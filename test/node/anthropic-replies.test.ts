@@ -263,7 +263,7 @@ describe("a reply of anthropic", () => {
       reply: {
         text: "Found.",
         toolCalls: [{ id: "t", name: "now", arguments: { a: 1 } }],
-        finishReason: "other",
+        finishReason: "tool_calls",
         native: [
           {
             type: "block",
@@ -295,13 +295,26 @@ describe("a reply of anthropic", () => {
 
   test("ANTHROPIC-5 a tool that the provider did not come to run is not kept, unless it waits for a call of ours", () => {
     const server = begin(1, { type: "server_tool_use", id: "s", name: "web_search", input: {} });
-    const paused = [START, ...text(0, "a"), server, stop(1), ...end("pause_turn")];
-    expect(outcomeOf(paused)).toMatchObject({ reply: { text: "a", finishReason: "other" } });
-    expect(outcomeOf(paused)).not.toHaveProperty("reply.native");
+    const cut = [START, ...text(0, "a"), server, stop(1), ...end("max_tokens")];
+    expect(outcomeOf(cut)).toMatchObject({ reply: { text: "a", finishReason: "length" } });
+    expect(outcomeOf(cut)).not.toHaveProperty("reply.native");
     const called = begin(2, { type: "tool_use", id: "t", name: "now", input: {} });
     expect(
       outcomeOf([START, ...text(0, "a"), server, stop(1), called, stop(2), ...end("tool_use")]),
     ).toMatchObject({ reply: { native: [{}, { value: { id: "s" } }, { type: "tool-call" }] } });
+  });
+
+  test("PAUSE-1 a paused reply keeps the tool that the provider runs when it goes on", () => {
+    const server = begin(1, { type: "server_tool_use", id: "s", name: "web_search", input: {} });
+    expect(outcomeOf([START, ...text(0, "a"), server, stop(1), ...end("pause_turn")])).toMatchObject({
+      reply: {
+        finishReason: "paused",
+        native: [
+          { type: "text", length: 1 },
+          { type: "block", value: { type: "server_tool_use", id: "s" } },
+        ],
+      },
+    });
   });
 
   test("reasoning that was cut off before its signature is not kept", () => {
@@ -317,7 +330,7 @@ describe("a reply of anthropic", () => {
     ["max_tokens", "length"],
     ["model_context_window_exceeded", "length"],
     ["refusal", "content_filter"],
-    ["pause_turn", "other"],
+    ["pause_turn", "paused"],
     ["tool_use", "other"],
     ["something_new", "other"],
     [null, "stop"],

@@ -10,6 +10,7 @@ import { heartbeatIn } from "../../src/agents/conversation/core/heartbeat.ts";
 import {
   MAX_ACTIVE_TURNS,
   MAX_CALLS_PER_REPLY,
+  MAX_CONTINUATIONS,
   MAX_NATIVE_LENGTH,
   MAX_RECOVERIES,
   MAX_RESUME_PAUSE_MS,
@@ -1092,6 +1093,108 @@ describe("models, their failures and their answers", () => {
     giveResult(driver);
     expect(active(driver).call).toMatchObject({ attempt: 1 });
     expect(active(driver).call?.profile).toBeUndefined();
+  });
+
+  const block = (id: string) => ({ type: "block" as const, value: { type: "server_tool_use", id } });
+  const pause = (driver: Driver, text: string, given: Partial<ModelReply> = {}) =>
+    answer(driver, { text, finishReason: "paused", ...given }, { ...FACTS, usage: { outputTokens: 5 } });
+
+  test("PAUSE-1 a paused reply is continued: one message, one reply, and a record for each call", () => {
+    const driver = new Driver(9);
+    driver.send(user("go"));
+    const { item } = address(driver);
+    pause(driver, "One, ", { native: [{ type: "text", length: 5 }, block("s")], usage: { outputTokens: 5 } });
+    expect(active(driver).call).toMatchObject({ item, attempt: 2, before: 1 });
+    expect(driver.store.load(), "as a crash would leave it").toEqual(driver.state);
+    const owner = { provider: "offline", modelId: "offline-1" };
+    const parts = [{ type: "text", length: 5 }, block("s")];
+    expect(moveMessages(active(driver))).toEqual([
+      { role: "assistant", content: "One, ", native: { ...owner, parts } },
+    ]);
+    fail(driver, "transient");
+    expect(active(driver).paused?.text, "nothing was withdrawn").toBe("One, ");
+    pause(driver, "two, ", { usage: { outputTokens: 5 } });
+    expect(moveMessages(active(driver))).toMatchObject([{ content: "One, two, " }]);
+    const usage = { outputTokens: 7 };
+    answer(driver, { text: "three.", native: [block("t"), { type: "text", length: 6 }], usage });
+    expect(driver.finished[0]).toMatchObject({ status: "completed", continuations: 2 });
+    expect(driver.finished[0]?.replies).toMatchObject([
+      {
+        item,
+        text: "One, two, three.",
+        finishReason: "stop",
+        usage: { outputTokens: 17 },
+        native: {
+          ...owner,
+          parts: [...parts, { type: "text", length: 5 }, block("t"), { type: "text", length: 6 }],
+        },
+      },
+    ]);
+    expect(driver.finished[0]).not.toHaveProperty("paused");
+    expect(driver.live.filter(({ type }) => type === "message.reset")).toEqual([]);
+    expect(driver.live.filter(({ type }) => type === "message.completed")).toMatchObject([
+      { data: { content: "One, two, three." } },
+    ]);
+    expect(viewOf(driver).calls.map(({ outcome }) => outcome?.attempts)).toEqual([1, 2, 1]);
+  });
+
+  test("PAUSE-1 a continuation may call tools, and its data is the data of the whole", () => {
+    const calling = new Driver(9);
+    calling.send(user("go"));
+    pause(calling, "I look. ");
+    answer(calling, { text: "Now.", toolCalls: toolCalls(1), finishReason: "tool_calls" });
+    expect(active(calling)).toMatchObject({
+      replies: [{ text: "I look. Now." }],
+      operations: [{ reply: 0 }],
+    });
+    expect(active(calling).paused).toBeUndefined();
+    const data = new Driver(9);
+    data.send(user("go", [], OUTPUT));
+    pause(data, '{"n":');
+    answer(data, { text: " 7}" });
+    expect(viewOf(data)).toMatchObject({ status: "completed", output: { n: 7 } });
+  });
+
+  test.each([2, 3, 100])("PAUSE-2 pauses without end stop, with %i moves at most", (moves) => {
+    const driver = new Driver(moves);
+    driver.send(user("go"));
+    for (let n = 0; driver.finished.length === 0; n++) {
+      expect(n).toBeLessThan(MAX_CONTINUATIONS + 1);
+      pause(driver, "More. ", { native: [{ type: "text", length: 6 }, block(`s${n}`)] });
+    }
+    const calls = Math.min(moves, MAX_CONTINUATIONS + 1);
+    expect(driver.finished[0]?.replies).toMatchObject([
+      { text: "More. ".repeat(calls), finishReason: "other" },
+    ]);
+    expect(driver.finished[0]?.replies[0]?.native).toBeUndefined();
+    expect(viewOf(driver).calls).toHaveLength(calls);
+  });
+
+  test("PAUSE-2 continuations are moves: a turn that used them up answers without tools", () => {
+    const driver = new Driver(3);
+    driver.send(user("go"));
+    pause(driver, "One. ");
+    answer(driver, { toolCalls: toolCalls(1), finishReason: "tool_calls" });
+    giveResult(driver);
+    expect(active(driver).call?.final).toBe(false);
+    pause(driver, "Two. ");
+    expect(driver.finished[0]?.replies.at(-1)).toMatchObject({ text: "Two. ", finishReason: "other" });
+  });
+
+  test("PAUSE-3 a message that is withdrawn begins anew, and another model begins at the beginning", () => {
+    const withdrawn = (after: (driver: Driver) => void) => {
+      const driver = new Driver(9);
+      driver.send(user("go"));
+      pause(driver, "One, ");
+      after(driver);
+      expect(driver.live.at(-1)).toMatchObject({ type: "message.reset" });
+      expect(active(driver).paused).toBeUndefined();
+      expect(moveMessages(active(driver))).toEqual([]);
+      expect(driver.store.load()).toEqual(driver.state);
+    };
+    withdrawn((driver) => fail(driver, "transient", FACTS, true));
+    withdrawn((driver) => fail(driver, "auth"));
+    withdrawn((driver) => driver.send({ type: "conversation.cmd.recover" }));
   });
 
   test("OUTPUT-2 an answer that was cut off, and one that was refused, say so at once", () => {

@@ -19,6 +19,7 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["tool-calls", "tool_calls"],
   ["length", "length"],
   ["content-filter", "content_filter"],
+  ["pause_turn", "paused"],
 ]);
 
 export class AiSdkDecoder extends ReplyDecoder {
@@ -81,7 +82,9 @@ export class AiSdkDecoder extends ReplyDecoder {
   }
 
   #complete({ finishReason: given, usage }: JsonObject): ModelDelta[] | ModelError {
-    const reason = stringOf(membersOf(given).unified);
+    const { unified, raw } = membersOf(given);
+    // The SDK has no reason of its own for Anthropic's pauses.
+    const reason = raw === "pause_turn" ? raw : stringOf(unified);
     if (reason === "error") return this.error("transient", "The model gave up in the middle of its reply.");
     if (reason === "interrupted") return this.error("transient", "The reply ended before it was complete.");
     const { hasCalls, isWaiting } = this.#parts;

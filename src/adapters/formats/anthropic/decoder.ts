@@ -38,6 +38,7 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["max_tokens", "length"],
   ["model_context_window_exceeded", "length"],
   ["refusal", "content_filter"],
+  ["pause_turn", "paused"],
 ]);
 
 export class AnthropicDecoder extends ReplyDecoder {
@@ -80,7 +81,7 @@ export class AnthropicDecoder extends ReplyDecoder {
   }
 
   protected override close(): ModelDelta[] {
-    return [...this.#parts.close(), ...nativeDeltas(this.#parts.parts())];
+    return [...this.#parts.close(), ...nativeDeltas(this.#parts.parts(this.finish === "paused"))];
   }
 
   /** `wholeStop` is the finish reason of a whole message that comes without one. */

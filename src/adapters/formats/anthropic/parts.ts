@@ -91,8 +91,9 @@ export class AnthropicReplyParts {
     return [...this.#open.keys()].flatMap((index) => this.end(index));
   }
 
-  parts(): NativePart[] {
-    return this.#blocks.filter((block) => !this.#isUnanswered(block)).flatMap(toPart);
+  /** A paused reply goes back whole: the API then runs the tool that it did not come to run. */
+  parts(isPaused = false): NativePart[] {
+    return this.#blocks.filter((block) => isPaused || !this.#isUnanswered(block)).flatMap(toPart);
   }
 
   /** The API refuses a tool that it did not come to run, unless that tool waits for a call of ours. */

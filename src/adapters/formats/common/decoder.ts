@@ -95,6 +95,6 @@ export function finishReason(
 ): FinishReason | undefined {
   if (reason === undefined) return undefined;
   const known = reasons.get(reason) ?? "other";
-  if (known === "stop" && hasCalls) return "tool_calls";
+  if ((known === "stop" || known === "paused") && hasCalls) return "tool_calls";
   return known === "tool_calls" && !hasCalls ? "other" : known;
 }

@@ -41,6 +41,8 @@ export type AgentDecision =
     }
   /** Withdraw an answer that does not fit its schema, and call the model again, into the same message. */
   | { type: "REPAIR_OUTPUT"; turn: number; text: string; problem: string }
+  /** Keep a reply that its provider paused, and have the model continue it, in the same message. */
+  | { type: "CONTINUE_REPLY"; turn: number; reply: ModelReply }
   /** Record a reply that calls tools. */
   | { type: "RECORD_MOVE"; turn: number; reply: ModelReply }
   | { type: "DISPATCH_TASK"; turn: number; operation: Omit<Operation, "item" | "reply"> }

@@ -16,6 +16,7 @@ import type { AgentDecision } from "./decisions.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { type Operation, settled } from "./operation.ts";
+import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import { chainOf, type ModelCall, runnableOperations, type Turn } from "./state.ts";
 import { type Transition, withTurn } from "./transition.ts";
 
@@ -40,8 +41,11 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
   });
   const change = (members: Partial<Turn>, ...entries: JournalEntry[]) =>
     withTurn(transition, { ...turn, ...members }, entries);
-  const outcome = (members: Partial<Turn>, ...entries: JournalEntry[]) =>
-    change({ ...withOutcome(turn), ...members }, ...entries);
+  /** Changes the turn, whose message begins anew if its text is withdrawn (PAUSE-3). */
+  const begin = ({ reset }: { reset: boolean }, members: Partial<Turn>, ...entries: JournalEntry[]) =>
+    withTurn(transition, { ...(reset ? withoutPaused(turn) : turn), ...members }, entries);
+  const outcome = (reset: { reset: boolean }, members: Partial<Turn>, ...entries: JournalEntry[]) =>
+    begin(reset, { ...withOutcome(turn), ...members }, ...entries);
   const resetIf = (reason: string, { reset }: { reset: boolean }) =>
     reset ? [entry("message.reset", call?.item, { reason })] : [];
   switch (decision.type) {
@@ -58,6 +62,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       if (call === null) return transition;
       const { code, message } = decision.error;
       return outcome(
+        decision,
         { call: nextAttempt(call, { notBefore: decision.notBefore }) },
         entry("llm.call.failed", call.item, { attempt: call.attempt, code, message }),
         ...resetIf("retry", decision),
@@ -72,6 +77,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       const { code, message } = error;
       const waiting = deferred.length === 0 ? {} : { deferred };
       return outcome(
+        { reset: true },
         { call: nextAttempt(others, { profile, before: attempt - tried, notBefore, ...waiting }) },
         entry("llm.call.failed", item, { attempt, code, message, fallback: decision.to }),
         ...resetIf("fallback", decision),
@@ -81,6 +87,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       if (call === null) return transition;
       const { text, problem } = decision;
       return outcome(
+        { reset: true },
         {
           call: nextAttempt(call, { before: call.attempt, notBefore: now }),
           repairs: [...(turn.repairs ?? []), { after: turn.replies.length, text, problem }],
@@ -88,8 +95,23 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         entry("message.reset", call.item, { reason: "invalid_output", message: problem }),
       );
     }
+    case "CONTINUE_REPLY": {
+      if (call === null) return transition;
+      const { reply } = decision;
+      const { continuations = 0 } = turn;
+      return outcome(
+        { reset: false },
+        {
+          call: nextAttempt(call, { before: call.attempt, notBefore: now }),
+          paused: pausedReply(reply, nativeReply(chain, call, reply)),
+          continuations: continuations + 1,
+        },
+        entry("turn.resumed", call.item, { reason: "paused" }),
+      );
+    }
     case "RECORD_MOVE":
       return outcome(
+        { reset: true },
         recorded(chain, turn, decision.reply, now),
         entry("message.completed", call?.item, { interim: true }),
       );
@@ -124,13 +146,17 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       const { item, result } = decision;
       const operations = withOperation(turn, item, (operation) => settled(operation, result, now));
       return result.success
-        ? outcome({ operations }, entry("tool.completed", item))
-        : outcome({ operations, issues: oneMoreFailure(turn) }, entry("tool.failed", item));
+        ? outcome({ reset: false }, { operations }, entry("tool.completed", item))
+        : outcome({ reset: false }, { operations, issues: oneMoreFailure(turn) }, entry("tool.failed", item));
     }
     case "WAIT_FOR_CLIENT":
       return change({}, entry("turn.waiting"));
     case "APPEND_MESSAGE":
-      return change(recorded(chain, turn, decision.reply, now), entry("message.completed", call?.item));
+      return begin(
+        { reset: true },
+        recorded(chain, turn, decision.reply, now),
+        entry("message.completed", call?.item),
+      );
     case "COMPLETE_TURN": {
       const { repairs: _withdrawn, ...kept } = turn;
       return withTurn(transition, { ...kept, status: "completed", completedAt: now, call: null }, [
@@ -140,14 +166,13 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     }
     case "FAIL_TURN": {
       const { error } = decision;
-      const closed = withoutOpenCall(turn, now);
-      return change(
-        { ...closed, status: "failed", completedAt: now, call: null, error },
-        entry("turn.failed"),
-      );
+      const closed = withoutOpenCall(withoutPaused(turn), now);
+      const failed: Turn = { ...closed, status: "failed", completedAt: now, call: null, error };
+      return withTurn(transition, failed, [entry("turn.failed")]);
     }
     case "RESUME_TURN":
-      return change(
+      return begin(
+        decision,
         { recoveries: turn.recoveries + 1, ...delayed(turn, decision.notBefore, now) },
         entry("turn.resumed"),
         ...resetIf("interrupted", decision),

@@ -139,6 +139,10 @@ export interface Turn {
   readonly replies: readonly Reply[];
   /** Answers that did not fit `output`. Removed when the turn completes. */
   readonly repairs?: readonly Repair[];
+  /** The reply that the model's provider paused and `call` continues. */
+  readonly paused?: PausedReply;
+  /** Number of continuations of paused replies; 0 when absent. */
+  readonly continuations?: number;
   /** Records of the model calls. Absent in turns of releases without records. */
   readonly calls?: readonly CallRecord[];
   readonly operations: readonly Operation[];
@@ -198,6 +202,9 @@ export interface Reply {
   readonly native?: NativeReply;
   readonly at: number;
 }
+
+/** The part of a reply that came before its provider's last pause. */
+export type PausedReply = Pick<Reply, "text" | "reasoning" | "usage" | "providerMessageId" | "native">;
 
 /** An answer that was withdrawn, and the problem that the model is sent. */
 export interface Repair {

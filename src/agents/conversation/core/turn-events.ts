@@ -17,7 +17,10 @@ import { type Operation, packOperation, type StoredOperation, unpackOperation } 
 import { finalReply, operationsOf, type Reply, type Turn } from "./state.ts";
 
 /** The members of a completed turn that its row keeps. */
-export type TurnRow = Omit<Turn, "input" | "replies" | "operations" | "call" | "repairs" | "status">;
+export type TurnRow = Omit<
+  Turn,
+  "input" | "replies" | "operations" | "call" | "repairs" | "paused" | "status"
+>;
 
 export function turnRow(turn: Turn): TurnRow {
   const {
@@ -26,6 +29,7 @@ export function turnRow(turn: Turn): TurnRow {
     operations: _operations,
     call: _call,
     repairs: _repairs,
+    paused: _paused,
     status: _status,
     ...rest
   } = turn;

@@ -37,7 +37,7 @@ export function baseContext(
   };
 }
 
-/** Returns the messages of the turn's moves: replies, tool results, and withdrawn answers, in their order. */
+/** Returns the messages of the turn's moves: replies, tool results, withdrawn answers and the paused reply, in order. */
 export function moveMessages(turn: Turn): ContextMessage[] {
   const messages = turn.replies.flatMap((reply, index) => [
     ...repairMessages(turn, index),
@@ -46,7 +46,7 @@ export function moveMessages(turn: Turn): ContextMessage[] {
       messagesOfMove(operation, () => resultEvent(turn, operation)),
     ),
   ]);
-  return [...messages, ...repairMessages(turn, turn.replies.length)];
+  return [...messages, ...repairMessages(turn, turn.replies.length), ...pausedMessages(turn)];
 }
 
 /** The messages of replies and results, which never change: each further call of a turn repeats them. */
@@ -58,6 +58,12 @@ function messagesOfMove(move: Reply | Operation, event: () => SessionEvent): Con
   const messages = messagesOf([event()]);
   messagesOfMoves.set(move, messages);
   return messages;
+}
+
+/** Returns the paused reply: the model continues the last message (PAUSE-1). */
+function pausedMessages({ paused }: Turn): ContextMessage[] {
+  if (paused === undefined) return [];
+  return [{ role: "assistant", content: paused.text, ...defined({ native: paused.native }) }];
 }
 
 /** Returns the answers that were withdrawn after `replies` replies, each with its problem. */

@@ -42,7 +42,10 @@ export function planModelFailure(
     return [record(false), { type: "RETRY_LLM", turn: n, error: describe(error), notBefore, reset }];
   }
   const to = modelName(chain, profile) ?? "";
-  return [record(true), { type: "FALL_BACK", turn: n, error: describe(error), to, model, deferred, reset }];
+  // The text of a paused reply is withdrawn with it.
+  const resets = reset || (turn.paused !== undefined && turn.paused.text !== "");
+  const fallBack = { turn: n, error: describe(error), to, model, deferred, reset: resets };
+  return [record(true), { type: "FALL_BACK", ...fallBack }];
 }
 
 /** Chooses the model to call next, and the models to which the call may come back; `undefined` if there is none. */

@@ -9,19 +9,23 @@
  *           refused.
  * OUTPUT-3  Only the answer's text is stored; its data is parsed from the text whenever it is read.
  */
+import { maxMovesPerTurn } from "../../../../library/persona.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
+import { defined } from "../../../../shared/defined.ts";
 import { type Json, jsonDepth } from "../../../../shared/json.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import {
   MAX_CALLS_PER_REPLY,
+  MAX_CONTINUATIONS,
   MAX_NATIVE_LENGTH,
   MAX_OUTPUT_REPAIRS,
   MAX_WITHDRAWN_LENGTH,
   NOTICES,
 } from "../limits.ts";
 import type { Operation } from "../operation.ts";
+import { wholeReply } from "../paused-reply.ts";
 import type { ModelCompleted } from "../signals.ts";
-import type { CallingTurn, ConversationState, Turn } from "../state.ts";
+import { type CallingTurn, type ConversationState, chainOf, type Turn } from "../state.ts";
 import { planNext } from "./results.ts";
 import { violations } from "./schema-check.ts";
 import { checkToolCall } from "./tool-call.ts";
@@ -32,11 +36,14 @@ const MAX_DEPTH = 64;
 export function planModelReply(
   state: ConversationState,
   turn: CallingTurn,
-  { reply, facts }: ModelCompleted,
+  { reply: given, facts }: ModelCompleted,
   input: PlanInput,
 ): AgentDecision[] {
   const { n, call } = turn;
   const record: AgentDecision = { type: "RECORD_ATTEMPT", turn: n, facts, category: "none", isLast: true };
+  const whole = wholeReply(turn, given);
+  if (mayContinue(state, turn, whole)) return [record, { type: "CONTINUE_REPLY", turn: n, reply: whole }];
+  const reply = ended(whole);
   if (reply.toolCalls.length === 0 || call.final) return [record, ...planAnswer(turn, reply)];
   const toolCalls = reply.toolCalls.slice(0, MAX_CALLS_PER_REPLY);
   const decisions: AgentDecision[] = [
@@ -52,6 +59,23 @@ export function planModelReply(
     decisions.push({ type: "DISPATCH_TASK", turn: n, operation });
   }
   return [...decisions, ...planNext(state, turn, pending, turn.replies.length + 1)];
+}
+
+/** Reports whether a reply is to be continued (PAUSE-2). One whose parts are too long to be kept cannot be. */
+function mayContinue(
+  { record }: ConversationState,
+  { agentId, call, replies, continuations = 0 }: CallingTurn,
+  { finishReason, native }: ModelReply,
+): boolean {
+  if (finishReason !== "paused" || call.final || continuations >= MAX_CONTINUATIONS) return false;
+  const moves = maxMovesPerTurn(chainOf(record, agentId).persona.definition);
+  return replies.length + continuations + 1 < moves && fits(native);
+}
+
+/** Returns a reply that is not continued. The parts of a paused one do not go back: they may wait for a continuation. */
+function ended({ native, ...reply }: ModelReply): ModelReply {
+  if (reply.finishReason === "paused") return { ...reply, finishReason: "other" };
+  return { ...reply, ...defined({ native }) };
 }
 
 /** Ends the turn with an answer, repairs the answer, or fails the turn. */
@@ -100,8 +124,11 @@ function problemOf(schema: NonNullable<Turn["output"]>["schema"], text: string):
 function kept(reply: ModelReply, parts: Pick<ModelReply, "text" | "toolCalls">): ModelReply {
   const { native, ...rest } = reply;
   const isWhole = parts.text === reply.text && parts.toolCalls.length === reply.toolCalls.length;
-  const isKept = native !== undefined && isWhole && JSON.stringify(native).length <= MAX_NATIVE_LENGTH;
-  return { ...rest, ...parts, ...(isKept ? { native } : {}) };
+  return { ...rest, ...parts, ...(isWhole && fits(native) ? defined({ native }) : {}) };
+}
+
+function fits(native: ModelReply["native"]): boolean {
+  return native === undefined || JSON.stringify(native).length <= MAX_NATIVE_LENGTH;
 }
 
 /** Makes the id of a tool call unique in its turn: results are matched to calls by id. */

@@ -24,9 +24,10 @@ export function planRecovery(state: ConversationState, { now }: PlanInput): Agen
 }
 
 function recoverTurn(turn: Turn, now: number): AgentDecision[] {
-  const { n, call } = turn;
+  const { n, call, paused } = turn;
   const running = runnableOperations(turn).filter(({ notBefore = now }) => notBefore <= now);
-  const isCalling = call !== null && call.notBefore <= now;
+  // The text of a paused reply was shown, and a crash takes it back, also while its call waits.
+  const isCalling = call !== null && (call.notBefore <= now || paused !== undefined);
   if (!isCalling && running.length === 0) return [];
   const crashes = crashesOf(turn) + 1;
   if (crashes > MAX_RECOVERIES) {

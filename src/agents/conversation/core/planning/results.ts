@@ -90,15 +90,15 @@ export function resume(
   ];
 }
 
-/** Plans the next step after `replies` replies: call the model, or wait for the operations that are pending. */
+/** Plans the next step after `replies` replies, not counting continuations: call the model, or wait for the operations that are pending. */
 export function planNext(
   { record }: ConversationState,
-  { n: turn, agentId }: Pick<Turn, "n" | "agentId">,
+  { n: turn, agentId, continuations = 0 }: Pick<Turn, "n" | "agentId" | "continuations">,
   pending: readonly Pick<Operation, "target">[],
   replies: number,
 ): AgentDecision[] {
   if (pending.length === 0) {
-    const final = replies >= maxMovesPerTurn(chainOf(record, agentId).persona.definition);
+    const final = replies + continuations >= maxMovesPerTurn(chainOf(record, agentId).persona.definition);
     return [{ type: "CALL_LLM", turn, final }];
   }
   return pending.every(({ target }) => target === "client") ? [{ type: "WAIT_FOR_CLIENT", turn }] : [];
