@@ -9,9 +9,12 @@ import {
   type ResilientGatewayOptions,
   type ResilientRequest,
 } from "../adapters/resilience/resilient-gateway.ts";
+import type { RequestOutcome } from "../model/call-record.ts";
 import { costOf } from "../model/cost.ts";
 import type { FormatAdapter } from "../model/format-adapter.ts";
 import type { ModelGateway } from "../model/gateway.ts";
+import { joinReplies } from "../model/joined-reply.ts";
+import type { ContextMessage } from "../model/messages.ts";
 import type { ModelProfile } from "../model/profile.ts";
 import type { ModelReply } from "../model/reply.ts";
 import { systemClock, systemIds } from "../ports/system.ts";
@@ -75,6 +78,9 @@ export function createProviderAdapter(options: ProviderAdapterOptions): Provider
   };
 }
 
+/** Continuations of a reply that its provider pauses. */
+const MAX_CONTINUATIONS = 10;
+
 async function* streamReply(
   options: ProviderAdapterOptions,
   gateway: ResilientGateway,
@@ -82,36 +88,69 @@ async function* streamReply(
   call: ProviderCallOptions,
 ): AsyncGenerator<ProviderStreamChunk> {
   const { provider } = options.profile;
-  let reply = new ReplyAccumulator(provider);
+  let paused: PausedAnswer | undefined;
   let facts: CallFacts = {};
-  let answeredBy = options.profile;
-  for await (const delta of gateway.stream(resilientRequest(options, request, call), call.signal)) {
-    if (delta.type === "reset") reply = new ReplyAccumulator(provider);
-    else if (delta.type === "outcome") {
-      facts = { ...facts, outcome: delta.outcome };
-      answeredBy = delta.profile;
-    } else {
-      reply.add(delta);
-      const requestId = requestIdOf(delta);
-      if (requestId !== undefined) facts = { ...facts, requestId };
+  for (let continuations = 0; ; continuations++) {
+    let reply = new ReplyAccumulator(provider);
+    let answeredBy = options.profile;
+    for await (const delta of gateway.stream(resilientRequest(options, request, call, paused), call.signal)) {
+      if (delta.type === "reset") reply = new ReplyAccumulator(provider);
+      else if (delta.type === "outcome") {
+        facts = { ...facts, outcome: joinedOutcome(facts.outcome, delta.outcome) };
+        answeredBy = delta.profile;
+      } else {
+        reply.add(delta);
+        const requestId = requestIdOf(delta);
+        if (requestId !== undefined) facts = { ...facts, requestId };
+      }
+      const visible = visiblePart(delta);
+      if (visible !== undefined) yield { ...visible, raw: delta };
+      // Withdrawn text includes the text before the pause.
+      if (delta.type === "reset" && paused !== undefined) yield { delta: paused.reply.text };
     }
-    const visible = visiblePart(delta);
-    if (visible !== undefined) yield { ...visible, raw: delta };
+    const ended = reply.outcome();
+    if (!ended.ok) throw new ProviderCallError(ended.error, facts);
+    const whole = joinReplies(paused?.reply, ended.reply);
+    paused = { reply: whole, profile: answeredBy };
+    if (whole.finishReason === "paused" && continuations < MAX_CONTINUATIONS) continue;
+    yield lastChunk(options, request, paused, facts);
+    return;
   }
-  const ended = reply.outcome();
-  if (!ended.ok) throw new ProviderCallError(ended.error, facts);
-  const { usage, finishReason } = ended.reply;
+}
+
+/** A reply so far, and the model that continues it. */
+interface PausedAnswer {
+  reply: ModelReply;
+  profile: ModelProfile;
+}
+
+/** Returns the outcome of a call with its continuations. */
+function joinedOutcome(before: RequestOutcome | undefined, outcome: RequestOutcome): RequestOutcome {
+  if (before === undefined) return outcome;
+  return { ...outcome, attempts: before.attempts + outcome.attempts, startedAt: before.startedAt };
+}
+
+function lastChunk(
+  { profile }: ProviderAdapterOptions,
+  request: ProviderChatRequest,
+  { reply, profile: answeredBy }: PausedAnswer,
+  facts: CallFacts,
+): ProviderStreamChunk {
+  const { usage, finishReason, native, ...rest } = reply;
+  const isPaused = finishReason === "paused";
+  // The parts of a reply that waits to be continued must not go back without the rest.
+  const ended: ModelReply = isPaused ? { ...rest, finishReason: "other", ...defined({ usage }) } : reply;
   const { provider: answered, modelId: model } = answeredBy;
-  const isFallback = answered !== provider || model !== request.model;
-  yield {
+  const isFallback = answered !== profile.provider || model !== request.model;
+  return {
     isMessageComplete: true,
-    message: messageOf(ended.reply, answeredBy),
+    message: messageOf(ended, answeredBy),
     ...defined({ usage }),
     call: {
       ...facts,
       ...defined({ cost: costOf(usage, answeredBy) }),
       responseMetadata: {
-        finishReason,
+        finishReason: ended.finishReason,
         ...(isFallback ? { answeredBy: { provider: answered, model } } : {}),
       },
     },
@@ -122,6 +161,7 @@ function resilientRequest(
   options: ProviderAdapterOptions,
   request: ProviderChatRequest,
   call: ProviderCallOptions,
+  paused?: PausedAnswer,
 ): ResilientRequest {
   const { agent, conversationId, turnId, parentCorrelationId, extensions, metadata } = call;
   const { profile, fallbacks = [], format, tenant = "default", projectId = "default" } = options;
@@ -133,15 +173,26 @@ function resilientRequest(
   };
   const formatOf = (called: ModelProfile) =>
     called.provider === format?.provider ? format : adapterFor(called.provider);
+  const body = (called: ModelProfile) => {
+    const adapter = formatOf(called);
+    const first = adapter.buildRequest(called, context);
+    return paused === undefined ? first : adapter.extend(called, first, [beginningOf(paused)]);
+  };
   return {
-    profiles: [own, ...fallbacks],
-    body: (called) => formatOf(called).buildRequest(called, context),
+    profiles: paused === undefined ? [own, ...fallbacks] : [paused.profile],
+    body,
     context: { tenant, projectId, agentId: agent, conversationId, turnId },
     trace: {
       requestClass: extensions["request.class"],
       ...defined({ parentCorrelationId, metadata }),
     },
   };
+}
+
+/** Returns the message that the model continues. */
+function beginningOf({ reply, profile: { provider, modelId } }: PausedAnswer): ContextMessage {
+  const native = reply.native && { provider, modelId, parts: reply.native };
+  return { role: "assistant", content: reply.text, ...defined({ native }) };
 }
 
 /** Reads a request. An invalid one fails as a call without an attempt. */

@@ -12,6 +12,7 @@ import {
   type ProviderStreamChunk,
 } from "../../src/engine/index.ts";
 import { systemClock } from "../../src/ports/system.ts";
+import { claudeReply } from "../support/claude-reply.ts";
 import { KEY } from "../support/gateway-calls.ts";
 import {
   errorReply,
@@ -40,38 +41,6 @@ const usage = { usage: { prompt_tokens: 1_000, completion_tokens: 500, total_tok
 const withUsage = (reply: Reply): Reply =>
   reply.kind === "stream" ? { ...reply, steps: [...reply.steps, usage] } : reply;
 const user = (content: unknown): NewMessage => ({ role: "user", content });
-
-/** Builds a reply of Anthropic, each block in one piece. */
-function claudeReply(reason: string, ...blocks: Record<string, unknown>[]): Reply {
-  const pieces = blocks.flatMap((block, index) => {
-    const { input, text, thinking, signature } = block;
-    const deltas = [
-      ...(input === undefined ? [] : [{ type: "input_json_delta", partial_json: JSON.stringify(input) }]),
-      ...(text === undefined ? [] : [{ type: "text_delta", text }]),
-      ...(thinking === undefined ? [] : [{ type: "thinking_delta", thinking }]),
-      ...(signature === undefined ? [] : [{ type: "signature_delta", signature }]),
-    ];
-    const empty = {
-      ...block,
-      ...(input === undefined ? {} : { input: {} }),
-      ...(text === undefined ? {} : { text: "" }),
-      ...(thinking === undefined ? {} : { thinking: "", signature: "" }),
-    };
-    return [
-      { type: "content_block_start", index, content_block: empty },
-      ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
-      { type: "content_block_stop", index },
-    ];
-  });
-  const message = { id: "msg_1", type: "message", role: "assistant", content: [], stop_reason: null };
-  const events = [
-    { type: "message_start", message: { ...message, usage: { input_tokens: 5, output_tokens: 1 } } },
-    ...pieces,
-    { type: "message_delta", delta: { stop_reason: reason }, usage: { output_tokens: 9 } },
-    { type: "message_stop" },
-  ];
-  return { kind: "stream", steps: events.map((event) => ({ event })) };
-}
 
 const add = {
   name: "add",
@@ -475,5 +444,61 @@ describe("several providers", () => {
     expect(last.providerCalls).toMatchObject([
       { provider: "anthropic", model: "claude-test", usage: { inputTokens: 5, outputTokens: 9 } },
     ]);
+  });
+});
+
+describe("PAUSE-1 a reply that its provider pauses", () => {
+  const search = { type: "server_tool_use", id: "srv_1", name: "web_search", input: { query: "x" } };
+  const found = { type: "web_search_tool_result", tool_use_id: "srv_1", content: [] };
+
+  it("is continued within its turn, and what was paused goes back as it came", async () => {
+    const { engine, started } = setUp();
+    const before = anthropic.requests.length;
+    anthropic.reply(
+      claudeReply("pause_turn", { type: "text", text: "I search. " }, search),
+      claudeReply("end_turn", found, { type: "text", text: "Found." }),
+      claudeReply("end_turn", { type: "text", text: "Bye." }),
+    );
+    const conversationId = await started(user("Search."));
+    const chunks: string[] = [];
+    let turn: ConversationTurn | undefined;
+    for await (const event of engine.streamTurn({ conversationId, hints: { provider: "anthropic" } })) {
+      if (event.type === "turn") turn = event.turn;
+      else if (typeof event.chunk.delta === "string") chunks.push(event.chunk.delta);
+    }
+    expect(chunks.join("")).toBe("I search. Found.");
+    expect(turn?.outputMessages).toMatchObject([{ role: "assistant", content: "I search. Found." }]);
+    expect(turn?.providerCalls).toMatchObject([
+      { usage: { inputTokens: 10, outputTokens: 18 }, outcome: { ok: true, attempts: 2 } },
+    ]);
+    const [first, second] = anthropic.requests.slice(before).map(({ body }) => body.messages);
+    expect(second).toEqual([
+      ...(Array.isArray(first) ? first : []),
+      { role: "assistant", content: [{ type: "text", text: "I search. " }, search] },
+    ]);
+    await engine.appendMessages(conversationId, [user("Bye.")]);
+    await engine.runTurn({ conversationId, hints: { provider: "anthropic" } });
+    expect(anthropic.requests.at(-1)?.body.messages).toMatchObject([
+      {},
+      {
+        role: "assistant",
+        content: [{ text: "I search. " }, search, found, { type: "text", text: "Found." }],
+      },
+      { role: "user" },
+    ]);
+  });
+
+  it("is not continued for ever", async () => {
+    const { engine, started } = setUp();
+    const before = anthropic.requests.length;
+    anthropic.reply(
+      ...Array.from({ length: 11 }, () => claudeReply("pause_turn", { type: "text", text: "More. " })),
+    );
+    const conversationId = await started(user("Go."));
+    const { outputMessages } = await engine.runTurn({ conversationId, hints: { provider: "anthropic" } });
+    expect(outputMessages).toMatchObject([
+      { content: "More. ".repeat(11), metadata: { finishReason: "other" } },
+    ]);
+    expect(anthropic.requests.length - before).toBe(11);
   });
 });

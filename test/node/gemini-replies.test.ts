@@ -73,7 +73,7 @@ describe("a reply of gemini", () => {
     },
   ];
 
-  test("GEMINI-3 thoughts, text and calls, and its own parts to be sent back", () => {
+  test("GEMINI-3 BLANK-2 thoughts, text and calls, and its own parts to be sent back", () => {
     const outcome = outcomeOf(STREAM);
     expect(outcome).toStrictEqual({
       ok: true,

@@ -20,6 +20,7 @@ import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { callPayloads, repliesSoFar, textPayloads } from "../support/chat-replies.ts";
+import { claudeReply } from "../support/claude-reply.ts";
 import { runWorld } from "../support/crash-world.ts";
 import { Crossings } from "../support/crossings.ts";
 import { localExecutor } from "../support/local-executor.ts";
@@ -119,6 +120,63 @@ test("A43 a gateway that never answers and ignores its abort holds up no turn: t
   expect(turns[0]).toMatchObject({ status: "failed", error: { code: "MODEL_FAILED", retriable: true } });
   expect(turns[0]?.error?.message).toContain("timeout");
   expect(turns[0]?.latencyMs).toBe(3 * 120_000 + 500 + 1_000);
+});
+
+test("PAUSE-1 over HTTP: what Anthropic paused goes back to it as it came, and the turn has the whole answer", async () => {
+  const search = { type: "server_tool_use", id: "srv_1", name: "web_search", input: { query: "x" } };
+  const found = { type: "web_search_tool_result", tool_use_id: "srv_1", content: [] };
+  const replies = [
+    claudeReply("pause_turn", { type: "text", text: "I search. " }, search),
+    claudeReply("end_turn", found, { type: "text", text: "Found." }),
+    claudeReply("end_turn", { type: "text", text: "Bye." }),
+  ];
+  await using server = await startOpenAIServer({
+    script: ({ number }) => replies[number] ?? errorReply(500, { message: "No more." }),
+  });
+  const profile = { provider: "anthropic", modelId: "claude-test", baseUrl: server.baseUrl } as const;
+  const persona = { identity: { systemPrompt: "Test." } };
+  const database = new NodeSqlDatabase();
+  let end = () => {};
+  const runtime = new ConversationRuntime({
+    database,
+    keyValue: new NodeKeyValue(database),
+    clock: systemClock,
+    ids: systemIds,
+    gateway: createModelGateway({ secret: () => undefined, fetch, clock: systemClock }),
+    adapters: adapterFor,
+    executor: localExecutor(new DeployedCode([]), systemClock),
+    gate: allowAll,
+    ...noMail,
+    armWakeup: async () => undefined,
+    publish: (frames) => {
+      if (frames.some(({ type }) => type === "turn.completed")) end();
+    },
+  });
+  runtime.create(recordOf(await resolveChain(new Registry(new DeployedCode([])), persona, profile)));
+  const queries = new ConversationQueries(runtime.store);
+  const ask = async (content: string) => {
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const caller = { type: "user", userId: "ada" } as const;
+    const { turnId } = await runtime.accept({ type: "conversation.user.message", caller, data: { content } });
+    await ended;
+    return queries.turn(runtime.state, turnId);
+  };
+  const turn = await ask("Search.");
+  expect(turn.moves).toMatchObject([{ raw: { text: "I search. Found.", finishReason: "stop" } }]);
+  expect(turn.calls).toMatchObject([{ usage: { outputTokens: 9 } }, { usage: { outputTokens: 9 } }]);
+  const [first, second] = server.requests.map(({ body }) => body.messages);
+  expect(second).toEqual([
+    ...(Array.isArray(first) ? first : []),
+    { role: "assistant", content: [{ type: "text", text: "I search. " }, search] },
+  ]);
+  await ask("Bye.");
+  expect(server.requests[2]?.body.messages).toMatchObject([
+    { role: "user" },
+    { role: "assistant", content: [{ text: "I search. " }, search, found, { text: "Found." }] },
+    { role: "user" },
+  ]);
 });
 
 test("FALLBACK-1 CALLS-1 METRIC-1 over HTTP: where one server refuses the key, the other one answers, with its own words", async () => {
