@@ -13,7 +13,7 @@ import type { RequestOutcome } from "../model/call-record.ts";
 import { costOf } from "../model/cost.ts";
 import type { FormatAdapter } from "../model/format-adapter.ts";
 import type { ModelGateway } from "../model/gateway.ts";
-import { joinReplies } from "../model/joined-reply.ts";
+import { joinReplies, MAX_CONTINUATIONS } from "../model/joined-reply.ts";
 import type { ContextMessage } from "../model/messages.ts";
 import type { ModelProfile } from "../model/profile.ts";
 import type { ModelReply } from "../model/reply.ts";
@@ -77,9 +77,6 @@ export function createProviderAdapter(options: ProviderAdapterOptions): Provider
     },
   };
 }
-
-/** Continuations of a reply that its provider pauses. */
-const MAX_CONTINUATIONS = 10;
 
 async function* streamReply(
   options: ProviderAdapterOptions,

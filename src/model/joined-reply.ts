@@ -4,6 +4,9 @@ import type { NativePart } from "./messages.ts";
 import type { ModelReply } from "./reply.ts";
 import { addUsage } from "./usage.ts";
 
+/** Continuations of paused replies in one turn. */
+export const MAX_CONTINUATIONS = 10;
+
 /** The part of a reply before a pause. It has no calls: a reply with calls ends with them. */
 export type ReplyBeginning = Pick<
   ModelReply,

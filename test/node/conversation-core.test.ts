@@ -10,7 +10,6 @@ import { heartbeatIn } from "../../src/agents/conversation/core/heartbeat.ts";
 import {
   MAX_ACTIVE_TURNS,
   MAX_CALLS_PER_REPLY,
-  MAX_CONTINUATIONS,
   MAX_NATIVE_LENGTH,
   MAX_RECOVERIES,
   MAX_RESUME_PAUSE_MS,
@@ -52,6 +51,7 @@ import { selectHistory } from "../../src/memory/session/history.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
 import type { OutputSpec, ToolSpec } from "../../src/model/context.ts";
 import type { ErrorCategory, ModelError } from "../../src/model/error.ts";
+import { MAX_CONTINUATIONS } from "../../src/model/joined-reply.ts";
 import type { ModelReply } from "../../src/model/reply.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import type { Clock } from "../../src/ports/clock.ts";

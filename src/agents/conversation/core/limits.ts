@@ -10,8 +10,6 @@ export const MODEL_BACKOFF_MS = [500, 1_000] as const;
 export const MAX_BACKOFF_MS = 60_000;
 /** Repairs of one turn's answer where it does not fit its schema. */
 export const MAX_OUTPUT_REPAIRS = 2;
-/** Continuations of replies that their provider paused, in one turn. */
-export const MAX_CONTINUATIONS = 10;
 /** Length of a withdrawn answer that is sent back to the model. */
 export const MAX_WITHDRAWN_LENGTH = 64 * 1024;
 /** Length of a turn's output schema, as JSON. */

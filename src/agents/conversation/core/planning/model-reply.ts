@@ -10,13 +10,13 @@
  * OUTPUT-3  Only the answer's text is stored; its data is parsed from the text whenever it is read.
  */
 import { maxMovesPerTurn } from "../../../../library/persona.ts";
+import { MAX_CONTINUATIONS } from "../../../../model/joined-reply.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { type Json, jsonDepth } from "../../../../shared/json.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import {
   MAX_CALLS_PER_REPLY,
-  MAX_CONTINUATIONS,
   MAX_NATIVE_LENGTH,
   MAX_OUTPUT_REPAIRS,
   MAX_WITHDRAWN_LENGTH,
