@@ -1,41 +1,77 @@
-/** Keywords of a JSON Schema that hold schemas, and its references. Pure. */
+/** The forms of a JSON Schema's keywords that hold no schema. Pure. */
 import { isJsonObject, type Json } from "../json.ts";
 
-export const SCHEMAS = [
-  ...["items", "additionalItems", "contains", "unevaluatedItems"],
-  ...["additionalProperties", "unevaluatedProperties"],
-  ...["propertyNames", "not", "if", "then", "else"],
-];
-export const SCHEMA_LISTS = ["allOf", "anyOf", "oneOf", "prefixItems"];
-export const SCHEMA_MAPS = ["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"];
+const TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/** Resolves `#` or `#/…` in `root`; `undefined` if the reference leaves the document or finds no schema. */
-export function referredSchema(reference: Json, root: Json): Json | undefined {
-  if (typeof reference !== "string" || !/^#(?:\/|$)/.test(reference)) return undefined;
-  let node: Json | undefined = root;
-  for (const part of reference === "#" ? [] : reference.slice(2).split("/")) {
-    const key = decoded(part);
-    if (typeof node !== "object" || node === null || !Object.hasOwn(node, key)) return undefined;
-    node = Array.isArray(node) ? node[Number(key)] : node[key];
-  }
-  return typeof node === "boolean" || isJsonObject(node) ? node : undefined;
+/** Returns the problem of a keyword's value, or `null`. */
+type Check = (value: Json) => string | null;
+
+const is =
+  (test: (value: Json) => boolean, otherwise: string): Check =>
+  (value) =>
+    test(value) ? null : otherwise;
+
+const isTextList = (value: Json): value is string[] =>
+  Array.isArray(value) && value.every((item) => typeof item === "string");
+const isText = is((value) => typeof value === "string", "Must be a string.");
+const isNumber = is((value) => typeof value === "number", "Must be a number.");
+const isCount = is((value) => Number.isSafeInteger(value) && Number(value) >= 0, "Must be a whole number.");
+const isFlag = is((value) => typeof value === "boolean", "Must be true or false.");
+
+/** The checks of keywords that decide whether a value fits. */
+const CHECKED = new Map<string, Check>([
+  [
+    "type",
+    is(
+      (value) =>
+        typeof value === "string"
+          ? TYPES.includes(value)
+          : isTextList(value) && value.length > 0 && value.every((type) => TYPES.includes(type)),
+      `Must be one of ${TYPES.join(", ")}, or a list of them.`,
+    ),
+  ],
+  ["const", () => null],
+  [
+    "enum",
+    is((value) => Array.isArray(value) && value.length > 0, "Must be a list with at least one value."),
+  ],
+  ["required", is(isTextList, "Must be a list of names.")],
+  [
+    "dependentRequired",
+    is((value) => isJsonObject(value) && Object.values(value).every(isTextList), "Must hold lists of names."),
+  ],
+  ["format", (value) => (value === "url" ? 'Is not supported: use "uri".' : isText(value))],
+  ["multipleOf", is((value) => typeof value === "number" && value > 0, "Must be a number above 0.")],
+  ["uniqueItems", isFlag],
+  ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"].map((name) => [name, isNumber] as const),
+  ...["Length", "Items", "Properties", "Contains"].flatMap((what) => [
+    [`min${what}`, isCount] as const,
+    [`max${what}`, isCount] as const,
+  ]),
+]);
+
+/** The checks of keywords that are refused, or only describe. */
+const OTHERS = new Map<string, Check>([
+  ...["title", "description", "$comment", "$schema", "contentMediaType"].map(
+    (name) => [name, isText] as const,
+  ),
+  ["dependencies", () => "Belongs to an older draft: use dependentRequired or dependentSchemas."],
+  // These keywords change the meaning of references.
+  ...["$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "$recursiveAnchor"].map(
+    (name) =>
+      [
+        name,
+        () => "Is not supported: put shared schemas under $defs, and refer to them by #/$defs/NAME.",
+      ] as const,
+  ),
+]);
+
+/** Reports whether a keyword without schemas decides whether a value fits. */
+export function isChecked(name: string): boolean {
+  return CHECKED.has(name);
 }
 
-/** Returns the subschemas and the referenced schema that may apply to the same value as `schema`. */
-export function schemasInPlace(schema: Json, root: Json): Json[] {
-  if (!isJsonObject(schema)) return [];
-  const { allOf, anyOf, oneOf, not, if: condition, then: yes, else: no, dependentSchemas, $ref } = schema;
-  const lists = [allOf, anyOf, oneOf].flatMap((list) => (Array.isArray(list) ? list : []));
-  const dependent = isJsonObject(dependentSchemas) ? Object.values(dependentSchemas) : [];
-  const referred = $ref === undefined ? undefined : referredSchema($ref, root);
-  return [...lists, not, condition, yes, no, ...dependent, referred].filter((found) => found !== undefined);
-}
-
-/** Decodes one part of a JSON pointer in a URI fragment. */
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
-  } catch {
-    return part;
-  }
+/** Returns the problem of a keyword's value; `null` if it has none, or is unknown. */
+export function keywordProblem(name: string, value: Json): string | null {
+  return (CHECKED.get(name) ?? OTHERS.get(name))?.(value) ?? null;
 }

@@ -12,6 +12,10 @@ export const MAX_BACKOFF_MS = 60_000;
 export const MAX_OUTPUT_REPAIRS = 2;
 /** Length of a withdrawn answer that is sent back to the model. */
 export const MAX_WITHDRAWN_LENGTH = 64 * 1024;
+/** Steps of checking one value against its schema (`Meter`). A value that needs more is refused as too large. */
+export const MAX_CHECK_STEPS = 250_000;
+/** Steps of checking the arguments of all tool calls of one reply. */
+export const MAX_REPLY_CHECK_STEPS = 1_000_000;
 /** Length of a turn's output schema, as JSON. */
 export const MAX_OUTPUT_SCHEMA = 64 * 1024;
 /** Length of a reply's native parts, as JSON. Longer ones are dropped: the reply is kept as text and calls. */

@@ -27,7 +27,7 @@ import { wholeReply } from "../paused-reply.ts";
 import type { ModelCompleted } from "../signals.ts";
 import { type CallingTurn, type ConversationState, chainOf, type Turn } from "../state.ts";
 import { planNext } from "./results.ts";
-import { violations } from "./schema-check.ts";
+import { replyMeter, violations } from "./schema-check.ts";
 import { checkToolCall } from "./tool-call.ts";
 
 /** Levels of nesting in an answer. */
@@ -51,10 +51,11 @@ export function planModelReply(
     { type: "RECORD_MOVE", turn: n, reply: kept(reply, { text: reply.text, toolCalls }) },
   ];
   const used = new Set(turn.operations.map(({ toolCallId }) => toolCallId));
+  const budget = replyMeter();
   const pending: Pick<Operation, "target">[] = [];
   for (const toolCall of toolCalls) {
     const id = unusedId(toolCall.id, used);
-    const operation = checkToolCall(state.record, turn, toolCall, id, input);
+    const operation = checkToolCall(state.record, turn, toolCall, id, input, budget);
     if (operation.result === undefined) pending.push(operation);
     decisions.push({ type: "DISPATCH_TASK", turn: n, operation });
   }

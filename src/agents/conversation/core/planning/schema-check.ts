@@ -1,23 +1,22 @@
 /**
- * Checks values against JSON Schemas, and the schemas that a turn brings. The validator needs no code generation; a check
- * whose effort is not bounded is not made (EFFORT-1).
+ * Checks values against JSON Schemas, and the schemas that a turn brings. A check ends when its budget is used up (EFFORT-1).
  *
  * OUTPUT-4  A turn's schema must describe an object, be small, and have only parts that can be checked in bounded time
  *           (INSCHEMA-1). The sender gets the error, before the turn starts.
  */
-import { type OutputUnit, type Schema, Validator } from "@cfworker/json-schema";
 import { inputSchemaIssues } from "../../../../library/input-schema.ts";
 import { DramatisError, type InputIssue } from "../../../../shared/errors.ts";
 import { isJson, type Json, type JsonObject } from "../../../../shared/json.ts";
-import { effortOf } from "../../../../shared/json-schema/effort.ts";
+import { checkValue } from "../../../../shared/json-schema/check-value.ts";
+import { Meter, Spent } from "../../../../shared/json-schema/meter.ts";
+import { readSchema } from "../../../../shared/json-schema/read-schema.ts";
+import type { ReadSchema } from "../../../../shared/json-schema/schema.ts";
 import { issuesText } from "../../../../shared/validation.ts";
-import { MAX_OUTPUT_SCHEMA } from "../limits.ts";
+import { MAX_CHECK_STEPS, MAX_OUTPUT_SCHEMA, MAX_REPLY_CHECK_STEPS } from "../limits.ts";
 import type { Turn } from "../state.ts";
 
 /** Issues reported of one turn. */
 const MAX_ISSUES = 20;
-/** Violations reported of one value. */
-const MAX_VIOLATIONS = 5;
 
 /** Throws `INVALID_INPUT` with the paths of the parts that cannot be used. */
 export function checkTurnSchemas({ output, tools = [] }: Pick<Turn, "output" | "tools">): void {
@@ -38,45 +37,41 @@ function outputSchemaIssues(schema: JsonObject): InputIssue[] {
   return [{ path, message: `Has ${length} characters; the limit is ${MAX_OUTPUT_SCHEMA}.` }];
 }
 
-/** Returns a value's violations as `path: message`; empty where it fits, `null` where the schema cannot be checked. */
-export function violations(schema: JsonObject, value: Json): string[] | null {
-  const errors = errorsOf(schema, value);
-  if (errors === null) return null;
-  const leaves = errors.filter(({ keyword }) => keyword !== "properties" && keyword !== "items");
-  return (leaves.length > 0 ? leaves : errors)
-    .slice(0, MAX_VIOLATIONS)
-    .map((found) => `${found.instanceLocation.replace(/^#/, "") || "/"}: ${found.error.replace(/\.$/, "")}`);
+const TOO_LARGE =
+  "/: Is too large to be checked against this schema: give less, and shorter texts where the schema has a pattern";
+
+/** Returns the budget of all checks of one reply. */
+export function replyMeter(): Meter {
+  return new Meter(MAX_REPLY_CHECK_STEPS);
 }
 
-type Violation = Pick<OutputUnit, "instanceLocation" | "keyword" | "error">;
-
-const TOO_LARGE: Violation = {
-  instanceLocation: "#",
-  keyword: "",
-  error:
-    "Is too large to be checked against this schema: give less, and shorter texts where the schema has a pattern.",
-};
-
-function errorsOf(schema: JsonObject, value: Json): Violation[] | null {
+/**
+ * Returns a value's violations as `path: message`; empty where it fits, `null` where the schema cannot be checked. Takes the
+ * steps of the check from `budget`.
+ */
+export function violations(schema: JsonObject, value: Json, budget = replyMeter()): string[] | null {
+  const read = readOnce(schema);
+  if (read === null) return null;
+  const meter = new Meter(Math.min(MAX_CHECK_STEPS, budget.left));
   try {
-    const effort = effortOf(schema, value);
-    if (effort === "large") return [TOO_LARGE];
-    return effort === "unbounded" ? null : validatorOf(schema).validate(value).errors;
+    return checkValue(read, value, meter).map(({ path, message }) => `${path}: ${message}`);
   } catch (error) {
-    console.error("A schema cannot be checked:", error);
-    return null;
+    if (error instanceof Spent) return [TOO_LARGE];
+    throw error;
+  } finally {
+    budget.spend(meter.spent);
   }
 }
 
-/** One validator per schema, for as long as the schema is in memory: pinned schemas are used again and again. */
-const validators = new WeakMap<JsonObject, Validator>();
+/** Schemas that were read, for as long as they are in memory: pinned schemas are used again and again. */
+const known = new WeakMap<JsonObject, ReadSchema | null>();
 
-function validatorOf(schema: JsonObject): Validator {
-  const known = validators.get(schema);
-  if (known !== undefined) return known;
-  // The library adds marks to the schema, hence the copy.
-  // SAFETY: a JSON object. The validator rejects or ignores invalid parts.
-  const validator = new Validator(structuredClone(schema) as Schema, "2020-12", false);
-  validators.set(schema, validator);
-  return validator;
+function readOnce(schema: JsonObject): ReadSchema | null {
+  const found = known.get(schema);
+  if (found !== undefined) return found;
+  const { issues, ...read } = readSchema(schema);
+  if (issues.length > 0) console.error("A schema cannot be checked:", issuesText(issues));
+  const usable = issues.length > 0 ? null : read;
+  known.set(schema, usable);
+  return usable;
 }

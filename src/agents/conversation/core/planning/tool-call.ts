@@ -12,6 +12,7 @@ import type { ToolDefinition } from "../../../../protocol/definitions.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { isJsonObject } from "../../../../shared/json.ts";
+import type { Meter } from "../../../../shared/json-schema/meter.ts";
 import type { PlanInput } from "../decisions.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
@@ -32,6 +33,7 @@ export function checkToolCall(
   call: RequestedToolCall,
   toolCallId: string,
   { now, gate, clientToolTimeoutMs: timeoutMs = CLIENT_TOOL_TIMEOUT_MS }: PlanInput,
+  budget: Meter,
 ): Omit<Operation, "item" | "reply"> {
   const { name, invalidArguments } = call;
   const { tenant, projectId, id: conversationId } = record;
@@ -61,7 +63,7 @@ export function checkToolCall(
       return { code: "INVALID_INPUT", message: "The arguments are not a JSON object." };
     }
     // Where the schema cannot be checked, the tool's own check remains.
-    const problems = violations(definition.inputSchema, input) ?? [];
+    const problems = violations(definition.inputSchema, input, budget) ?? [];
     if (problems.length > 0) return { code: "INVALID_INPUT", message: problems.join("; ") };
     const isAsked = () => gate(definition, input, { tenant, projectId, agentId, conversationId });
     return isAllowed(isAsked)

@@ -1,0 +1,327 @@
+/**
+ * Checks values against schemas that were read. Pure.
+ *
+ * EFFORT-1  A check spends its steps before it makes them, and ends as soon as its budget is used up, whatever the schema and
+ *           the value are. It keeps at most `MAX_VIOLATIONS` violations of limited length.
+ */
+import { format as formats } from "@cfworker/json-schema";
+import { isJsonObject, type Json, type JsonObject } from "../json.ts";
+import { jsonPointer } from "../validation.ts";
+import { type Meter, Spent } from "./meter.ts";
+import type { Pattern } from "./pattern.ts";
+import type { ReadSchema, Schema, SchemaNode } from "./schema.ts";
+import { areEqual, CHARACTERS_PER_STEP, duplicates, isMultipleOf } from "./values.ts";
+
+/** A value's part that does not fit. */
+export interface Violation {
+  /** JSON pointer of the part. */
+  path: string;
+  message: string;
+}
+
+/** Steps of applying a schema to a value. */
+const APPLICATION = 10;
+/** Limit of nested applications of schemas. */
+const MAX_DEPTH = 200;
+/** Violations kept of one value. */
+const MAX_VIOLATIONS = 5;
+/** Length of a value or a name in a message. */
+const MAX_SHOWN = 200;
+/** Length of a text that a format can fit. */
+const MAX_FORMATTED = 4_096;
+
+/** Formats that are not checked: a check of these runs an expression of the value's own, or has no bound. */
+const UNCHECKED_FORMATS = ["regex", "url"];
+
+/** Names of members, or indexes of items, that a schema evaluated. Has no prototype. */
+type Evaluated = Record<string, true>;
+
+/** Returns the violations of a value; none if it fits. Throws `Spent`. */
+export function checkValue({ root, hasUnevaluated }: ReadSchema, value: Json, meter: Meter): Violation[] {
+  return new Check(meter, hasUnevaluated).violations(root, value);
+}
+
+class Check {
+  readonly #path: (string | number)[] = [];
+  #found: Violation[] = [];
+  /** Violations, also those that are not kept. */
+  #count = 0;
+  #depth = 0;
+
+  constructor(
+    private readonly meter: Meter,
+    private readonly hasUnevaluated: boolean,
+  ) {}
+
+  violations(root: Schema, value: Json): Violation[] {
+    this.#apply(root, value, noneEvaluated());
+    return this.#found;
+  }
+
+  /** Applies a schema; adds what it evaluated to `evaluated`. Reports whether the value fits. */
+  #apply(schema: Schema, value: Json, evaluated: Evaluated): boolean {
+    this.meter.spend(APPLICATION);
+    if (schema === true) return true;
+    const before = this.#count;
+    if (schema === false) this.#add(() => "Is not allowed here");
+    else {
+      if (this.#depth >= MAX_DEPTH) throw new Spent();
+      this.#depth += 1;
+      this.#inPlace(schema, value, evaluated);
+      this.#fixed(schema, value);
+      if (typeof value === "string") this.#text(schema, value);
+      else if (typeof value === "number") this.#number(schema, value);
+      else if (Array.isArray(value)) this.#items(schema, value, evaluated);
+      else if (isJsonObject(value)) this.#members(schema, value, evaluated);
+      this.#depth -= 1;
+    }
+    return this.#count === before;
+  }
+
+  /** Applies a schema to a member or an item. */
+  #applyAt(key: string | number, schema: Schema, value: Json): boolean {
+    this.#path.push(key);
+    const fits = this.#apply(schema, value, noneEvaluated());
+    this.#path.pop();
+    return fits;
+  }
+
+  /** Applies a schema to the same value. Returns its violations without adding them. */
+  #try(schema: Schema, value: Json, evaluated: Evaluated): Violation[] | null {
+    const [found, count] = [this.#found, this.#count];
+    const inner = noneEvaluated();
+    // Where no more violations are kept, none are described.
+    this.#found = found.length < MAX_VIOLATIONS ? [] : found;
+    const fits = this.#apply(schema, value, inner);
+    const tried = this.#found;
+    this.#found = found;
+    this.#count = count;
+    if (!fits) return tried;
+    if (this.hasUnevaluated) for (const key of Object.keys(inner)) this.#mark(evaluated, key);
+    return null;
+  }
+
+  /** Applies a schema that must fit to the same value. */
+  #require(schema: Schema | undefined, value: Json, evaluated: Evaluated): void {
+    if (schema === undefined) return;
+    const tried = this.#try(schema, value, evaluated);
+    if (tried !== null) this.#addAll(tried);
+  }
+
+  #inPlace(schema: SchemaNode, value: Json, evaluated: Evaluated): void {
+    const { $ref, allOf = [], anyOf, oneOf, not, if: condition, then: yes, else: no } = schema;
+    this.#require($ref, value, evaluated);
+    for (const part of allOf) this.#require(part, value, evaluated);
+    if (anyOf !== undefined) {
+      const tries = anyOf.map((part) => this.#try(part, value, evaluated));
+      if (tries.every((tried) => tried !== null)) {
+        this.#add(() => "Instance does not match any subschemas");
+        for (const tried of tries) this.#addAll(tried);
+      }
+    }
+    if (oneOf !== undefined) {
+      const tries = oneOf.map((part) => this.#try(part, value, evaluated));
+      const matches = tries.filter((tried) => tried === null).length;
+      if (matches !== 1) {
+        this.#add(() => `Instance does not match exactly one subschema (${matches} matches)`);
+        for (const tried of tries) this.#addAll(tried ?? []);
+      }
+    }
+    if (not !== undefined && this.#try(not, value, noneEvaluated()) === null)
+      this.#add(() => 'Instance matched "not" schema');
+    if (condition !== undefined) {
+      const fits = this.#try(condition, value, evaluated) === null;
+      this.#require(fits ? yes : no, value, evaluated);
+    }
+  }
+
+  #fixed({ type, const: fixed, enum: values }: SchemaNode, value: Json): void {
+    if (type !== undefined && ![type].flat().some((name) => isOfType(value, name)))
+      this.#add(
+        () => `Instance type "${typeOf(value)}" is invalid. Expected "${[type].flat().join('", "')}"`,
+      );
+    if (fixed !== undefined && !areEqual(value, fixed, this.meter))
+      this.#add(() => `Instance does not match ${this.#shown(JSON.stringify(fixed))}`);
+    if (values !== undefined && !values.some((one) => areEqual(value, one, this.meter)))
+      this.#add(() => `Instance does not match any of ${this.#shown(JSON.stringify(values))}`);
+  }
+
+  #text({ minLength = 0, maxLength, pattern, format }: SchemaNode, value: string): void {
+    if (minLength > 0 || maxLength !== undefined) {
+      this.meter.spend(value.length / CHARACTERS_PER_STEP);
+      const length = codePoints(value);
+      if (length < minLength) this.#add(() => `String is too short (${length} < ${minLength})`);
+      if (maxLength !== undefined && length > maxLength)
+        this.#add(() => `String is too long (${length} > ${maxLength})`);
+    }
+    if (pattern !== undefined && !this.#matches(pattern, value))
+      this.#add(() => "String does not match pattern");
+    if (format === undefined || !Object.hasOwn(formats, format) || UNCHECKED_FORMATS.includes(format)) return;
+    this.meter.spend(Math.min(value.length, MAX_FORMATTED));
+    if (value.length > MAX_FORMATTED)
+      this.#add(() => `String is too long for format "${format}" (${value.length} > ${MAX_FORMATTED})`);
+    else if (formats[format]?.(value) === false) this.#add(() => `String does not match format "${format}"`);
+  }
+
+  #number(schema: SchemaNode, value: number): void {
+    const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
+    if (minimum !== undefined && value < minimum) this.#add(() => `${value} is less than ${minimum}`);
+    if (maximum !== undefined && value > maximum) this.#add(() => `${value} is greater than ${maximum}`);
+    if (exclusiveMinimum !== undefined && value <= exclusiveMinimum)
+      this.#add(() => `${value} is not greater than ${exclusiveMinimum}`);
+    if (exclusiveMaximum !== undefined && value >= exclusiveMaximum)
+      this.#add(() => `${value} is not less than ${exclusiveMaximum}`);
+    if (multipleOf === undefined) return;
+    this.meter.spend(APPLICATION);
+    if (!isMultipleOf(value, multipleOf)) this.#add(() => `${value} is not a multiple of ${multipleOf}`);
+  }
+
+  #items(schema: SchemaNode, value: readonly Json[], evaluated: Evaluated): void {
+    const { minItems = 0, maxItems, prefixItems = [], items, unevaluatedItems, uniqueItems } = schema;
+    if (value.length < minItems) this.#add(() => `Array has too few items (${value.length} < ${minItems})`);
+    if (maxItems !== undefined && value.length > maxItems)
+      this.#add(() => `Array has too many items (${value.length} > ${maxItems})`);
+    if (uniqueItems === true) {
+      const equal = duplicates(value, this.meter);
+      if (equal !== null) this.#add(() => `Duplicate items at indexes ${equal[0]} and ${equal[1]}`);
+    }
+    if (prefixItems.length > 0 || items !== undefined)
+      for (const [index, item] of value.entries()) {
+        const one = prefixItems[index] ?? items;
+        if (one === undefined) break;
+        if (this.#applyAt(index, one, item)) this.#mark(evaluated, index);
+      }
+    this.#contained(schema, value, evaluated);
+    if (unevaluatedItems === undefined) return;
+    for (const [index, item] of value.entries())
+      if (evaluated[index] === undefined && this.#applyAt(index, unevaluatedItems, item))
+        this.#mark(evaluated, index);
+  }
+
+  #contained(
+    { contains, minContains = 1, maxContains }: SchemaNode,
+    value: readonly Json[],
+    evaluated: Evaluated,
+  ): void {
+    if (contains === undefined) return;
+    let count = 0;
+    for (const [index, item] of value.entries())
+      if (this.#try(contains, item, noneEvaluated()) === null) {
+        count += 1;
+        this.#mark(evaluated, index);
+      }
+    if (count < minContains)
+      this.#add(
+        () => `Array must contain at least ${minContains} items matching schema. ${count} were found`,
+      );
+    if (maxContains !== undefined && count > maxContains)
+      this.#add(() => `Array may contain at most ${maxContains} items matching schema. ${count} were found`);
+  }
+
+  #members(schema: SchemaNode, value: JsonObject, evaluated: Evaluated): void {
+    this.#names(schema, value, evaluated);
+    const {
+      properties,
+      patternProperties = {},
+      patterns = {},
+      additionalProperties,
+      unevaluatedProperties,
+    } = schema;
+    const isEach = properties ?? schema.patternProperties ?? additionalProperties ?? unevaluatedProperties;
+    if (isEach === undefined) return;
+    for (const [name, member] of Object.entries(value)) {
+      this.meter.spend(1);
+      const applied: Schema[] = [];
+      const own = properties !== undefined && Object.hasOwn(properties, name) ? properties[name] : undefined;
+      if (own !== undefined) applied.push(own);
+      for (const source in patterns) {
+        const [pattern, one] = [patterns[source], patternProperties[source]];
+        if (pattern !== undefined && one !== undefined && this.#matches(pattern, name)) applied.push(one);
+      }
+      if (applied.length === 0 && additionalProperties !== undefined) applied.push(additionalProperties);
+      if (applied.length === 0 && unevaluatedProperties !== undefined && evaluated[name] === undefined)
+        applied.push(unevaluatedProperties);
+      for (const one of applied) this.#applyAt(name, one, member);
+      if (applied.length > 0) this.#mark(evaluated, name);
+    }
+  }
+
+  /** Checks what an object's names alone decide. */
+  #names(schema: SchemaNode, value: JsonObject, evaluated: Evaluated): void {
+    const { required = [], minProperties = 0, maxProperties, propertyNames } = schema;
+    const names = Object.keys(value);
+    this.meter.spend(names.length + required.length);
+    for (const name of required)
+      if (!Object.hasOwn(value, name))
+        this.#add(() => `Instance does not have required property "${this.#shown(name)}"`);
+    if (names.length < minProperties)
+      this.#add(() => `Instance does not have at least ${minProperties} properties`);
+    if (maxProperties !== undefined && names.length > maxProperties)
+      this.#add(() => `Instance has more than ${maxProperties} properties`);
+    if (propertyNames !== undefined) for (const name of names) this.#applyAt(name, propertyNames, name);
+    for (const [name, others] of Object.entries(schema.dependentRequired ?? {})) {
+      this.meter.spend(1 + others.length);
+      const missing = Object.hasOwn(value, name) && others.find((other) => !Object.hasOwn(value, other));
+      if (typeof missing === "string")
+        this.#add(() => `Instance has "${this.#shown(name)}" but does not have "${this.#shown(missing)}"`);
+    }
+    for (const [name, dependent] of Object.entries(schema.dependentSchemas ?? {})) {
+      this.meter.spend(1);
+      if (Object.hasOwn(value, name)) this.#require(dependent, value, evaluated);
+    }
+  }
+
+  #matches(pattern: Pattern, text: string): boolean {
+    this.meter.spend(pattern.size * (text.length + 1));
+    return pattern.test(text);
+  }
+
+  #mark(evaluated: Evaluated, key: string | number): void {
+    if (!this.hasUnevaluated) return;
+    this.meter.spend(1);
+    evaluated[key] = true;
+  }
+
+  #add(message: () => string): void {
+    this.#count += 1;
+    this.meter.spend(1);
+    if (this.#found.length >= MAX_VIOLATIONS) return;
+    const path = jsonPointer(this.#path);
+    this.meter.spend(APPLICATION + path.length / CHARACTERS_PER_STEP);
+    this.#found.push({ path: clipped(path) || "/", message: message() });
+  }
+
+  #addAll(found: readonly Violation[]): void {
+    this.#count += found.length;
+    this.#found.push(...found.slice(0, MAX_VIOLATIONS - this.#found.length));
+  }
+
+  /** Returns a text for a message. */
+  #shown(text: string): string {
+    this.meter.spend(text.length / CHARACTERS_PER_STEP);
+    return clipped(text);
+  }
+}
+
+function noneEvaluated(): Evaluated {
+  return Object.create(null);
+}
+
+function clipped(text: string): string {
+  return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN).toWellFormed()}…`;
+}
+
+function codePoints(text: string): number {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
+}
+
+function typeOf(value: Json): string {
+  if (value === null) return "null";
+  return Array.isArray(value) ? "array" : typeof value;
+}
+
+function isOfType(value: Json, type: string): boolean {
+  return type === "integer" ? Number.isInteger(value) : typeOf(value) === type;
+}

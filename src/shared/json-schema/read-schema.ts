@@ -1,0 +1,207 @@
+/**
+ * Reads JSON Schemas from outside: rebuilds them from known keywords, so that exactly what was measured is checked. Pure.
+ *
+ * INSCHEMA-1  A schema from outside is accepted only if each part has a bounded cost: patterns run in linear time
+ *             (PATTERN-1), and no part applies itself, or more than `MAX_IN_PLACE` schemas, to one value. Each problem is
+ *             reported with its place.
+ * INSCHEMA-2  A value is checked against own members with known keywords only. Unknown keywords, and what they hold, have no
+ *             effect; a reference finds only schemas that were read.
+ */
+import { defined } from "../defined.ts";
+import type { InputIssue } from "../errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../json.ts";
+import { jsonPointer } from "../validation.ts";
+import { isChecked, keywordProblem } from "./keywords.ts";
+import { compilePattern, type Pattern } from "./pattern.ts";
+import { UnsupportedPattern } from "./pattern-syntax.ts";
+import {
+  LIST_KEYWORDS,
+  MAP_KEYWORDS,
+  type ReadSchema,
+  SCHEMA_KEYWORDS,
+  type Schema,
+  type SchemaMap,
+  type SchemaNode,
+  schemasInPlace,
+} from "./schema.ts";
+
+/** Maximum number of schemas that one schema applies to the same value: itself, and those it combines or refers to. */
+const MAX_IN_PLACE = 1_000;
+/** Maximum size of the patterns of one schema, in the unit of `Pattern.size`. */
+const MAX_PATTERNS = 10_000;
+/** Maximum nesting of schemas. */
+const MAX_DEPTH = 200;
+/** Issues reported of one schema. */
+const MAX_ISSUES = 20;
+
+type Path = readonly (string | number)[];
+type Kind = "schema" | "list" | "map";
+
+const KINDS = new Map<string, Kind>([
+  ...SCHEMA_KEYWORDS.map((name) => [name, "schema"] as const),
+  ...LIST_KEYWORDS.map((name) => [name, "list"] as const),
+  ...MAP_KEYWORDS.map((name) => [name, "map"] as const),
+]);
+
+/** Reads a schema. The result is to be used only if there are no issues. `base` is the JSON pointer of the schema. */
+export function readSchema(schema: JsonObject, base = ""): ReadSchema & { issues: InputIssue[] } {
+  const reader = new Reader(base);
+  const root = reader.node(schema, []);
+  reader.resolve();
+  if (reader.issues.length === 0) reader.size();
+  const { issues, hasUnevaluated } = reader;
+  return { root, issues, hasUnevaluated };
+}
+
+class Reader {
+  readonly issues: InputIssue[] = [];
+  hasUnevaluated = false;
+  /** The schemas that were read, by their pointers, in reading order. */
+  readonly #schemas = new Map<string, { schema: Schema; path: Path }>();
+  readonly #references: { node: SchemaNode; target: string; path: Path }[] = [];
+  #patterns = 0;
+
+  constructor(private readonly base: string) {}
+
+  node(from: JsonObject, path: Path): SchemaNode {
+    const node: SchemaNode = Object.create(null);
+    this.#schemas.set(jsonPointer(path), { schema: node, path });
+    for (const [name, value] of Object.entries(from)) {
+      const at = [...path, name];
+      const problem = keywordProblem(name, value);
+      if (problem !== null) this.#report(at, problem);
+      else if (name === "$ref") this.#reference(node, value, at);
+      else if (name === "pattern") Object.assign(node, defined({ pattern: this.#pattern(value, at) }));
+      else this.#member(node, name, value, at);
+    }
+    return node;
+  }
+
+  /** Points each reference to the schema that it names. */
+  resolve(): void {
+    for (const { node, target, path } of this.#references) {
+      const found = this.#schemas.get(target);
+      if (found === undefined) this.#report(path, "Must refer to a schema within this one: #/$defs/NAME.");
+      else node.$ref = found.schema;
+    }
+  }
+
+  /** Reports the first part that applies too many schemas to one value. */
+  size(): void {
+    const size = sizing();
+    for (const { schema, path } of this.#schemas.values()) {
+      const problem = sizeProblem(size(schema));
+      if (problem === null) continue;
+      this.#report(path, problem);
+      return;
+    }
+  }
+
+  #member(node: SchemaNode, name: string, value: Json, at: Path): void {
+    const kind = KINDS.get(name);
+    if (kind === undefined) {
+      // SAFETY: the keyword's form was checked.
+      if (isChecked(name)) Object.assign(node, { [name]: value });
+      return;
+    }
+    if (name.startsWith("unevaluated")) this.hasUnevaluated = true;
+    Object.assign(node, { [name]: this.#schemasOf(kind, value, at) });
+    if (name === "patternProperties") node.patterns = this.#patternsOf(value, at);
+  }
+
+  #schemasOf(kind: Kind, value: Json, at: Path): Schema | Schema[] | SchemaMap {
+    if (kind === "schema") return this.#schema(value, at);
+    if (kind === "list") {
+      if (Array.isArray(value) && value.length > 0)
+        return value.map((one, index) => this.#schema(one, [...at, index]));
+      this.#report(at, "Must be a list of schemas.");
+      return [];
+    }
+    const map: SchemaMap = Object.create(null);
+    if (!isJsonObject(value)) this.#report(at, "Must be an object of schemas.");
+    else for (const [key, one] of Object.entries(value)) map[key] = this.#schema(one, [...at, key]);
+    return map;
+  }
+
+  #schema(value: Json, path: Path): Schema {
+    if (typeof value === "boolean") this.#schemas.set(jsonPointer(path), { schema: value, path });
+    else if (path.length > MAX_DEPTH) this.#report(path, "Is nested too deep.");
+    else if (isJsonObject(value)) return this.node(value, path);
+    else this.#report(path, "Must be a schema: an object, true or false.");
+    return value === true;
+  }
+
+  #reference(node: SchemaNode, value: Json, path: Path): void {
+    const target = typeof value === "string" && /^#(?:\/|$)/.test(value) ? value.slice(1) : null;
+    if (target === null) this.#report(path, "Must refer to a schema within this one: #/$defs/NAME.");
+    else this.#references.push({ node, target: decoded(target), path });
+  }
+
+  #patternsOf(value: Json, at: Path): Record<string, Pattern> {
+    const patterns: Record<string, Pattern> = Object.create(null);
+    for (const source of Object.keys(isJsonObject(value) ? value : {})) {
+      const pattern = this.#pattern(source, [...at, source]);
+      if (pattern !== undefined) patterns[source] = pattern;
+    }
+    return patterns;
+  }
+
+  #pattern(source: Json, path: Path): Pattern | undefined {
+    if (typeof source !== "string") {
+      this.#report(path, "Must be a string.");
+      return undefined;
+    }
+    if (this.#patterns > MAX_PATTERNS || this.issues.length >= MAX_ISSUES) return undefined;
+    try {
+      const pattern = compilePattern(source);
+      this.#patterns += pattern.size;
+      if (this.#patterns > MAX_PATTERNS)
+        this.#report(
+          [],
+          `Has patterns of more than ${MAX_PATTERNS} parts together: use fewer or shorter ones.`,
+        );
+      return pattern;
+    } catch (error) {
+      if (!(error instanceof UnsupportedPattern)) throw error;
+      this.#report(path, error.message);
+      return undefined;
+    }
+  }
+
+  #report(path: Path, message: string): void {
+    if (this.issues.length < MAX_ISSUES) this.issues.push({ path: jsonPointer(path, this.base), message });
+  }
+}
+
+/** Counts the schemas that a part of a schema applies to one value: infinitely many if the part applies itself. */
+function sizing(): (schema: Schema) => number {
+  const sizes = new Map<Schema, number>();
+  const size = (schema: Schema, depth = 0): number => {
+    if (typeof schema === "boolean") return 1;
+    if (depth > MAX_IN_PLACE) return MAX_IN_PLACE;
+    const known = sizes.get(schema);
+    if (known !== undefined) return known;
+    // A second visit before the count is known means that the schema applies itself.
+    sizes.set(schema, Number.POSITIVE_INFINITY);
+    const total = schemasInPlace(schema).reduce<number>((sum, part) => sum + size(part, depth + 1), 1);
+    sizes.set(schema, total);
+    return total;
+  };
+  return size;
+}
+
+function sizeProblem(size: number): string | null {
+  if (size <= MAX_IN_PLACE) return null;
+  return size === Number.POSITIVE_INFINITY
+    ? "Applies itself to the same value: refer to it only from within properties or items."
+    : `Applies ${size} schemas to one value, including references. The maximum is ${MAX_IN_PLACE}: combine fewer.`;
+}
+
+/** Decodes the percent-encoding of a JSON pointer in a URI fragment. */
+function decoded(pointer: string): string {
+  try {
+    return decodeURIComponent(pointer);
+  } catch {
+    return pointer;
+  }
+}

@@ -1,0 +1,448 @@
+/** Schemas and patterns from outside: what they mean, and what they may cost the actor that checks against them. */
+import { type Schema as LibrarySchema, Validator } from "@cfworker/json-schema";
+import fc from "fast-check";
+import { RE2JS } from "re2js";
+import { describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import { checkTurnSchemas, violations } from "../../src/agents/conversation/core/planning/schema-check.ts";
+import { inputSchemaIssues } from "../../src/library/input-schema.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../src/shared/json.ts";
+import { checkValue } from "../../src/shared/json-schema/check-value.ts";
+import { Meter, Spent } from "../../src/shared/json-schema/meter.ts";
+import { compilePattern } from "../../src/shared/json-schema/pattern.ts";
+import { toEngineSyntax, UnsupportedPattern } from "../../src/shared/json-schema/pattern-syntax.ts";
+import { readSchema } from "../../src/shared/json-schema/read-schema.ts";
+
+describe("PATTERN-1 a pattern", () => {
+  test.each([
+    ...["(.*)\\1", "(?<a>x)\\k<a>", "(?<=a)b", "(?<!a)b", "a(?=b)", "(?:^(?!a)b)+", "^(?!a)b|c", "(?i:a)"],
+    ...["(", "[b-a]", "a**", "\\p{Nothing}", "\\p{Script_Extensions=Greek}", "a".repeat(501)],
+    ...[
+      "((a{99}){99}){99}",
+      "a{1001}",
+      "[ab]{1500}",
+      "(?:\\p{L}{2}){200}",
+      `${"(".repeat(30)}a${")".repeat(30)}`,
+    ],
+  ])("that the engine cannot match, or only with a large program, is refused with advice: %s", (pattern) => {
+    expect(() => compilePattern(pattern)).toThrow(UnsupportedPattern);
+    expect(() => compilePattern(pattern)).toThrow(/^(Must|Is not supported: .*Write) /);
+  });
+
+  test.each([
+    ...[
+      "(a+)+$",
+      "^(a|a)*$",
+      "^(?:[^\\p{L}]+)+$",
+      "(a?){40}a{40}",
+      "^(\\d+\\s*)*$",
+      "(\\p{L}|\\d)*x",
+      "([^a]|b)*c",
+    ],
+    ...["(a|b)*a(a|b){200}[cd]", "(?:\\b.?){100}[xy]", "(?:(?:a*)*)*[b]", "(?:[ab]*){50}[cd]"],
+  ])("that a backtracking engine matches in exponential time is matched: %s", (pattern) => {
+    const { size, test } = compilePattern(pattern);
+    for (const text of ["a".repeat(5_000), "1 ".repeat(2_500), "ab".repeat(2_500)]) test(`${text}!`);
+    expect(size).toBeLessThan(1_500);
+  });
+
+  test.each<[pattern: string, yes: string, no: string]>([
+    ["^[a-z0-9]+(-[a-z0-9]+)*$", "a-b-1", "a--b"],
+    ["^\\S+@\\S+\\.\\S+$", "ada@example.com", "ada"],
+    ["\\bfoo\\b", "a foo", "food"],
+    ["^(?!.*--)[a-z-]{1,63}$", "a-b", "a--b"],
+    ["^(?=.*\\d)(?=.*[A-Z])(?!.*\\s).{8,}$", "Password1", "password1"],
+    ["^\\p{Lu}\\p{L}*( \\p{L}+)?$", "Ünal Ær", "ünal"],
+    ["^(?<year>\\d{4})-\\d\\d$", "2026-11", "26-11"],
+    ["^[\\u{1F600}-\\u{1F64F}]$", "😀", "a"],
+    ["^\\ud83d\\ude00*$", "😀😀", "😀a"],
+    ["^[\\b\\]\\-b]+$", "\b]-b", "a"],
+    ["^.$", "😀", "\u2028"],
+    ["^\\s\\S$", "\ufeffa", "aa"],
+    ["^[[:alpha:]$", ":", "b"],
+    ["[^]", "\n", ""],
+    ["^\\p{Script=Greek}+$", "λόγος", "logos"],
+  ])("means what it means in JavaScript: %s", (pattern, yes, no) => {
+    for (const text of [yes, no]) expect(new RegExp(pattern, "u").test(text)).toBe(text === yes);
+    for (const text of [yes, no]) expect(compilePattern(pattern).test(text)).toBe(text === yes);
+  });
+
+  test("of the formats that zod writes is taken", () => {
+    const { email, uuid, ipv4, ipv6, base64, cuid, e164, iso, hostname, nanoid, ulid } = z;
+    for (const type of [
+      ...[email(), uuid(), ipv4(), ipv6(), base64(), cuid(), e164(), hostname(), nanoid(), ulid()],
+      ...[iso.datetime(), iso.date(), iso.time()],
+    ]) {
+      const { pattern } = z.toJSONSchema(type);
+      expect(() => compilePattern(pattern ?? ""), pattern).not.toThrow();
+    }
+  });
+
+  const atoms = fc.constantFrom(
+    ...[
+      "a",
+      "b",
+      "1",
+      "-",
+      "é",
+      "😀",
+      ".",
+      "\\d",
+      "\\D",
+      "\\w",
+      "\\W",
+      "\\s",
+      "\\S",
+      "\\b",
+      "\\B",
+      "^",
+      "$",
+      "\\v",
+    ],
+    ...[
+      "\\0",
+      "\\cJ",
+      "\\x41",
+      "\\u0061",
+      "\\u{1F600}",
+      "\\ud83d\\ude00",
+      "\\.",
+      "\\/",
+      "\\p{L}",
+      "\\P{Lu}",
+      "[]",
+    ],
+    ...[
+      "\\p{Script=Latin}",
+      "[^]",
+      "[^a\\s]",
+      "[\\S\\d]",
+      "[\\W_]",
+      "[\\]\\-b]",
+      "[-a]",
+      "[a-]",
+      "[\\b]",
+      "[[:a:]",
+    ],
+    ...["[\\p{L}1]", "(?=a)", "(?<!a)", "\\1", "\\k<x>", "(?i:a)", "\\z", "\\A", "\\Q", "[a-\\u{1F600}]"],
+  );
+  const { pattern } = fc.letrec<{ pattern: string }>((tie) => ({
+    pattern: fc.oneof(
+      { maxDepth: 4 },
+      atoms,
+      fc.array(tie("pattern"), { minLength: 1, maxLength: 4 }).map((parts) => parts.join("")),
+      fc
+        .tuple(fc.constantFrom("(?:", "(", "(?<x>"), fc.array(tie("pattern"), { minLength: 1, maxLength: 3 }))
+        .map(([opening, parts]) => `${opening}${parts.join("|")})`),
+      fc
+        .tuple(tie("pattern"), fc.constantFrom("*", "+", "?", "{0,2}", "{2}", "{1,}", "*?", "{0}"))
+        .map(([body, times]) => `(?:${body})${times}`),
+      fc
+        .tuple(fc.constantFrom("^(?=", "^(?!"), tie("pattern"), tie("pattern"))
+        .map(([look, ahead, rest]) => `${look}${ahead})${rest}`),
+      fc
+        .array(fc.constantFrom(..."ab()[]{}|*+?^$.\\dwspux1,-=!<>:"), { maxLength: 8 })
+        .map((parts) => parts.join("")),
+    ),
+  }));
+  const texts = fc.array(
+    fc.string({
+      unit: fc.constantFrom(..."abA1_- \n\u2028\u00a0\ufeffé😀ß[]^$.\\{}/\u0000ſK"),
+      maxLength: 8,
+    }),
+    { minLength: 4, maxLength: 4 },
+  );
+
+  test("is matched as JavaScript matches it, by a program of the size that was measured", () => {
+    let taken = 0;
+    fc.assert(
+      fc.property(pattern, texts, (source, given) => {
+        // Nested repetitions take JavaScript's engine exponential time.
+        if (source.length > 60) return;
+        let compiled: ReturnType<typeof compilePattern>;
+        try {
+          compiled = compilePattern(source);
+        } catch (error) {
+          expect(error).toBeInstanceOf(UnsupportedPattern);
+          return;
+        }
+        taken += 1;
+        const { source: main, conditions } = toEngineSyntax(source);
+        const programs = [main, ...conditions.map((condition) => condition.source)];
+        const length = programs.reduce((sum, one) => sum + RE2JS.compile(one).programSize(), 0);
+        expect(length).toBeLessThanOrEqual(compiled.size + 4 * programs.length);
+        const wanted = new RegExp(source, "u");
+        for (const text of given) expect([text, compiled.test(text)]).toEqual([text, wanted.test(text)]);
+      }),
+      { numRuns: 2_000 },
+    );
+    expect(taken).toBeGreaterThan(500);
+  });
+});
+
+describe("EFFORT-1 a value", () => {
+  const nested = (levels: number): Json => (levels === 0 ? {} : { a: nested(levels - 1) });
+  const list = (count: number): Json[] => Array.from({ length: count }, (_, n) => n);
+  const named = (count: number): Json => Object.fromEntries(list(count).map((n) => [`k${n}`, 1]));
+  const doubling = { type: "object", properties: { a: { allOf: [{ $ref: "#" }, { $ref: "#" }] } } };
+  const email = { type: "object", properties: { a: { pattern: "^\\S+@\\S+\\.\\S+$" } } };
+
+  test.each<[what: string, schema: JsonObject, value: Json]>([
+    ["that doubles the schemas at each level", doubling, nested(60)],
+    ["long, for a pattern", email, { a: "@.".repeat(20_000) }],
+    ["of very many items", { type: "object", properties: { a: { items: {} } } }, { a: list(30_000) }],
+    ["compared with itself", { properties: { a: { uniqueItems: true } } }, { a: list(15_000) }],
+    ["compared with many", { properties: { a: { items: { enum: list(5_000) } } } }, { a: list(2_000) }],
+    ["with very many names", { type: "object", propertyNames: { maxLength: 9 } }, named(30_000)],
+  ])("%s is refused as too large", (_, schema, value) => {
+    expect(violations(schema, value)).toEqual([expect.stringContaining("too large to be checked")]);
+  });
+
+  test("of usual size is checked, also against a schema that refers to itself", () => {
+    expect(violations(doubling, nested(8))).toEqual([]);
+    expect(violations(email, { a: "ada@example.com" })).toEqual([]);
+    expect(violations(email, { a: "ada" })).toEqual(["/a: String does not match pattern"]);
+    const tree = { type: "object", properties: { kids: { type: "array", items: { $ref: "#" } } } };
+    expect(violations(tree, { kids: [{ kids: [] }, { kids: [{}] }] })).toEqual([]);
+    const rows = list(1_000).map((n) => ({ id: n, name: `n${n}` }));
+    const row = { type: "object", properties: { id: { type: "integer" }, name: { type: "string" } } };
+    expect(
+      violations({ type: "object", properties: { a: { items: row, uniqueItems: true } } }, { a: rows }),
+    ).toEqual([]);
+  });
+
+  test("shares one budget with the other calls of its reply", () => {
+    const schema = { type: "object", properties: { a: { items: {} } } };
+    const budget = new Meter(400_000);
+    const answers = list(4).map(() => violations(schema, { a: list(15_000) }, budget));
+    expect(answers.slice(0, 2)).toEqual([[], []]);
+    expect(answers.slice(2).flat()).toHaveLength(2);
+    expect(budget.spent).toBeLessThanOrEqual(400_000);
+  });
+
+  test("with very many violations, and long names and values in them, gets few and short ones", () => {
+    const long = "x".repeat(10_000);
+    const schema = {
+      type: "object",
+      required: list(100).map((n) => `${long}${n}`),
+      additionalProperties: { anyOf: [{ const: long }, { enum: [long] }] },
+    };
+    const found = violations(schema, Object.fromEntries(list(50).map((n) => [`${long}${n}`, 1]))) ?? [];
+    expect(found).toHaveLength(5);
+    for (const violation of found) expect(violation.length).toBeLessThan(1_000);
+  });
+
+  test.each<[what: string, schema: JsonObject]>([
+    ["a pattern that is not supported", { properties: { a: { pattern: "a(?=b)" } } }],
+    ["a format that has no bound", { properties: { a: { format: "url" } } }],
+    ["a reference to elsewhere", { properties: { a: { $ref: "https://example.com/schema" } } }],
+  ])("of deployed code's tool is left to the tool: %s", (_, schema) => {
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    expect(violations({ type: "object", ...schema }, { a: `${"a".repeat(60)}!` })).toBeNull();
+    quiet.mockRestore();
+  });
+});
+
+describe("INSCHEMA-1 a schema", () => {
+  const allOf = (parts: Json[]): JsonObject => ({ type: "object", allOf: parts });
+  const twice = (name: string) => ({ anyOf: [{ $ref: `#/$defs/${name}` }, { $ref: `#/$defs/${name}` }] });
+  const doublings = Object.fromEntries(Array.from({ length: 12 }, (_, n) => [`d${n}`, twice(`d${n + 1}`)]));
+  const many = Array.from({ length: 30 }, (_, n) => [`p${n}`, { pattern: `^${"a".repeat(400)}$` }]);
+  test.each<[path: string, schema: JsonObject]>([
+    ["/properties/a/pattern", { type: "object", properties: { a: { pattern: "a(?=b)" } } }],
+    ["/patternProperties/(a)\\1", { type: "object", patternProperties: { "(a)\\1": {} } }],
+    ["/properties/a/format", { type: "object", properties: { a: { format: "url" } } }],
+    ["", allOf([{ $ref: "#" }])],
+    ["/properties/a", { type: "object", properties: { a: { not: { $ref: "#/properties/a" } } } }],
+    ["", allOf(Array.from({ length: 1_001 }, () => ({})))],
+    ["", { ...allOf([{ $ref: "#/$defs/d0" }]), $defs: { d12: {}, ...doublings } }],
+    ["", { type: "object", properties: Object.fromEntries(many) }],
+  ])("whose cost has no bound is refused at its place, for tools and answers alike: %s", (path, schema) => {
+    expect(inputSchemaIssues(schema, "/x")[0]?.path).toBe(`/x${path}`);
+    const tool = { name: "t", description: "", inputSchema: schema };
+    for (const [place, brought] of [
+      ["/tools/0/inputSchema", { tools: [tool] }],
+      ["/output/schema", { output: { name: "x", schema } }],
+    ] as const) {
+      expect(() => checkTurnSchemas(brought)).toThrow(
+        expect.objectContaining({
+          code: "INVALID_INPUT",
+          options: {
+            errors: expect.arrayContaining([{ path: `${place}${path}`, message: expect.any(String) }]),
+          },
+        }),
+      );
+    }
+  });
+});
+
+describe("INSCHEMA-2 a schema", () => {
+  const hostile = { pattern: "^b$" };
+  test.each<[what: string, schema: JsonObject]>([
+    ["an identifier under an unknown keyword", { foo: { $id: "#/$defs/x", ...hostile } }],
+    ["an older identifier", { foo: { id: "#/$defs/x", ...hostile }, id: "https://example.com/" }],
+    ["an anchor under an unknown keyword", { foo: { $anchor: "/$defs/x", ...hostile } }],
+    ["the marks of a validator", { __absolute_uri__: "#/$defs/y", __absolute_ref__: "#/$defs/y" }],
+    ["an unknown keyword in the way", { foo: { $defs: { x: hostile } }, nullable: false }],
+  ])("is read without %s", (_, extra) => {
+    const schema = {
+      type: "object",
+      properties: { a: { $ref: "#/$defs/x", __absolute_ref__: "#/$defs/y" } },
+      $defs: { x: { pattern: "^a$" }, y: hostile },
+      ...extra,
+    };
+    expect(inputSchemaIssues(schema)).toEqual([]);
+    expect(violations(schema, { a: "a" })).toEqual([]);
+    expect(violations(schema, { a: "b" })).toEqual(["/a: String does not match pattern"]);
+  });
+
+  test.each([
+    "#/foo",
+    "#/foo/bar",
+    "#/properties/a/enum/0",
+    "#/$defs",
+    "#x",
+    "x",
+    "#/__proto__",
+    "#/$defs/constructor",
+  ])("refers to schemas only, not to %s", ($ref) => {
+    const schema = {
+      type: "object",
+      foo: { bar: {} },
+      properties: { a: { enum: [{}] }, b: { $ref } },
+      $defs: {},
+    };
+    expect(inputSchemaIssues(schema)).toEqual([{ path: "/properties/b/$ref", message: expect.any(String) }]);
+  });
+
+  test("has own members only, whatever their names are", () => {
+    const text = `{"type": "object", "properties": {"__proto__": {"const": 1}, "constructor": {"const": 2}}, "required": ["toString"]}`;
+    const schema = JSON.parse(text);
+    expect(inputSchemaIssues(schema)).toEqual([]);
+    expect(violations(schema, {})).toEqual(['/: Instance does not have required property "toString"']);
+    const value = JSON.parse('{"__proto__": 0, "constructor": 0, "toString": 0}');
+    expect(violations(schema, value)).toEqual([
+      "/__proto__: Instance does not match 1",
+      "/constructor: Instance does not match 2",
+    ]);
+    expect(violations(schema, JSON.parse('{"__proto__": 1, "constructor": 2, "toString": 0}'))).toEqual([]);
+  });
+});
+
+describe("any schema that is accepted", () => {
+  const pattern = fc.constantFrom("^a", "a$", "^(a|b)*$", "^[^b]+$", "\\d", "^(?!a)", "^(a+)+$", "^\\p{L}*$");
+  const name = fc.constantFrom("a", "b", "ab", "c");
+  const reference = fc.constantFrom("#", "#/$defs/a", "#/$defs/b", "#/properties/a", "#/items", "#/allOf/0");
+  const { value } = fc.letrec<{ value: Json }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      fc.constantFrom<Json>(null, true, 0, 1, 2, 2.5, -1, 1e21, "", "a", "ab", "b1", "😀"),
+      fc.array(tie("value"), { maxLength: 4 }),
+      fc.dictionary(name, tie("value"), { maxKeys: 4, noNullPrototype: true }),
+    ),
+  }));
+  const { schema } = fc.letrec<{ schema: Json }>((tie) => {
+    const schemas = fc.array(tie("schema"), { minLength: 1, maxLength: 3 });
+    const count = fc.integer({ min: 0, max: 3 });
+    const one = tie("schema");
+    const keywords = {
+      ...{
+        type: fc.constantFrom<Json>("object", "array", "string", "integer", "number", [
+          "null",
+          "boolean",
+          "object",
+        ]),
+      },
+      ...{ allOf: schemas, anyOf: schemas, oneOf: schemas, not: one, if: one, then: one, else: one },
+      ...{ prefixItems: schemas, items: one, contains: one, minContains: count, maxContains: count },
+      ...{ unevaluatedItems: one, unevaluatedProperties: one, additionalProperties: one, propertyNames: one },
+      ...{ properties: fc.dictionary(name, one, { maxKeys: 3, noNullPrototype: true }), const: value },
+      ...{ patternProperties: fc.dictionary(pattern, one, { maxKeys: 2, noNullPrototype: true }), pattern },
+      ...{
+        dependentSchemas: fc.dictionary(name, one, { maxKeys: 2, noNullPrototype: true }),
+        $ref: reference,
+      },
+      ...{
+        dependentRequired: fc.dictionary(name, fc.array(name, { maxLength: 2 }), {
+          maxKeys: 2,
+          noNullPrototype: true,
+        }),
+      },
+      ...{
+        required: fc.array(name, { maxLength: 2 }),
+        enum: fc.array(value, { minLength: 1, maxLength: 3 }),
+      },
+      ...{
+        uniqueItems: fc.boolean(),
+        multipleOf: fc.constantFrom(1, 0.5, 0.1, 3),
+        minimum: fc.constantFrom(0, 1.5),
+      },
+      ...{
+        exclusiveMinimum: count,
+        exclusiveMaximum: count,
+        maximum: count,
+        minLength: count,
+        maxLength: count,
+      },
+      ...{ minItems: count, maxItems: count, minProperties: count, maxProperties: count },
+      ...{ format: fc.constantFrom("email", "uri", "nothing"), foo: one, title: fc.constant("T") },
+    };
+    const members = Object.entries(keywords).map(([key, arbitrary]) =>
+      (arbitrary as fc.Arbitrary<Json>).map((member) => [key, member] as const),
+    );
+    return {
+      schema: fc.oneof(
+        { maxDepth: 4 },
+        fc.boolean(),
+        fc.array(fc.oneof(...members), { maxLength: 4 }).map((entries) => Object.fromEntries(entries)),
+      ),
+    };
+  });
+  const defs = fc.record({ a: schema, b: schema });
+  const whole = fc
+    .tuple(schema, defs)
+    .map(([given, $defs]): JsonObject => ({ ...(isJsonObject(given) ? given : {}), $defs }));
+
+  test("INSCHEMA-2 means what it means to another validator", () => {
+    let checked = 0;
+    fc.assert(
+      fc.property(whole, fc.array(value, { minLength: 3, maxLength: 3 }), (given, values) => {
+        const { issues, ...read } = readSchema(given);
+        // The other validator counts what parts evaluated that do not fit.
+        if (issues.length > 0 || read.hasUnevaluated) return;
+        // SAFETY: it was accepted as a schema. The validator adds marks to it, hence the copy.
+        const other = new Validator(structuredClone(given) as LibrarySchema, "2020-12", false);
+        for (const one of values) {
+          checked += 1;
+          const found = checkValue(read, one, new Meter(250_000));
+          expect([one, found.length === 0]).toEqual([one, other.validate(one).valid]);
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+    expect(checked).toBeGreaterThan(500);
+  });
+
+  test("EFFORT-1 ends within its budget, with any value", () => {
+    const wide = value.map(
+      (one): Json => ({ a: Array.from({ length: 300 }, () => one), b: one, ab: { a: { a: one } } }),
+    );
+    let ended = 0;
+    fc.assert(
+      fc.property(whole, wide, (given, one) => {
+        const { issues, ...read } = readSchema(given);
+        if (issues.length > 0) return;
+        ended += 1;
+        const meter = new Meter(5_000);
+        try {
+          expect(checkValue(read, one, meter).length).toBeLessThanOrEqual(5);
+        } catch (error) {
+          expect(error).toBeInstanceOf(Spent);
+        }
+        expect(meter.spent).toBeLessThanOrEqual(5_000);
+      }),
+      { numRuns: 1_000 },
+    );
+    expect(ended).toBeGreaterThan(200);
+  });
+});
