@@ -12,9 +12,8 @@ import type { ProviderId } from "../model/profile.ts";
 import type { FinishReason, ModelDelta, ModelReply, RequestedToolCall } from "../model/reply.ts";
 import type { TokenUsage } from "../model/usage.ts";
 import { defined } from "../shared/defined.ts";
-import { isJsonObject, jsonDepth } from "../shared/json.ts";
+import { isJsonObject, jsonDepth, parseJson } from "../shared/json.ts";
 import { incompleteReply } from "./errors/model-errors.ts";
-import { parseJson } from "./formats/common/json.ts";
 
 /** A reply, or the error that took its place. */
 export type ReplyOutcome = { ok: true; reply: ModelReply } | { ok: false; error: ModelError };

@@ -1,5 +1,6 @@
 /** JSON values: their types, a canonical text, and checks at every boundary. Pure. */
 import { DramatisError } from "./errors.ts";
+import { MAX_REPLY_DEPTH, shapeProblem } from "./json-shape.ts";
 import { jsonPointer } from "./validation.ts";
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -71,13 +72,24 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
   return prototype === null || prototype === Object.prototype;
 }
 
-/** Parses JSON text. Throws `INVALID_JSON`, with `name` in the message. */
-export function parseJsonText(text: string, name: string): unknown {
+/** Parses JSON text within the limits of JSON-1. Throws `INVALID_JSON` or `TOO_LARGE`, with `name` in the message. */
+export function parseJsonText(text: string, name: string, maxDepth = MAX_DEPTH): Json {
+  const problem = shapeProblem(text, maxDepth);
+  if (problem !== null) throw new DramatisError(problem.code, `${name} ${problem.what}.`);
   try {
     return JSON.parse(text);
   } catch (cause) {
     const detail = text.trim() === "" ? `${name} is empty; send JSON.` : `${name} is not valid JSON.`;
     throw new DramatisError("INVALID_JSON", detail, { cause });
+  }
+}
+
+/** Parses JSON text of a provider or a model; returns `undefined` for text that is not JSON within the limits of JSON-1. */
+export function parseJson(text: string): Json | undefined {
+  try {
+    return parseJsonText(text, "The text", MAX_REPLY_DEPTH);
+  } catch {
+    return undefined;
   }
 }
 

@@ -47,7 +47,7 @@ export function issuesText(issues: readonly InputIssue[]): string {
 
 function toIssues(issue: z.core.$ZodIssue, base: string): InputIssue[] {
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => ({
+    return issue.keys.slice(0, MAX_ISSUES).map((key) => ({
       path: jsonPointer([...issue.path, key], base),
       message: "Unknown field.",
     }));

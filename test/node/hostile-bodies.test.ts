@@ -3,8 +3,9 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseBody, readJson } from "../../src/http/base/body.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
-import { jsonDepth } from "../../src/shared/json.ts";
-import { FIXED_BODIES, hostileBodies } from "../support/hostile-json.ts";
+import { jsonDepth, parseJson, parseJsonText } from "../../src/shared/json.ts";
+import { MAX_VALUES, shapeProblem } from "../../src/shared/json-shape.ts";
+import { FIXED_BODIES, HOSTILE_SHAPES, hostileBodies, valuesIn } from "../support/hostile-json.ts";
 
 type Outcome = { value: unknown } | { code: string };
 
@@ -24,6 +25,7 @@ function expected(bytes: Uint8Array): Outcome {
   }
   // SAFETY: JSON.parse gives JSON.
   if (jsonDepth(value as Parameters<typeof jsonDepth>[0], 64) > 64) return { code: "INVALID_JSON" };
+  if (valuesIn(value) > MAX_VALUES) return { code: "TOO_LARGE" };
   return isWellFormed(value) ? { value } : { code: "INVALID_INPUT" };
 }
 
@@ -97,5 +99,62 @@ describe("BODY-2 a hostile body", () => {
     const value = parseBody(new TextEncoder().encode(text)) as object;
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
     expect(Object.keys(value)).toEqual(["__proto__"]);
+  });
+});
+
+describe("JSON-1 a text", () => {
+  const numbers = (count: number, step: number) => Array.from({ length: count }, (_, n) => String(n * step));
+  const keys = (names: readonly string[]) => `{${names.map((name) => `"${name}":0`).join(",")}}`;
+
+  it.each(Object.entries(HOSTILE_SHAPES))(
+    "of a hostile shape is refused before it is parsed: %s",
+    (_, text) => {
+      expect(outcome(() => parseJsonText(text, "The text"))).toEqual({
+        code: expect.stringMatching(/^(TOO_LARGE|INVALID_JSON)$/),
+      });
+      expect(parseJson(text)).toBeUndefined();
+    },
+  );
+
+  it("with numbers in quotes is read where they do not collide, or are few or equal", () => {
+    const escaped = numbers(3_000, 65_536).map((name) => name.replace(/./, (digit) => `\\u003${digit}`));
+    for (const [text, isRead] of [
+      [keys(numbers(20_000, 1)), true],
+      [keys(numbers(20_000, 10)), true],
+      [keys(numbers(1_000, 65_536)), true],
+      [JSON.stringify(Array.from({ length: 40_000 }, (_, n) => String((n % 3) * 1_024))), true],
+      [keys(numbers(3_000, 65_536)), false],
+      [keys(numbers(3_000, 1_024)), false],
+      [keys(escaped), false],
+      [JSON.stringify(numbers(3_000, 65_536)), false],
+      [JSON.stringify(numbers(3_000, 65_536).map((text) => `n${text}`)), true],
+    ] as const)
+      expect(shapeProblem(text, 64) === null, text.slice(0, 60)).toBe(isRead);
+  });
+
+  it("is measured as its value is: by its values and its depth, whatever its strings contain", () => {
+    const strings = fc.string({ unit: fc.constantFrom(...'[]{},:"\\ab1 é') });
+    const { value } = fc.letrec<{ value: unknown }>((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 6, depthSize: "large" },
+        strings,
+        fc.integer(),
+        fc.array(tie("value")),
+        fc.dictionary(strings, tie("value"), { noNullPrototype: true }),
+      ),
+    }));
+    fc.assert(
+      fc.property(value, fc.integer({ min: 0, max: 6 }), (given, maxDepth) => {
+        const text = JSON.stringify(given);
+        // SAFETY: generated as JSON.
+        const isDeep = jsonDepth(given as Parameters<typeof jsonDepth>[0], maxDepth) > maxDepth;
+        expect(shapeProblem(text, maxDepth)?.code).toBe(isDeep ? "INVALID_JSON" : undefined);
+      }),
+    );
+    for (const [count, code] of [
+      [MAX_VALUES - 1, undefined],
+      [MAX_VALUES + 1, "TOO_LARGE"],
+    ] as const)
+      expect(shapeProblem(JSON.stringify(Array(count).fill("[,")), 64)?.code).toBe(code);
   });
 });

@@ -353,7 +353,7 @@ describe("any schema that is accepted", () => {
           "object",
         ]),
       },
-      ...{ allOf: schemas, anyOf: schemas, oneOf: schemas, not: one, if: one, then: one, else: one },
+      ...{ allOf: schemas, anyOf: schemas, oneOf: schemas, not: one, if: one },
       ...{ prefixItems: schemas, items: one, contains: one, minContains: count, maxContains: count },
       ...{ unevaluatedItems: one, unevaluatedProperties: one, additionalProperties: one, propertyNames: one },
       ...{ properties: fc.dictionary(name, one, { maxKeys: 3, noNullPrototype: true }), const: value },
@@ -387,7 +387,8 @@ describe("any schema that is accepted", () => {
       ...{ minItems: count, maxItems: count, minProperties: count, maxProperties: count },
       ...{ format: fc.constantFrom("email", "uri", "nothing"), foo: one, title: fc.constant("T") },
     };
-    const members = Object.entries(keywords).map(([key, arbitrary]) =>
+    const branches = [["then", one] as const, ["else", one] as const];
+    const members = [...Object.entries(keywords), ...branches].map(([key, arbitrary]) =>
       (arbitrary as fc.Arbitrary<Json>).map((member) => [key, member] as const),
     );
     return {

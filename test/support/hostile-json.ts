@@ -145,6 +145,32 @@ const huge = fc
   )
   .map(bytesOf);
 
+const listOf = (count: number, item: (n: number) => string) =>
+  Array.from({ length: count }, (_, n) => item(n)).join(",");
+
+/** JSON whose values cost far more than its length. Each has less than two mebibytes. */
+export const HOSTILE_SHAPES = {
+  "names that collide": `{${listOf(120_000, (n) => `"${n * 65_536}":0`)}}`,
+  "a few thousand names that collide": `{${listOf(5_000, (n) => `"${n * 65_536}":0`)}}`,
+  "texts that collide": `[${listOf(120_000, (n) => `"${n * 65_536}"`)}]`,
+  "lists in each other": `${"[".repeat(900_000)}${"]".repeat(900_000)}`,
+  "lists that are not closed": "[".repeat(1_900_000),
+  "objects in each other": `${'{"a":'.repeat(200_000)}0${"}".repeat(200_000)}`,
+  "lists beside each other": `[${listOf(600_000, () => "[]")}]`,
+  "objects beside each other": `[${listOf(200_000, () => '{"a":0}')}]`,
+  "very many items": `[${listOf(900_000, () => "0")}]`,
+  "very many names": `{${listOf(120_000, (n) => `"k${n}":0`)}}`,
+  "very many empty texts": `[${listOf(600_000, () => '""')}]`,
+  "quotes only": '"'.repeat(1_900_000),
+} as const;
+
+/** Returns the number of values as a text's reader counts them: containers, and commas between members. */
+export function valuesIn(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  const members = Object.values(value);
+  return members.reduce<number>((sum, member) => sum + valuesIn(member), 1 + Math.max(0, members.length - 1));
+}
+
 /** JSON with a part removed, inserted, doubled or changed. */
 const damaged = fc
   .tuple(

@@ -9,6 +9,7 @@ import { type ErrorCategory, isRetriable, type ModelError } from "../../model/er
 import type { ProviderId } from "../../model/profile.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
+import { parseJson } from "../../shared/json.ts";
 import { redactSecrets } from "../../shared/redact.ts";
 import { shorten } from "../../shared/text.ts";
 import { durationMs } from "./durations.ts";
@@ -144,10 +145,8 @@ const errorBody = z.object({
 
 /** Reads an error body in the shapes of providers and compatible servers. Text that is not JSON becomes the message. */
 export function readErrorBody(body: string): ProviderError {
-  let value: unknown;
-  try {
-    value = JSON.parse(body);
-  } catch {
+  const value = parseJson(body);
+  if (value === undefined) {
     const isPage = /^\s*</.test(body);
     return isPage || body.trim() === "" ? {} : { message: clean(body) };
   }

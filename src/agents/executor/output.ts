@@ -8,7 +8,8 @@
  */
 import { ToolError } from "../../library/tool-error.ts";
 import { MAX_OUTPUT_DEPTH } from "../../protocol/executor-api.ts";
-import { isJsonWithin, type Json } from "../../shared/json.ts";
+import type { Json } from "../../shared/json.ts";
+import { shapeProblem } from "../../shared/json-shape.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 
 /** Maximum size of a progress report, in bytes of JSON. */
@@ -24,10 +25,9 @@ export function toJson(value: unknown, what: string, maxBytes: number): Json {
   if (bytes > maxBytes) {
     throw new ToolError(`${what} has ${bytes} bytes of JSON; the limit is ${maxBytes}. Return less.`);
   }
+  const problem = shapeProblem(text, MAX_OUTPUT_DEPTH);
+  if (problem !== null) throw new ToolError(`${what} ${problem.what}. Return less.`);
   const json: Json = JSON.parse(text);
-  if (!isJsonWithin(json, MAX_OUTPUT_DEPTH)) {
-    throw new ToolError(`${what} nests deeper than ${MAX_OUTPUT_DEPTH} levels. Return less.`);
-  }
   return json;
 }
 

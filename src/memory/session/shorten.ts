@@ -5,7 +5,8 @@
  *          that is too long or too deep to parse becomes a string of JSON.
  * SHORT-2  A note marks each omission. Content that is short enough is unchanged.
  */
-import { type Json, jsonDepth } from "../../shared/json.ts";
+import type { Json } from "../../shared/json.ts";
+import { shapeProblem } from "../../shared/json-shape.ts";
 import { fitsTokens, type TokenCounter } from "./tokens.ts";
 
 /** No tokenizer exceeds this density: content with more characters per token is too long without counting. */
@@ -36,8 +37,7 @@ function parsed(content: string): Json | undefined {
   if (!/^\s*["[{]/.test(content)) return undefined;
   if (content.length > MAX_PARSED_LENGTH) return content;
   try {
-    const value: Json = JSON.parse(content);
-    return jsonDepth(value, MAX_DEPTH) > MAX_DEPTH ? content : value;
+    return shapeProblem(content, MAX_DEPTH) === null ? JSON.parse(content) : content;
   } catch {
     return undefined;
   }

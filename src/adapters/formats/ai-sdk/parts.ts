@@ -1,8 +1,7 @@
 /** The parts of one reply of an AI SDK model, kept to be sent back to it (AISDK-2). Pure state. */
 import type { NativePart } from "../../../model/messages.ts";
 import { defined } from "../../../shared/defined.ts";
-import { isJson, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import { parseJson } from "../common/json.ts";
+import { isJson, isJsonObject, type Json, type JsonObject, parseJson } from "../../../shared/json.ts";
 
 interface Passage {
   kind: "text" | "reasoning";

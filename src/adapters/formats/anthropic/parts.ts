@@ -5,8 +5,8 @@
  */
 import type { NativePart } from "../../../model/messages.ts";
 import type { ModelDelta } from "../../../model/reply.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import { filled, membersOf, parseJson, stringOf } from "../common/json.ts";
+import { isJsonObject, type Json, type JsonObject, parseJson } from "../../../shared/json.ts";
+import { filled, membersOf, stringOf } from "../common/json.ts";
 
 interface Block {
   /** As it came, with its deltas. */

@@ -8,8 +8,7 @@
 
 import type { ModelDelta } from "../../../model/reply.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { JsonObject } from "../../../shared/json.ts";
-import { parseJson } from "../common/json.ts";
+import { type JsonObject, parseJson } from "../../../shared/json.ts";
 
 /** One element of a chunk's `tool_calls`. */
 export interface ToolCallFragment {

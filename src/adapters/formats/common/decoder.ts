@@ -12,9 +12,8 @@ import type { ErrorCategory, ModelError } from "../../../model/error.ts";
 import type { StreamDecoder } from "../../../model/format-adapter.ts";
 import type { ProviderId } from "../../../model/profile.ts";
 import type { FinishReason, ModelDelta } from "../../../model/reply.ts";
-import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
+import { isJsonObject, type JsonObject, parseJson } from "../../../shared/json.ts";
 import { modelError } from "../../errors/model-errors.ts";
-import { parseJson } from "./json.ts";
 
 /** The payload that ends a stream of chat chunks. */
 export const DONE = "[DONE]";

@@ -1,14 +1,5 @@
 /** Reads and builds JSON whose shape is not known. Pure. */
-import { type Facts, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-
-/** Parses JSON text; returns `undefined` for text that is not JSON. */
-export function parseJson(text: string): Json | undefined {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
+import { type Facts, isJsonObject, type JsonObject } from "../../../shared/json.ts";
 
 /** Returns the objects in a list; none if the value is not a list. */
 export function objects(value: unknown): JsonObject[] {

@@ -1,7 +1,7 @@
 /** Rules 5 and 6: reports of the platform, and results of tools. */
-import { isJsonObject, type Json } from "../../../shared/json.ts";
+import { isJsonObject, type Json, parseJson } from "../../../shared/json.ts";
 import { shorten } from "../../../shared/text.ts";
-import { membersOf, parseJson } from "../common/json.ts";
+import { membersOf } from "../common/json.ts";
 import { labelled, type OfflineAnswer } from "./answer.ts";
 import type { SeenResult, View } from "./view.ts";
 

@@ -13,7 +13,8 @@ import { maxMovesPerTurn } from "../../../../library/persona.ts";
 import { MAX_CONTINUATIONS } from "../../../../model/joined-reply.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
 import { defined } from "../../../../shared/defined.ts";
-import { type Json, jsonDepth } from "../../../../shared/json.ts";
+import { DramatisError } from "../../../../shared/errors.ts";
+import { type Json, parseJsonText } from "../../../../shared/json.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import {
   MAX_CALLS_PER_REPLY,
@@ -29,9 +30,6 @@ import { type CallingTurn, type ConversationState, chainOf, type Turn } from "..
 import { planNext } from "./results.ts";
 import { replyMeter, violations } from "./schema-check.ts";
 import { checkToolCall } from "./tool-call.ts";
-
-/** Levels of nesting in an answer. */
-const MAX_DEPTH = 64;
 
 export function planModelReply(
   state: ConversationState,
@@ -112,11 +110,10 @@ function problemOf(schema: NonNullable<Turn["output"]>["schema"], text: string):
   if (text.trim() === "") return "the answer is empty";
   let value: Json;
   try {
-    value = JSON.parse(text);
-  } catch {
-    return "the answer is not JSON";
+    value = parseJsonText(text, "the answer");
+  } catch (error) {
+    return error instanceof DramatisError ? error.message.replace(/\.$/, "") : "the answer is not JSON";
   }
-  if (jsonDepth(value, MAX_DEPTH) > MAX_DEPTH) return `the answer nests deeper than ${MAX_DEPTH} levels`;
   const found = violations(schema, value) ?? ["the schema cannot be checked"];
   return found.length === 0 ? null : found.join("; ");
 }

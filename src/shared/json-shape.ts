@@ -1,0 +1,95 @@
+/**
+ * Measures JSON text in one pass, before it is parsed: what is cheap to send may be expensive to hold. Pure.
+ *
+ * JSON-1  Text from outside is parsed only if it has at most `MAX_VALUES` values, nests no deeper than its reader takes, and
+ *         its whole numbers in quotes do not collide. So parsing it, and one pass over its value, takes milliseconds.
+ */
+
+/** Maximum number of values in a text: members, items and containers. */
+export const MAX_VALUES = 50_000;
+
+/** Levels of nesting that a reader of model output takes: arguments of 64 levels, within the provider's own levels. */
+export const MAX_REPLY_DEPTH = 128;
+
+/** Maximum number of pairs of colliding names and texts. Each pair costs a set or a map some nanoseconds. */
+const MAX_COLLISIONS = 2_000_000;
+/** Number of groups that whole numbers are sorted into, by their last bits: the engine's hash of such a text is its number. */
+const GROUPS = 1_024;
+/** Number of places for numbers seen before: a number that repeats collides with nothing. */
+const SEEN = 4_096;
+
+const [QUOTE, COMMA, BACKSLASH] = [34, 44, 92];
+const [LIST, LIST_END, OBJECT, OBJECT_END] = [91, 93, 123, 125];
+/** A text of up to 16 digits, escaped or not. */
+const WHOLE_NUMBER = /^(?:[0-9]|\\u003[0-9]){1,16}$/;
+
+/** The first limit that a text exceeds. `what` completes a sentence that begins with the text's name. */
+export interface ShapeProblem {
+  code: "INVALID_JSON" | "TOO_LARGE";
+  what: string;
+}
+
+/** Returns the problem of a text's shape, or `null`. Accepts text that is not JSON. */
+export function shapeProblem(text: string, maxDepth: number): ShapeProblem | null {
+  const collisions = new Collisions();
+  let values = 0;
+  let strings = 0;
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      const end = endOfString(text, at + 1);
+      strings += 1;
+      if (collisions.exceedLimit(text, at + 1, end)) return tooLarge("names or texts that are whole numbers");
+      at = end;
+    } else if (code === COMMA) values += 1;
+    else if (code === LIST || code === OBJECT) {
+      values += 1;
+      depth += 1;
+      if (depth > maxDepth) return { code: "INVALID_JSON", what: `nests deeper than ${maxDepth} levels` };
+    } else if (code === LIST_END || code === OBJECT_END) depth -= 1;
+    // In JSON, each text stands beside a comma or a bracket.
+    if (values > MAX_VALUES || strings > 2 * MAX_VALUES + 2) return tooLarge(`values: at most ${MAX_VALUES}`);
+  }
+  return null;
+}
+
+function tooLarge(what: string): ShapeProblem {
+  return { code: "TOO_LARGE", what: `has too many ${what}` };
+}
+
+/** Returns the place of the quote that ends a string, or the end of the text. */
+function endOfString(text: string, start: number): number {
+  let end = text.indexOf('"', start);
+  while (end !== -1) {
+    let before = end;
+    while (before > start && text.charCodeAt(before - 1) === BACKSLASH) before -= 1;
+    if ((end - before) % 2 === 0) return end;
+    end = text.indexOf('"', end + 1);
+  }
+  return text.length;
+}
+
+/** Counts the pairs of whole numbers that end with the same bits. */
+class Collisions {
+  readonly #groups = new Uint32Array(GROUPS);
+  readonly #seen = new Float64Array(SEEN);
+  #pairs = 0;
+
+  /** Counts a string; reports whether there are too many pairs. */
+  exceedLimit(text: string, start: number, end: number): boolean {
+    const first = text.charCodeAt(start);
+    const mayBeNumber = (first >= 48 && first <= 57) || first === BACKSLASH;
+    if (!mayBeNumber || end - start > 16 * 6) return false;
+    const raw = text.slice(start, end);
+    if (!WHOLE_NUMBER.test(raw)) return false;
+    const value = Number(raw.replaceAll("\\u003", ""));
+    const place = (Math.imul(value % 0x7fffffff, 0x9e3779b1) >>> 20) % SEEN;
+    if (this.#seen[place] === value + 1) return false;
+    this.#seen[place] = value + 1;
+    const group = value % GROUPS;
+    this.#pairs += this.#groups[group] ?? 0;
+    this.#groups[group] = (this.#groups[group] ?? 0) + 1;
+    return this.#pairs > MAX_COLLISIONS;
+  }
+}
