@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { runAborts } from "./aborts/case.ts";
 import { decodeVerdict, runDecode } from "./decode/case.ts";
 import { formatTable, type ResultRow, replaceResults } from "./harness/results.ts";
+import { hostileVerdict, runHostile } from "./hostile/case.ts";
 import { runKills } from "./kills/case.ts";
 import { serveTurns } from "./turns/case.ts";
 import { verdict } from "./turns/verdict.ts";
@@ -22,6 +23,7 @@ const CASES: Record<string, Case> = {
   decode: { run: runDecode, verdict: decodeVerdict },
   kills: { run: runKills },
   aborts: { run: runAborts },
+  hostile: { run: runHostile, verdict: hostileVerdict },
   writes: { run: runWrites, verdict: writesVerdict },
 };
 

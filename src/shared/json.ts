@@ -14,7 +14,7 @@ export type JsonObject = { [key: string]: Json };
 export type Facts = Record<string, string | number | boolean | null | object>;
 
 /** Maximum nesting of containers. Recursion over checked values is therefore safe. */
-const MAX_DEPTH = 64;
+export const MAX_DEPTH = 64;
 
 /** The rule of `isJson`, for error messages. */
 export const JSON_RULE = `Must be JSON, nested at most ${MAX_DEPTH} deep.`;

@@ -21,6 +21,10 @@ export interface Violation {
 
 /** Steps of applying a schema to a value. */
 const APPLICATION = 10;
+/** Steps of finding the schemas of a member. */
+const MEMBER = 4;
+/** Steps of noting that a member or an item was evaluated. */
+const MARK = 4;
 /** Limit of nested applications of schemas. */
 const MAX_DEPTH = 200;
 /** Violations kept of one value. */
@@ -35,6 +39,9 @@ const UNCHECKED_FORMATS = ["regex", "url"];
 
 /** Names of members, or indexes of items, that a schema evaluated. Has no prototype. */
 type Evaluated = Record<string, true>;
+
+/** Where no schema asks what others evaluated, nothing is noted. */
+const UNUSED: Evaluated = Object.freeze(Object.create(null));
 
 /** Returns the violations of a value; none if it fits. Throws `Spent`. */
 export function checkValue({ root, hasUnevaluated }: ReadSchema, value: Json, meter: Meter): Violation[] {
@@ -54,7 +61,7 @@ class Check {
   ) {}
 
   violations(root: Schema, value: Json): Violation[] {
-    this.#apply(root, value, noneEvaluated());
+    this.#apply(root, value, this.#none());
     return this.#found;
   }
 
@@ -78,10 +85,14 @@ class Check {
     return this.#count === before;
   }
 
+  #none(): Evaluated {
+    return this.hasUnevaluated ? Object.create(null) : UNUSED;
+  }
+
   /** Applies a schema to a member or an item. */
   #applyAt(key: string | number, schema: Schema, value: Json): boolean {
     this.#path.push(key);
-    const fits = this.#apply(schema, value, noneEvaluated());
+    const fits = this.#apply(schema, value, this.#none());
     this.#path.pop();
     return fits;
   }
@@ -89,7 +100,7 @@ class Check {
   /** Applies a schema to the same value. Returns its violations without adding them. */
   #try(schema: Schema, value: Json, evaluated: Evaluated): Violation[] | null {
     const [found, count] = [this.#found, this.#count];
-    const inner = noneEvaluated();
+    const inner = this.#none();
     // Where no more violations are kept, none are described.
     this.#found = found.length < MAX_VIOLATIONS ? [] : found;
     const fits = this.#apply(schema, value, inner);
@@ -109,9 +120,9 @@ class Check {
   }
 
   #inPlace(schema: SchemaNode, value: Json, evaluated: Evaluated): void {
-    const { $ref, allOf = [], anyOf, oneOf, not, if: condition, then: yes, else: no } = schema;
+    const { $ref, allOf, anyOf, oneOf, not, if: condition, then: yes, else: no } = schema;
     this.#require($ref, value, evaluated);
-    for (const part of allOf) this.#require(part, value, evaluated);
+    if (allOf !== undefined) for (const part of allOf) this.#require(part, value, evaluated);
     if (anyOf !== undefined) {
       const tries = anyOf.map((part) => this.#try(part, value, evaluated));
       if (tries.every((tried) => tried !== null)) {
@@ -127,7 +138,7 @@ class Check {
         for (const tried of tries) this.#addAll(tried ?? []);
       }
     }
-    if (not !== undefined && this.#try(not, value, noneEvaluated()) === null)
+    if (not !== undefined && this.#try(not, value, this.#none()) === null)
       this.#add(() => 'Instance matched "not" schema');
     if (condition !== undefined) {
       const fits = this.#try(condition, value, evaluated) === null;
@@ -172,8 +183,8 @@ class Check {
     if (exclusiveMaximum !== undefined && value >= exclusiveMaximum)
       this.#add(() => `${value} is not less than ${exclusiveMaximum}`);
     if (multipleOf === undefined) return;
-    this.meter.spend(APPLICATION);
-    if (!isMultipleOf(value, multipleOf)) this.#add(() => `${value} is not a multiple of ${multipleOf}`);
+    if (!isMultipleOf(value, multipleOf, this.meter))
+      this.#add(() => `${value} is not a multiple of ${multipleOf}`);
   }
 
   #items(schema: SchemaNode, value: readonly Json[], evaluated: Evaluated): void {
@@ -206,7 +217,7 @@ class Check {
     if (contains === undefined) return;
     let count = 0;
     for (const [index, item] of value.entries())
-      if (this.#try(contains, item, noneEvaluated()) === null) {
+      if (this.#try(contains, item, this.#none()) === null) {
         count += 1;
         this.#mark(evaluated, index);
       }
@@ -230,7 +241,7 @@ class Check {
     const isEach = properties ?? schema.patternProperties ?? additionalProperties ?? unevaluatedProperties;
     if (isEach === undefined) return;
     for (const [name, member] of Object.entries(value)) {
-      this.meter.spend(1);
+      this.meter.spend(MEMBER);
       const applied: Schema[] = [];
       const own = properties !== undefined && Object.hasOwn(properties, name) ? properties[name] : undefined;
       if (own !== undefined) applied.push(own);
@@ -250,7 +261,7 @@ class Check {
   #names(schema: SchemaNode, value: JsonObject, evaluated: Evaluated): void {
     const { required = [], minProperties = 0, maxProperties, propertyNames } = schema;
     const names = Object.keys(value);
-    this.meter.spend(names.length + required.length);
+    this.meter.spend(APPLICATION + names.length + required.length);
     for (const name of required)
       if (!Object.hasOwn(value, name))
         this.#add(() => `Instance does not have required property "${this.#shown(name)}"`);
@@ -278,7 +289,7 @@ class Check {
 
   #mark(evaluated: Evaluated, key: string | number): void {
     if (!this.hasUnevaluated) return;
-    this.meter.spend(1);
+    this.meter.spend(MARK);
     evaluated[key] = true;
   }
 
@@ -301,10 +312,6 @@ class Check {
     this.meter.spend(text.length / CHARACTERS_PER_STEP);
     return clipped(text);
   }
-}
-
-function noneEvaluated(): Evaluated {
-  return Object.create(null);
 }
 
 function clipped(text: string): string {

@@ -29,12 +29,13 @@ import {
 const MAX_IN_PLACE = 1_000;
 /** Maximum size of the patterns of one schema, in the unit of `Pattern.size`. */
 const MAX_PATTERNS = 10_000;
+/** Maximum number of schemas in one schema. */
+const MAX_SCHEMAS = 5_000;
 /** Maximum nesting of schemas. */
 const MAX_DEPTH = 200;
 /** Issues reported of one schema. */
 const MAX_ISSUES = 20;
 
-type Path = readonly (string | number)[];
 type Kind = "schema" | "list" | "map";
 
 const KINDS = new Map<string, Kind>([
@@ -46,7 +47,7 @@ const KINDS = new Map<string, Kind>([
 /** Reads a schema. The result is to be used only if there are no issues. `base` is the JSON pointer of the schema. */
 export function readSchema(schema: JsonObject, base = ""): ReadSchema & { issues: InputIssue[] } {
   const reader = new Reader(base);
-  const root = reader.node(schema, []);
+  const root = reader.node(schema, "");
   reader.resolve();
   if (reader.issues.length === 0) reader.size();
   const { issues, hasUnevaluated } = reader;
@@ -57,23 +58,33 @@ class Reader {
   readonly issues: InputIssue[] = [];
   hasUnevaluated = false;
   /** The schemas that were read, by their pointers, in reading order. */
-  readonly #schemas = new Map<string, { schema: Schema; path: Path }>();
-  readonly #references: { node: SchemaNode; target: string; path: Path }[] = [];
+  readonly #schemas = new Map<string, Schema>();
+  readonly #references: { node: SchemaNode; target: string; path: string }[] = [];
   #patterns = 0;
+  #depth = 0;
 
   constructor(private readonly base: string) {}
 
-  node(from: JsonObject, path: Path): SchemaNode {
-    const node: SchemaNode = Object.create(null);
-    this.#schemas.set(jsonPointer(path), { schema: node, path });
+  node(from: JsonObject, path: string): SchemaNode {
+    const node: SchemaNode = {};
+    if (this.#depth >= MAX_DEPTH || this.#schemas.size >= MAX_SCHEMAS) {
+      this.#report(
+        path,
+        `Is too much: a schema has at most ${MAX_SCHEMAS} schemas, nested ${MAX_DEPTH} deep.`,
+      );
+      return node;
+    }
+    this.#depth += 1;
+    this.#schemas.set(path, node);
     for (const [name, value] of Object.entries(from)) {
-      const at = [...path, name];
+      const at = pointer(path, name);
       const problem = keywordProblem(name, value);
       if (problem !== null) this.#report(at, problem);
       else if (name === "$ref") this.#reference(node, value, at);
       else if (name === "pattern") Object.assign(node, defined({ pattern: this.#pattern(value, at) }));
       else this.#member(node, name, value, at);
     }
+    this.#depth -= 1;
     return node;
   }
 
@@ -82,14 +93,14 @@ class Reader {
     for (const { node, target, path } of this.#references) {
       const found = this.#schemas.get(target);
       if (found === undefined) this.#report(path, "Must refer to a schema within this one: #/$defs/NAME.");
-      else node.$ref = found.schema;
+      else node.$ref = found;
     }
   }
 
   /** Reports the first part that applies too many schemas to one value. */
   size(): void {
     const size = sizing();
-    for (const { schema, path } of this.#schemas.values()) {
+    for (const [path, schema] of this.#schemas) {
       const problem = sizeProblem(size(schema));
       if (problem === null) continue;
       this.#report(path, problem);
@@ -97,7 +108,7 @@ class Reader {
     }
   }
 
-  #member(node: SchemaNode, name: string, value: Json, at: Path): void {
+  #member(node: SchemaNode, name: string, value: Json, at: string): void {
     const kind = KINDS.get(name);
     if (kind === undefined) {
       // SAFETY: the keyword's form was checked.
@@ -109,44 +120,43 @@ class Reader {
     if (name === "patternProperties") node.patterns = this.#patternsOf(value, at);
   }
 
-  #schemasOf(kind: Kind, value: Json, at: Path): Schema | Schema[] | SchemaMap {
+  #schemasOf(kind: Kind, value: Json, at: string): Schema | Schema[] | SchemaMap {
     if (kind === "schema") return this.#schema(value, at);
     if (kind === "list") {
       if (Array.isArray(value) && value.length > 0)
-        return value.map((one, index) => this.#schema(one, [...at, index]));
+        return value.map((one, index) => this.#schema(one, `${at}/${index}`));
       this.#report(at, "Must be a list of schemas.");
       return [];
     }
     const map: SchemaMap = Object.create(null);
     if (!isJsonObject(value)) this.#report(at, "Must be an object of schemas.");
-    else for (const [key, one] of Object.entries(value)) map[key] = this.#schema(one, [...at, key]);
+    else for (const [key, one] of Object.entries(value)) map[key] = this.#schema(one, pointer(at, key));
     return map;
   }
 
-  #schema(value: Json, path: Path): Schema {
-    if (typeof value === "boolean") this.#schemas.set(jsonPointer(path), { schema: value, path });
-    else if (path.length > MAX_DEPTH) this.#report(path, "Is nested too deep.");
+  #schema(value: Json, path: string): Schema {
+    if (typeof value === "boolean") this.#schemas.set(path, value);
     else if (isJsonObject(value)) return this.node(value, path);
     else this.#report(path, "Must be a schema: an object, true or false.");
     return value === true;
   }
 
-  #reference(node: SchemaNode, value: Json, path: Path): void {
+  #reference(node: SchemaNode, value: Json, path: string): void {
     const target = typeof value === "string" && /^#(?:\/|$)/.test(value) ? value.slice(1) : null;
     if (target === null) this.#report(path, "Must refer to a schema within this one: #/$defs/NAME.");
     else this.#references.push({ node, target: decoded(target), path });
   }
 
-  #patternsOf(value: Json, at: Path): Record<string, Pattern> {
+  #patternsOf(value: Json, at: string): Record<string, Pattern> {
     const patterns: Record<string, Pattern> = Object.create(null);
     for (const source of Object.keys(isJsonObject(value) ? value : {})) {
-      const pattern = this.#pattern(source, [...at, source]);
+      const pattern = this.#pattern(source, pointer(at, source));
       if (pattern !== undefined) patterns[source] = pattern;
     }
     return patterns;
   }
 
-  #pattern(source: Json, path: Path): Pattern | undefined {
+  #pattern(source: Json, path: string): Pattern | undefined {
     if (typeof source !== "string") {
       this.#report(path, "Must be a string.");
       return undefined;
@@ -157,7 +167,7 @@ class Reader {
       this.#patterns += pattern.size;
       if (this.#patterns > MAX_PATTERNS)
         this.#report(
-          [],
+          "",
           `Has patterns of more than ${MAX_PATTERNS} parts together: use fewer or shorter ones.`,
         );
       return pattern;
@@ -168,9 +178,14 @@ class Reader {
     }
   }
 
-  #report(path: Path, message: string): void {
-    if (this.issues.length < MAX_ISSUES) this.issues.push({ path: jsonPointer(path, this.base), message });
+  #report(path: string, message: string): void {
+    if (this.issues.length < MAX_ISSUES) this.issues.push({ path: this.base + path, message });
   }
+}
+
+/** Continues a JSON pointer. Most names need no escapes. */
+function pointer(path: string, name: string): string {
+  return /[~/]/.test(name) ? jsonPointer([name], path) : `${path}/${name}`;
 }
 
 /** Counts the schemas that a part of a schema applies to one value: infinitely many if the part applies itself. */

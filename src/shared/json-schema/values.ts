@@ -56,10 +56,13 @@ function spendOn(value: Json, meter: Meter): void {
 }
 
 /** Reports whether a number is a multiple of another, as decimals. */
-export function isMultipleOf(value: number, divisor: number): boolean {
+export function isMultipleOf(value: number, divisor: number, meter: Meter): boolean {
+  meter.spend(1);
+  if (Number.isSafeInteger(value) && Number.isSafeInteger(divisor)) return value % divisor === 0;
   const [units, exponent] = decimal(value);
   const [divisorUnits, divisorExponent] = decimal(divisor);
   const lowest = Math.min(exponent, divisorExponent);
+  meter.spend(10 + (Math.max(exponent, divisorExponent) - lowest) / 2);
   return (
     (units * 10n ** BigInt(exponent - lowest)) % (divisorUnits * 10n ** BigInt(divisorExponent - lowest)) ===
     0n

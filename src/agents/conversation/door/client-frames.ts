@@ -3,7 +3,7 @@
  *
  * CFRAME-1  A frame of another version or an unknown type is refused by name, with the versions and types that are
  *           supported.
- * CFRAME-2  Check a frame's depth and text before anything else walks it.
+ * CFRAME-2  Check a frame's shape before it is parsed (JSON-1), and its text before anything else walks it.
  */
 import type { WSMessage } from "agents";
 import { PROTOCOL_VERSION } from "../../../protocol/frames.ts";
@@ -14,7 +14,8 @@ import {
   MAX_KEY_LENGTH,
 } from "../../../protocol/requests.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import { checkJson, isJsonObject, parseJsonText } from "../../../shared/json.ts";
+import { checkJson, isJsonObject, MAX_DEPTH, parseJsonText } from "../../../shared/json.ts";
+import { shapeProblem } from "../../../shared/json-shape.ts";
 import { validate } from "../../../shared/validation.ts";
 import { MAX_FRAME_LENGTH } from "./limits.ts";
 
@@ -24,6 +25,14 @@ export function parseMessage(message: WSMessage): unknown {
     throw new DramatisError("TOO_LARGE", "A frame may have at most 2 MiB.");
   if (typeof message !== "string") throw new DramatisError("INVALID_JSON", "Send frames as JSON text.");
   return parseJsonText(message, "The frame");
+}
+
+/** Reports whether a message is small enough to be parsed. */
+export function isReadable(message: WSMessage): boolean {
+  return (
+    messageLength(message) <= MAX_FRAME_LENGTH &&
+    (typeof message !== "string" || shapeProblem(message, MAX_DEPTH) === null)
+  );
 }
 
 /** Returns the UTF-16 units of a text, the bytes of anything else. */

@@ -3,9 +3,11 @@
  *
  * GUARD-1  The plain door does not support the SDK's protocol, in or out: the SDK's frames are unknown types there.
  * GUARD-2  On both doors a message counts against its connection's allowance before anything reads it.
+ * GUARD-3  On both doors a message is measured before anything parses it (JSON-1). The SDK gets none that is refused.
  */
 import type { WSMessage } from "agents";
 import { LifecycleCapability } from "agents/lifecycle";
+import { isReadable } from "./client-frames.ts";
 import { admit, type Client, type ConnectionPorts, receiveFrame } from "./connections.ts";
 
 export interface ConnectionGuardPorts extends ConnectionPorts {
@@ -26,7 +28,8 @@ export class ConnectionGuard extends LifecycleCapability {
     // First, because it makes the SDK hide its own marks in a connection's state after a wake.
     const isPlain = this.ports.isPlain(client);
     if (!admit(this.ports, client, message)) return true;
-    if (isPlain) await receiveFrame(this.ports, client, message);
-    return isPlain;
+    const isOurs = isPlain || !isReadable(message);
+    if (isOurs) await receiveFrame(this.ports, client, message);
+    return isOurs;
   }
 }

@@ -1,0 +1,3 @@
+/** The agent of the case `hostile`, in each of its tenants. */
+export const AGENT = "target";
+export const TENANTS = ["attacker", "other"];

@@ -1,0 +1,151 @@
+/**
+ * The case `hostile`: another tenant's plain requests while 100 hostile ones run, of one kind at a time. Fails if one of them
+ * waits longer than `MAX_WAIT_MS`.
+ */
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { SignJWT } from "jose";
+import { HOSTILE_SHAPES } from "../../test/support/hostile-json.ts";
+import { HOSTILE_PATTERNS, HOSTILE_SCHEMAS, type HostileCase } from "../../test/support/hostile-schemas.ts";
+import { startOpenAIServer, textReply } from "../../test/support/openai-server.ts";
+import { buildBundle } from "../harness/bundle.ts";
+import { BENCH_DIR } from "../harness/paths.ts";
+import { type ResultRow, summarise } from "../harness/results.ts";
+import { serve } from "../harness/workerd.ts";
+import { AGENT, TENANTS } from "./agent.ts";
+
+const SECRET = createHash("sha512").update("bench").digest("base64");
+/** Hostile requests of each kind. */
+const COUNT = 100;
+/** Hostile requests at the same time. */
+const AT_ONCE = 4;
+/** Limit of the other tenant's wait. */
+const MAX_WAIT_MS = 200;
+/** Pause between the other tenant's requests. */
+const PAUSE_MS = 5;
+
+/** Sends a request of a tenant; resolves with its status when its answer has ended. */
+type Send = (
+  method: string,
+  path: string,
+  body?: string,
+  accept?: string,
+) => Promise<{ status: number; text: string }>;
+
+export async function runHostile(directory: string): Promise<ResultRow[]> {
+  const bundle = await buildBundle(join(directory, "bundle"), join(BENCH_DIR, "hostile", "wrangler.jsonc"));
+  const replies = new Map<string, string>();
+  const model = await startOpenAIServer({
+    script: ({ body }) => {
+      const asked = body.messages?.findLast(({ role }) => role === "user")?.content ?? "";
+      return textReply(replies.get(asked) ?? "{}");
+    },
+  });
+  const variables = { AUTH_SECRET: SECRET, OPENAI_BASE_URL: model.baseUrl };
+  const server = await serve(bundle, join(directory, "site"), { variables });
+  try {
+    const baseUrl = `http://127.0.0.1:${server.port}`;
+    const [attacker, other] = await Promise.all(TENANTS.map((tenant) => sender(baseUrl, tenant)));
+    if (attacker === undefined || other === undefined) throw new Error("There are two tenants.");
+    const target = await conversation(other);
+    const requests = {
+      "ordinary turns": Array.from({ length: COUNT }, () =>
+        turn({ schema: { type: "object" }, reply: {} }, replies),
+      ),
+      schemas: cycle(HOSTILE_SCHEMAS).map((one) => turn(one, replies)),
+      patterns: cycle(HOSTILE_PATTERNS).map((one) => turn(one, replies)),
+      shapes: cycle(HOSTILE_SHAPES),
+    };
+    const rows: ResultRow[] = [];
+    for (const [kind, bodies] of Object.entries(requests)) {
+      const waits = await waitsDuring(other, target, () => attack(attacker, bodies));
+      rows.push(
+        summarise({ case: "hostile", system: "dramatis", metric: `wait during ${kind}`, unit: "ms" }, waits),
+      );
+    }
+    return rows;
+  } finally {
+    await server.stop();
+    await model.close();
+  }
+}
+
+/** Returns a finding for each kind during which the other tenant waited too long. */
+export function hostileVerdict(rows: readonly ResultRow[]): string[] {
+  const slow = rows.filter(({ max }) => max > MAX_WAIT_MS);
+  if (slow.length === 0) return [`No request of another tenant waited longer than ${MAX_WAIT_MS} ms.`];
+  process.exitCode = 1;
+  return slow.map(({ metric, max }) => `FAILED  ${metric}: ${max} ms; the limit is ${MAX_WAIT_MS} ms.`);
+}
+
+function cycle<Item>(items: Readonly<Record<string, Item>>): Item[] {
+  const all = Object.values(items);
+  return Array.from({ length: COUNT }, (_, n) => all[n % all.length]).filter((item) => item !== undefined);
+}
+
+let turns = 0;
+
+/** Returns the body of a turn, and lets the model answer it with the reply. */
+function turn({ schema, reply }: HostileCase, replies: Map<string, string>): string {
+  turns += 1;
+  const content = `Turn ${turns}`;
+  replies.set(content, JSON.stringify(reply));
+  return JSON.stringify({ content, output: { schema } });
+}
+
+async function sender(baseUrl: string, tenant: string): Promise<Send> {
+  const token = await new SignJWT({ tenant, roles: ["admin"] })
+    .setProtectedHeader({ alg: "HS256" })
+    .setSubject("ada")
+    .setExpirationTime("1h")
+    .sign(new TextEncoder().encode(SECRET));
+  return async (method, path, body, accept = "application/json") => {
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json", accept };
+    const response = await fetch(`${baseUrl}${path}`, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body }),
+    });
+    return { status: response.status, text: await response.text() };
+  };
+}
+
+async function conversation(send: Send): Promise<string> {
+  const { status, text } = await send("POST", "/api/conversations", JSON.stringify({ agentId: AGENT }));
+  if (status !== 201) throw new Error(`No conversation: ${status} ${text}`);
+  return `/api/conversations/${JSON.parse(text).id}`;
+}
+
+/** Sends the bodies, some at the same time, each to a conversation of its own. Each is refused, or its turn ends. */
+async function attack(send: Send, bodies: readonly string[]): Promise<void> {
+  const targets = await Promise.all(Array.from({ length: AT_ONCE }, () => conversation(send)));
+  const left = [...bodies];
+  await Promise.all(
+    targets.map(async (target) => {
+      for (let body = left.pop(); body !== undefined; body = left.pop()) {
+        const { status, text } = await send("POST", `${target}/turns`, body, "text/event-stream");
+        const isOver = [400, 413, 422].includes(status) || /"type":"turn\.(?:completed|failed)"/.test(text);
+        if (!isOver) throw new Error(`Neither refused nor ended: ${status} ${text.slice(0, 500)}`);
+      }
+    }),
+  );
+}
+
+/** Returns the waits of plain requests, one after another, until `work` is over. */
+async function waitsDuring(send: Send, target: string, work: () => Promise<void>): Promise<number[]> {
+  const waits: number[] = [];
+  let isOver = false;
+  const working = work().finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    const before = performance.now();
+    const { status } = await send("GET", target);
+    if (status !== 200) throw new Error(`The other tenant got ${status}.`);
+    waits.push(performance.now() - before);
+    await pause(PAUSE_MS);
+  }
+  await working;
+  return waits;
+}
