@@ -20,6 +20,8 @@ const SECRET = createHash("sha512").update("bench").digest("base64");
 const COUNT = 100;
 /** Hostile requests at the same time. */
 const AT_ONCE = 4;
+/** The kind of requests to compare with. */
+const ORDINARY = "ordinary turns";
 /** Limit of the other tenant's wait. */
 const MAX_WAIT_MS = 200;
 /** Pause between the other tenant's requests. */
@@ -50,7 +52,7 @@ export async function runHostile(directory: string): Promise<ResultRow[]> {
     if (attacker === undefined || other === undefined) throw new Error("There are two tenants.");
     const target = await conversation(other);
     const requests = {
-      "ordinary turns": Array.from({ length: COUNT }, () =>
+      [ORDINARY]: Array.from({ length: COUNT }, () =>
         turn({ schema: { type: "object" }, reply: {} }, replies),
       ),
       schemas: cycle(HOSTILE_SCHEMAS).map((one) => turn(one, replies)),
@@ -73,8 +75,9 @@ export async function runHostile(directory: string): Promise<ResultRow[]> {
 
 /** Returns a finding for each kind during which the other tenant waited too long. */
 export function hostileVerdict(rows: readonly ResultRow[]): string[] {
-  const slow = rows.filter(({ max }) => max > MAX_WAIT_MS);
-  if (slow.length === 0) return [`No request of another tenant waited longer than ${MAX_WAIT_MS} ms.`];
+  const slow = rows.filter(({ metric, max }) => max > MAX_WAIT_MS && metric !== `wait during ${ORDINARY}`);
+  if (slow.length === 0)
+    return [`No request of another tenant waited longer than ${MAX_WAIT_MS} ms beside hostile ones.`];
   process.exitCode = 1;
   return slow.map(({ metric, max }) => `FAILED  ${metric}: ${max} ms; the limit is ${MAX_WAIT_MS} ms.`);
 }
