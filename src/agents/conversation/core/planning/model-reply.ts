@@ -13,8 +13,8 @@ import { maxMovesPerTurn } from "../../../../library/persona.ts";
 import { MAX_CONTINUATIONS } from "../../../../model/joined-reply.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
 import { defined } from "../../../../shared/defined.ts";
-import { DramatisError } from "../../../../shared/errors.ts";
-import { type Json, parseJsonText } from "../../../../shared/json.ts";
+import { MAX_DEPTH, parseJson } from "../../../../shared/json.ts";
+import { shapeProblem } from "../../../../shared/json-shape.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import {
   MAX_CALLS_PER_REPLY,
@@ -108,12 +108,10 @@ function planAnswer(turn: CallingTurn, reply: ModelReply): AgentDecision[] {
 /** Describes, in words for the model, why an answer does not fit its schema; `null` where it fits. */
 function problemOf(schema: NonNullable<Turn["output"]>["schema"], text: string): string | null {
   if (text.trim() === "") return "the answer is empty";
-  let value: Json;
-  try {
-    value = parseJsonText(text, "the answer");
-  } catch (error) {
-    return error instanceof DramatisError ? error.message.replace(/\.$/, "") : "the answer is not JSON";
-  }
+  const shape = shapeProblem(text, MAX_DEPTH);
+  if (shape !== null) return `the answer ${shape.what}`;
+  const value = parseJson(text);
+  if (value === undefined) return "the answer is not JSON";
   const found = violations(schema, value) ?? ["the schema cannot be checked"];
   return found.length === 0 ? null : found.join("; ");
 }
