@@ -40,6 +40,19 @@ export function messageLength(message: WSMessage): number {
   return typeof message === "string" ? message.length : message.byteLength;
 }
 
+/** A frame's id, or its operation's, where it follows at most its version and its type. */
+const HEAD =
+  /^\s*\{(?:\s*"(?:v|type)"\s*:\s*(?:"[^"\\]*"|\d+)\s*,)*\s*"(?:id|operationId)"\s*:\s*"([^"\\]*)"/;
+/** Characters in which the id is searched. */
+const HEAD_LENGTH = 1_000;
+
+/** Returns the id for the error of a frame that is too large to be parsed; `undefined` where it is not at the beginning. */
+export function refInHead(message: WSMessage): string | undefined {
+  if (typeof message !== "string") return undefined;
+  const [, id] = HEAD.exec(message.slice(0, HEAD_LENGTH)) ?? [];
+  return refOf({ id });
+}
+
 /** Returns the id of a frame, or of its operation, for the error to name; `undefined` where it is not a valid id. */
 export function refOf(value: unknown): string | undefined {
   if (!isJsonObject(value)) return undefined;

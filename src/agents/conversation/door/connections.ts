@@ -23,7 +23,7 @@ import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
 import { ephemeralFrame, wireError } from "../core/frames.ts";
 import type { OpeningSlice } from "../reads/opening.ts";
-import { messageLength, parseClientFrame, parseMessage, refOf } from "./client-frames.ts";
+import { messageLength, parseClientFrame, parseMessage, refInHead, refOf } from "./client-frames.ts";
 import { type Allowance, spend } from "./flood.ts";
 import { MAX_SUBSCRIBERS } from "./limits.ts";
 import { tooManySubscribers } from "./subscribers.ts";
@@ -113,7 +113,7 @@ export async function receiveFrame(
   client: Client,
   message: WSMessage,
 ): Promise<void> {
-  let ref: string | undefined;
+  let ref = refInHead(message);
   try {
     const value = parseMessage(message);
     ref = refOf(value);
