@@ -613,20 +613,25 @@ describe("a mailbox", () => {
     expect(errorOf(() => send(extra))).toMatchObject({ code: "INVALID_INPUT" });
   });
 
-  test.each<[returned: unknown, problem: string]>([
+  test.each<[what: string, returned: () => unknown, problem: string]>([
     [
-      Promise.reject(new Error("late")),
+      "a Promise",
+      () => Promise.reject(new Error("late")),
       "returned a Promise. Handlers are synchronous: start other work by `afterCommit`.",
     ],
-    [undefined, "returned nothing. Return `null`."],
-    [new Date(0), "returned a value that is not JSON."],
-    ["x".repeat(70_000), "returned more than 65536 bytes. Send an envelope of its own for a large result."],
+    ["nothing", () => undefined, "returned nothing. Return `null`."],
+    ["a Date", () => new Date(0), "returned a value that is not JSON."],
+    [
+      "too much",
+      () => "x".repeat(70_000),
+      "returned more than 65536 bytes. Send an envelope of its own for a large result.",
+    ],
   ])(
     "a handler that returned %s is a defect, and the log names the type and the cause",
-    async (returned, problem) => {
+    async (_what, returned, problem) => {
       const { mailbox } = open();
       const log = vi.spyOn(console, "error").mockReturnValue();
-      mailbox.receives("work", z.null(), () => returned as null);
+      mailbox.receives("work", z.null(), () => returned() as null);
       expect(await mailbox.receive(incoming(), { number: 1, last: false })).toMatchObject({ type: "busy" });
       const logged = log.mock.calls.map(([error]) => (error as Error).message);
       expect(logged).toContain(`The handler of "work" ${problem}`);

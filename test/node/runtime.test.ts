@@ -340,7 +340,7 @@ describe("what a model may ask for", () => {
   });
 
   test("thousands of calls in one reply: the first are kept, and the answer is in the transcript", async () => {
-    const { turn, client } = await ask(Array.from({ length: 9_000 }, () => ["strict", { word: "a" }]));
+    const { turn, client } = await ask(Array.from({ length: 4_000 }, () => ["strict", { word: "a" }]));
     expect(turn?.moves).toHaveLength(MAX_CALLS_PER_REPLY + 1);
     expect(client.messages.map(({ content }) => content)).toEqual(["Go", "Done."]);
   });
