@@ -31,7 +31,8 @@ export interface ShapeProblem {
 
 /** Returns the problem of a text's shape, or `null`. Accepts text that is not JSON. */
 export function shapeProblem(text: string, maxDepth: number): ShapeProblem | null {
-  const collisions = new Collisions();
+  // Made for the first number: most texts have none, and the pieces of a stream are many.
+  let collisions: Collisions | undefined;
   let values = 0;
   let strings = 0;
   let depth = 0;
@@ -40,7 +41,11 @@ export function shapeProblem(text: string, maxDepth: number): ShapeProblem | nul
     if (code === QUOTE) {
       const end = endOfString(text, at + 1);
       strings += 1;
-      if (collisions.exceedLimit(text, at + 1, end)) return tooLarge("names or texts that are whole numbers");
+      const number = wholeNumber(text, at + 1, end);
+      if (number !== null) {
+        collisions ??= new Collisions();
+        if (collisions.exceedLimit(number)) return tooLarge("names or texts that are whole numbers");
+      }
       at = end;
     } else if (code === COMMA) values += 1;
     else if (code === LIST || code === OBJECT) {
@@ -70,20 +75,23 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
+/** Returns the whole number that a string is; `null` for another string. */
+function wholeNumber(text: string, start: number, end: number): number | null {
+  const first = text.charCodeAt(start);
+  const mayBeNumber = (first >= 48 && first <= 57) || first === BACKSLASH;
+  if (!mayBeNumber || end - start > 16 * 6) return null;
+  const raw = text.slice(start, end);
+  return WHOLE_NUMBER.test(raw) ? Number(raw.replaceAll("\\u003", "")) : null;
+}
+
 /** Counts the pairs of whole numbers that end with the same bits. */
 class Collisions {
   readonly #groups = new Uint32Array(GROUPS);
   readonly #seen = new Float64Array(SEEN);
   #pairs = 0;
 
-  /** Counts a string; reports whether there are too many pairs. */
-  exceedLimit(text: string, start: number, end: number): boolean {
-    const first = text.charCodeAt(start);
-    const mayBeNumber = (first >= 48 && first <= 57) || first === BACKSLASH;
-    if (!mayBeNumber || end - start > 16 * 6) return false;
-    const raw = text.slice(start, end);
-    if (!WHOLE_NUMBER.test(raw)) return false;
-    const value = Number(raw.replaceAll("\\u003", ""));
+  /** Counts a number; reports whether there are too many pairs. */
+  exceedLimit(value: number): boolean {
     const place = (Math.imul(value % 0x7fffffff, 0x9e3779b1) >>> 20) % SEEN;
     if (this.#seen[place] === value + 1) return false;
     this.#seen[place] = value + 1;
