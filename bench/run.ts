@@ -7,6 +7,7 @@ import { decodeVerdict, runDecode } from "./decode/case.ts";
 import { formatTable, type ResultRow, replaceResults } from "./harness/results.ts";
 import { hostileVerdict, runHostile } from "./hostile/case.ts";
 import { runKills } from "./kills/case.ts";
+import { readersVerdict, runReaders } from "./readers/case.ts";
 import { serveTurns } from "./turns/case.ts";
 import { verdict } from "./turns/verdict.ts";
 import { runWrites, writesVerdict } from "./writes/case.ts";
@@ -24,6 +25,7 @@ const CASES: Record<string, Case> = {
   kills: { run: runKills },
   aborts: { run: runAborts },
   hostile: { run: runHostile, verdict: hostileVerdict },
+  readers: { run: runReaders, verdict: readersVerdict },
   writes: { run: runWrites, verdict: writesVerdict },
 };
 

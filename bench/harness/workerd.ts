@@ -16,6 +16,7 @@ const DATA = "data";
 
 export interface Server {
   port: number;
+  pid: number;
   /** Kills the process with SIGKILL. Resolves when it has exited. The databases remain. */
   stop(): Promise<void>;
 }
@@ -51,7 +52,9 @@ export async function serve(bundle: Bundle, directory: string, options: ServeOpt
     const gone = ended.then((): number => {
       throw new Error("workerd exited before it was ready. See its output above.");
     });
-    return { port: await Promise.race([listeningPort(control), gone]), stop };
+    const port = await Promise.race([listeningPort(control), gone]);
+    if (child.pid === undefined) throw new Error("A process that listens has an id.");
+    return { port, pid: child.pid, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -162,11 +162,11 @@ export function resumingWebSocket(
   return ResumingWebSocket as unknown as WebSocketClass;
 }
 
-/** Adds the place to resume to an address. `null` requests a snapshot. */
+/** Adds the place to resume to an address, and the promise of acknowledgements. `null` requests a snapshot. */
 export function resumeUrl(url: string, from: number | null): string {
-  if (from === null) return url;
   const resumed = new URL(url);
-  resumed.searchParams.set("from", String(from));
+  resumed.searchParams.set("acks", "1");
+  if (from !== null) resumed.searchParams.set("from", String(from));
   return resumed.href;
 }
 

@@ -92,6 +92,7 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
       return noteError(state, frame);
     case "turn.waiting": // The operations of the turn show what it waits for.
     case "pong":
+    case "mark": // The session answers it.
       return state;
     default:
       frame satisfies never;

@@ -8,6 +8,7 @@
  *         until its call is over or the result is rejected.
  * SEND-2  A connection resumes after the last applied durable frame.
  * SEND-3  An open connection that leaves a message unrecorded for too long is dead and is replaced.
+ * SEND-4  Each `mark` of the server is acknowledged once every frame before it is applied.
  */
 
 import { isOfOtherVersion, PROTOCOL_VERSION, parseFrame, UNAUTHORIZED_CLOSE } from "../protocol/frames.ts";
@@ -147,6 +148,7 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
       }
       return false;
     }
+    if (frame.type === "mark") this.#transmitFrame({ v: PROTOCOL_VERSION, type: "ack", n: frame.data.n });
     const before = this.#sendingCount;
     this.#update(applyFrame(this.#state, frame));
     if (this.#sendingCount !== before) this.#watchAcknowledgement();

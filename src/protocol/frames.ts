@@ -16,6 +16,8 @@ export const SUBPROTOCOL = "dramatis.v1";
 /** The prefix of the second subprotocol, which carries a token. */
 export const BEARER_PREFIX = "bearer.";
 
+/** The close code after which a client connects again and continues after its last `seq`. */
+export const CONTINUE_LATER_CLOSE = 1013;
 /** The close code for a principal without access, or whose access has ended. */
 export const UNAUTHORIZED_CLOSE = 4401;
 /** The close code for a conversation that does not exist for this principal. */
@@ -43,6 +45,8 @@ interface FrameData {
   "tool.failed": { error: WireError };
   error: { code: string; message: string; retriable?: boolean; ref?: string };
   pong: Record<string, never>;
+  /** Asks a client that promised acknowledgements to send `ack` with this number. */
+  mark: { n: number };
 }
 
 export type FrameType = keyof FrameData;

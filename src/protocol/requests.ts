@@ -132,6 +132,7 @@ export const clientFrameSchema = z.discriminatedUnion("type", [
     .strictObject({ v: version, type: z.literal("tool.result"), operationId: identifier, ...outcomeFields })
     .refine(isOutcome, ONE_OUTCOME),
   z.strictObject({ v: version, type: z.literal("ping") }),
+  z.strictObject({ v: version, type: z.literal("ack"), n: z.int().min(1) }),
 ]);
 
 export type ClientFrame = z.infer<typeof clientFrameSchema>;
@@ -140,4 +141,5 @@ export const CLIENT_FRAME_TYPES = [
   "turn.start",
   "tool.result",
   "ping",
+  "ack",
 ] as const satisfies ClientFrame["type"][];

@@ -8,13 +8,21 @@ const PRINCIPAL_HEADER = "x-dramatis-principal";
 const ENTRANCE_HEADER = "x-dramatis-entrance";
 const HANDSHAKE_HEADERS = ["sec-websocket-key", "sec-websocket-version", "sec-websocket-extensions"];
 
-/** Returns the request for the actor: the handshake's headers, the principal, and a checked `from` (DOOR-1). */
+/** What a client asks of its connection. */
+export interface SocketOptions {
+  /** Number of the last entry whose frames the client has; absent for a snapshot. */
+  from?: number;
+  /** The client answers each `mark` with an `ack`. */
+  acks: boolean;
+}
+
+/** Returns the request for the actor: the handshake's headers, the principal, and checked options (DOOR-1). */
 export function entranceRequest(
   request: Request,
   principal: Principal,
   id: string,
   entrance: Entrance,
-  from: number | undefined,
+  { from, acks }: SocketOptions,
 ): Request {
   const headers = new Headers({
     upgrade: "websocket",
@@ -25,22 +33,28 @@ export function entranceRequest(
     const value = request.headers.get(name);
     if (value !== null) headers.set(name, value);
   }
-  const query = from === undefined ? "" : `?from=${from}`;
-  return new Request(`http://actor/conversations/${id}${query}`, { headers });
+  const url = new URL(`http://actor/conversations/${id}`);
+  if (from !== undefined) url.searchParams.set("from", String(from));
+  if (acks) url.searchParams.set("acks", "1");
+  return new Request(url, { headers });
 }
 
 /** Reads a request of `entranceRequest`; returns `null` for any other. */
 export function readEntrance(
   request: Request,
-): { principal: Principal; entrance: Entrance; from: number | undefined } | null {
+): { principal: Principal; entrance: Entrance; options: SocketOptions } | null {
   const principal = request.headers.get(PRINCIPAL_HEADER);
   const entrance = request.headers.get(ENTRANCE_HEADER);
   if (principal === null || (entrance !== "plain" && entrance !== "sdk")) return null;
-  const from = new URL(request.url).searchParams.get("from");
+  const { searchParams } = new URL(request.url);
+  const from = searchParams.get("from");
   return {
     // SAFETY: only `entranceRequest` sets this header; a client's headers never reach an actor (DOOR-1).
     principal: JSON.parse(decodeURIComponent(principal)) as Principal,
     entrance,
-    from: from === null ? undefined : Number(from),
+    options: {
+      ...(from === null ? {} : { from: Number(from) }),
+      acks: searchParams.has("acks"),
+    },
   };
 }

@@ -25,6 +25,12 @@ export function isPlainUrl(address: string): boolean {
   return url !== undefined && /^https?:$/.test(url.protocol) && url.href === url.origin + url.pathname;
 }
 
+/** Returns the length of the beginning of a text with at most `limit` units that does not end within a surrogate pair. */
+export function wholeLength(text: string, limit: number): number {
+  const end = Math.min(Math.max(0, limit), text.length);
+  return isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end;
+}
+
 function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
 }

@@ -46,6 +46,11 @@ export function takeToken(bucket: TokenBucket, cost: number, now: number): Taken
   return { allowed: false, bucket: { limit, debt, at: now }, retryAfter: Math.ceil(excess) };
 }
 
+/** Returns one token to a bucket. */
+export function returnToken(bucket: TokenBucket): TokenBucket {
+  return { ...bucket, debt: Math.max(0, bucket.debt - 60_000 / bucket.limit.perMinute) };
+}
+
 /** Reports whether the bucket is full and can be forgotten. */
 export function isFull(bucket: TokenBucket, now: number): boolean {
   return debtOf(bucket, now) === 0;

@@ -428,7 +428,7 @@ describe("addresses", () => {
   });
 
   it("puts the place to resume from into the query, once", () => {
-    expect(resumeUrl("ws://h/c?from=1&x=y", 7)).toBe("ws://h/c?from=7&x=y");
-    expect(resumeUrl("ws://h/c?x=y", null)).toBe("ws://h/c?x=y");
+    expect(resumeUrl("ws://h/c?from=1&x=y", 7)).toBe("ws://h/c?from=7&x=y&acks=1");
+    expect(resumeUrl("ws://h/c?x=y", null)).toBe("ws://h/c?x=y&acks=1");
   });
 });

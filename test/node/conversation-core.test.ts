@@ -42,7 +42,7 @@ import { performModelCall } from "../../src/agents/conversation/effects/model-ca
 import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
 import { SessionWindows } from "../../src/agents/conversation/effects/session-windows.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
-import { TurnReader } from "../../src/agents/conversation/reads/turn-reader.ts";
+import { newRecentTurns, TurnReader } from "../../src/agents/conversation/reads/turn-reader.ts";
 import { movesOf } from "../../src/agents/conversation/reads/views.ts";
 import { packCall, unpackCall } from "../../src/agents/conversation/store/call-rows.ts";
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
@@ -812,7 +812,7 @@ describe("hostile names and sizes", () => {
     const driver = new Driver();
     const schema = { type: "object", description: "z".repeat(250_000) };
     for (let n = 0; n < 20; n++) driver.send(user("Hi", [{ ...ASK, inputSchema: schema }]));
-    const reader = new TurnReader(driver.state, driver.store);
+    const reader = new TurnReader(driver.state, driver.store, newRecentTurns());
     const taken = Array.from({ length: 20 }, (_, n) => n + 1).filter(
       (n) => reader.admits(n) && reader.take(n),
     );

@@ -1,11 +1,7 @@
-/** Frames on their way to subscribers: text in pieces, readers that fall behind, connections that cannot be opened. */
+/** Frames on their way to subscribers: text in pieces, and connections that cannot be opened. */
 import { describe, expect, test } from "vitest";
-import {
-  type Client,
-  type ConnectionPorts,
-  openConnection,
-} from "../../src/agents/conversation/door/connections.ts";
-import { frameStream, Subscribers } from "../../src/agents/conversation/door/subscribers.ts";
+import type { Client } from "../../src/agents/conversation/door/client.ts";
+import { type ConnectionPorts, openConnection } from "../../src/agents/conversation/door/connections.ts";
 import { DeltaBuffer } from "../../src/agents/conversation/effects/delta-buffer.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
@@ -44,44 +40,6 @@ test("DELTA-2 a surrogate pair that arrives in halves is published as one", () =
   ]);
 });
 
-describe("SUB-2 a reader", () => {
-  const CHUNK = 512 * 1024;
-  const frame = (seq: number): Frame => ({
-    v: 1,
-    seq,
-    type: "tool.completed",
-    time: "2026-01-01T00:00:00.000Z",
-    data: { result: "x".repeat(CHUNK) },
-  });
-  const follow = () => {
-    const subscribers = new Subscribers(() => undefined);
-    const options = {
-      principal: ADA,
-      encoding: "ndjson",
-      turnId: undefined,
-      clock: new VirtualClock(),
-    } as const;
-    const opening = [{ frames: [], last: true, upTo: 0, done: true }];
-    const reader = frameStream(subscribers, opening, options).getReader();
-    return { reader, publish: (seq: number) => subscribers.publish([frame(seq)]) };
-  };
-
-  test("that falls behind by more than 4 MiB is cut off", async () => {
-    const { reader, publish } = follow();
-    for (let seq = 1; seq <= 10; seq++) publish(seq);
-    await expect(reader.read()).rejects.toThrow("resume from the last sequence number");
-  });
-
-  test("that keeps up gets any amount", async () => {
-    const { reader, publish } = follow();
-    for (let seq = 1; seq <= 40; seq++) {
-      publish(seq);
-      const { value } = await reader.read();
-      expect(JSON.parse(new TextDecoder().decode(value)).seq).toBe(seq);
-    }
-  });
-});
-
 describe("CONN-5 a connection whose opening fails", () => {
   test.each([
     ["for now", new DramatisError("UNAVAILABLE", "A newer release stored it.", { retriable: true }), 1013],
@@ -96,9 +54,10 @@ describe("CONN-5 a connection whose opening fails", () => {
     } as unknown as Client;
     // SAFETY: an opening that fails uses these ports only.
     const ports = {
-      opening: () => {
+      cursor: () => {
         throw error;
       },
+      readers: { closed: () => undefined },
       connections: () => 1,
       clock: new VirtualClock(),
     } as unknown as ConnectionPorts;

@@ -4,11 +4,8 @@
  * a wake-up that is set in the current transaction.
  */
 import type { Connection } from "agents";
-import {
-  type ConnectionMemory,
-  openConnection,
-  receiveFrame,
-} from "../../src/agents/conversation/door/connections.ts";
+import type { ConnectionMemory } from "../../src/agents/conversation/door/client.ts";
+import { openConnection, receiveFrame } from "../../src/agents/conversation/door/connections.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { asResult, DramatisError } from "../../src/shared/errors.ts";
@@ -94,11 +91,11 @@ export class Actor implements LifeHost {
     };
   }
 
-  async connect(socket: ServerSocket, principal: Principal, from: number | null): Promise<void> {
+  async connect(socket: ServerSocket, principal: Principal, from: number | null, acks = true): Promise<void> {
     await this.call((life) => {
       const connection = connectionOf(socket);
       this.#sockets.set(socket, connection);
-      openConnection(life.ports, connection, principal, from ?? undefined);
+      openConnection(life.ports, connection, principal, from === null ? { acks } : { from, acks });
     });
   }
 
@@ -175,7 +172,7 @@ export class Actor implements LifeHost {
     const life = new Life(this);
     this.surroundings.note(this.surroundings.conversation, `life ${this.lives} begins`);
     try {
-      await Promise.race([life.runtime.wake(), life.death]);
+      await Promise.race([life.wake(), life.death]);
       if (!life.alive) throw new ActorLost();
     } catch (error) {
       if (life.alive) life.die();

@@ -5,15 +5,12 @@ import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { effectsOf } from "../../src/agents/conversation/core/effects.ts";
 import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
-import {
-  broadcast,
-  type ConnectionMemory,
-  type ConnectionPorts,
-} from "../../src/agents/conversation/door/connections.ts";
-import { Subscribers } from "../../src/agents/conversation/door/subscribers.ts";
+import type { ConnectionMemory } from "../../src/agents/conversation/door/client.ts";
+import type { ConnectionPorts } from "../../src/agents/conversation/door/connections.ts";
+import { createOutflows } from "../../src/agents/conversation/door/outflow.ts";
+import { ConversationReaders } from "../../src/agents/conversation/door/readers.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { UsageMirror } from "../../src/agents/conversation/mirror/usage-mirror.ts";
-import { openingSlices } from "../../src/agents/conversation/reads/opening.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import type { Directory } from "../../src/d1/directory.ts";
@@ -86,8 +83,7 @@ export class Life implements Caller {
   readonly ports: ConnectionPorts;
   readonly submit: Submit;
   readonly #usage: UsageMirror;
-  /** Authority never expires here. */
-  readonly subscribers = new Subscribers(() => undefined);
+  readonly followers: ConversationReaders;
   /** Number of open streams, which keep the actor in memory. */
   readers = 0;
   /** Rejects when the life ends. */
@@ -106,11 +102,26 @@ export class Life implements Caller {
     const submit: Submit = (results) => this.runtime.submit(results);
     this.submit = actor.surroundings.variant.submit?.(submit) ?? submit;
     this.queries = new ConversationQueries(this.runtime.store);
+    this.followers = new ConversationReaders({
+      runtime: this.runtime,
+      queries: this.queries,
+      clock: this.clock,
+      outflows: createOutflows(),
+      clients: () => actor.connections(),
+      // Authority never expires here.
+      onExpiring: () => undefined,
+    });
     this.ports = this.#connectionPorts();
   }
 
   get alive(): boolean {
     return this.#alive;
+  }
+
+  /** Continues with the sockets and the turns of the life before. */
+  async wake(): Promise<void> {
+    if (this.runtime.exists) this.followers.sockets.restore(this.runtime.state.seq);
+    await this.runtime.wake();
   }
 
   die(): void {
@@ -139,12 +150,10 @@ export class Life implements Caller {
 
   #runtimePorts(): ConstructorParameters<typeof ConversationRuntime>[0] {
     const { variant, ids, fetch, media, executor } = this.actor.surroundings;
-    const { subscribers } = this;
-    subscribers.add((frames) => broadcast(this.actor.connections(), frames, this.clock.now()));
     const publish: Publish = (frames) =>
       this.cross("publish", () => {
         if (frames.some(endsTurn)) this.#usage.changed();
-        subscribers.publish(frames);
+        this.followers.publish(frames);
       });
     const reach = fetch(this);
     const database = this.#database();
@@ -239,9 +248,10 @@ export class Life implements Caller {
 
   /** Same values as in the actor's class on the platform. */
   #connectionPorts(): ConnectionPorts {
-    const { runtime, queries, clock } = this;
+    const { runtime, clock, followers } = this;
     return {
-      opening: (_principal, from) => openingSlices({ runtime, queries, clock }, from),
+      cursor: (_principal, start) => followers.cursor(start),
+      readers: followers.sockets,
       connections: () => [...this.actor.connections()].length,
       clock,
       startTurn: ({ subject: userId }, { idempotencyKey: id, ...data }) =>

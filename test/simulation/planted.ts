@@ -156,11 +156,12 @@ export const PLANTED: Planted[] = [
     property: "frames",
     plan: SMALL,
     variant: {
-      publish: (publish) => {
-        let count = 0;
-        return (frames) =>
-          publish(frames.filter(({ type }) => type !== "message.delta" || ++count % 3 !== 0));
-      },
+      publish: (publish) => (frames) =>
+        publish(
+          frames.map((frame) =>
+            frame.type === "message.delta" ? { ...frame, data: { ...frame.data, text: "…" } } : frame,
+          ),
+        ),
     },
   },
   {

@@ -1,5 +1,4 @@
 /** A client that sends over HTTP and reads the conversation's stream at any speed. */
-import { frameStream } from "../../src/agents/conversation/door/subscribers.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState, type LiveConversation } from "../../src/client/state.ts";
 import { parseFrame } from "../../src/protocol/frames.ts";
@@ -37,11 +36,8 @@ export class StreamClient extends HttpClient {
     }
   }
 
-  #open({ ports, subscribers }: Life, from: number | null): ReadableStream<Uint8Array> {
-    const opening = ports.opening(this.principal, from ?? undefined);
-    const { principal, world } = this;
-    const options = { principal, clock: world.clock, turnId: undefined, encoding: "ndjson" } as const;
-    return frameStream(subscribers, opening, options);
+  #open({ followers }: Life, from: number | null): ReadableStream<Uint8Array> {
+    return followers.stream({ from: from ?? undefined }, { principal: this.principal, encoding: "ndjson" });
   }
 
   /** Resolves when the connection ends. */

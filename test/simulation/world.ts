@@ -240,11 +240,9 @@ function clientOutcome({ client, program }: PlacedClient, life: Life): ClientOut
 }
 
 /** Returns a client's state after a connection that resumes. */
-function resumed({ ports }: Life, from: LiveConversation): LiveConversation {
-  const principal = { subject: "ada", tenant: TENANT, roles: [] };
-  const frames: Frame[] = [...ports.opening(principal, from.seq ?? undefined)].flatMap(
-    (slice) => slice.frames,
-  );
+function resumed({ followers }: Life, from: LiveConversation): LiveConversation {
+  const frames: Frame[] = [];
+  followers.cursor({ from: from.seq ?? undefined }).catchUp((_, frame) => frames.push(frame) > 0);
   return frames.reduce(applyFrame, from);
 }
 

@@ -153,7 +153,13 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
       done = slice.done;
     }
     runtime.deltas.flush();
-    for (const frame of runtime.deltas.partialFrames()) client = applyFrame(client, frame);
+    for (const { messageId } of runtime.deltas.lengths()) {
+      for (let offset = 0, piece = runtime.deltas.piece(messageId, 0); piece; ) {
+        client = applyFrame(client, piece);
+        offset += piece.data.text.length;
+        piece = runtime.deltas.piece(messageId, offset);
+      }
+    }
   }
 
   /** Gives the client's results for displayed calls, as often as they are displayed. */

@@ -89,6 +89,8 @@ interface ConnectOptions {
   entrance?: "conversations" | "agents/conversation";
   query?: string;
   principal?: Principal;
+  /** Promises acknowledgements, and sends them unless it is `withheld`. */
+  acks?: boolean | "withheld";
 }
 
 /** One conversation, from outside. */
@@ -176,13 +178,15 @@ export class TestConversation {
     entrance = "conversations",
     query = "",
     principal = ADA,
+    acks = false,
   }: ConnectOptions = {}): Promise<Client> {
-    const position = from === undefined ? query : `?from=${from}`;
+    const promise = acks ? `${from === undefined ? "?" : "&"}acks=1` : "";
+    const position = from === undefined ? query + promise : `?from=${from}${promise}`;
     const headers = { upgrade: "websocket" };
     const response = await request(`/${entrance}/${this.id}${position}`, { headers }, principal);
     const socket = response.webSocket;
     if (socket === null) throw new Error(`No WebSocket: ${response.status} ${await response.text()}`);
-    const client = new Client(socket, before);
+    const client = new Client(socket, before, acks === true);
     this.clients.push(client);
     return client;
   }
@@ -216,7 +220,7 @@ export class TestConversation {
 
   /** Awaits the turn's end on a connection of its own. */
   async ended(turnId: string): Promise<TurnView> {
-    const client = await this.connect();
+    const client = await this.connect({ acks: true });
     const isOver = ({ turns }: LiveConversation) =>
       turns.some(({ id, status }) => id === turnId && status !== "active");
     await client.until(isOver);
@@ -246,6 +250,7 @@ export class Client {
   constructor(
     private readonly socket: WebSocket,
     before?: Client,
+    private readonly acknowledges = false,
   ) {
     if (before !== undefined) this.state = before.state;
     socket.addEventListener("message", ({ data }) => this.#take(data));
@@ -314,6 +319,10 @@ export class Client {
     if (frame === null) {
       this.others.push(typeof data === "string" ? JSON.parse(data) : data);
     } else {
+      if (frame.type === "mark") {
+        if (this.acknowledges) this.send({ type: "ack", n: frame.data.n });
+        return;
+      }
       this.frames.push(frame);
       if (frame.type === "message.delta" && frame.data.offset > 0) {
         if (frame.data.offset !== partialText(this.state, frame.messageId)?.length)

@@ -36,17 +36,12 @@ import { isRefusal } from "../base/storage/schema-upgrade.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import type { ConversationState } from "./core/state.ts";
 import { checkReader, checkSpeaker, noConversation } from "./door/access.ts";
+import type { Client, ConnectionMemory } from "./door/client.ts";
 import { ConnectionGuard } from "./door/connection-guard.ts";
-import {
-  broadcast,
-  type Client,
-  type ConnectionMemory,
-  type ConnectionPorts,
-  nextExpiry,
-  openConnection,
-  receiveFrame,
-} from "./door/connections.ts";
+import { type ConnectionPorts, nextExpiry, openConnection, receiveFrame } from "./door/connections.ts";
 import { agentPart, checkSameRequest, conversationRecord, parseCreate } from "./door/create-conversation.ts";
+import { createOutflows } from "./door/outflow.ts";
+import { ConversationReaders } from "./door/readers.ts";
 import {
   messageOf,
   parseSignal,
@@ -56,13 +51,11 @@ import {
 } from "./door/requests.ts";
 import { seedEvents } from "./door/seed-history.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
-import { frameStream, type StreamOptions, Subscribers } from "./door/subscribers.ts";
 import { conversationMedia } from "./effects/media.ts";
 import { Announcement } from "./mirror/announcement.ts";
 import { UsageMirror } from "./mirror/usage-mirror.ts";
 import type { ConversationClassPorts } from "./ports.ts";
 import { usageView } from "./reads/call-views.ts";
-import { type OpeningSlice, openingSlices } from "./reads/opening.ts";
 import { ConversationQueries } from "./reads/queries.ts";
 import { conversationView } from "./reads/views.ts";
 import { ConversationRuntime } from "./runtime.ts";
@@ -75,6 +68,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
   env: Env,
 ) => SessionAgent<Env> & ConversationApi & ToolStateApi & TaskResultApi {
   const { adapters, gate, metrics, turnLimit, clientToolTimeoutMs } = ports;
+  // The conversations of an isolate share its memory.
+  const outflows = createOutflows();
   return class Conversation
     extends GuardedSessionAgent<Env>
     implements ConversationApi, ToolStateApi, TaskResultApi
@@ -92,8 +87,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         directory: () => this.#announcement.listing.wake(),
         registration: () => this.#announcement.noteAgain(),
         expiry: () => {
-          this.#subscribers.publish([]);
-          const next = Math.min(this.#subscribers.nextExpiry, nextExpiry(this.#clients()));
+          this.#readers.publish([]);
+          const next = Math.min(this.#readers.nextExpiry, nextExpiry(this.#clients()));
           return next === Infinity ? null : Math.max(0, next - systemClock.now());
         },
       },
@@ -113,7 +108,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       clock: systemClock,
       disarm: () => this.#wakeups.disarm("window"),
     });
-    readonly #subscribers = new Subscribers((at) => this.ctx.waitUntil(this.#expireAt(at)));
     readonly #runtime = new ConversationRuntime({
       ...durableStorage(this.ctx.storage),
       clock: systemClock,
@@ -129,12 +123,24 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       announce: (record) => this.#announcement.note(record),
       publish: (frames) => {
         if (frames.some(endsTurn)) this.#usage.changed();
-        this.#subscribers.publish(frames);
+        this.#readers.publish(frames);
       },
     });
     readonly #queries = new ConversationQueries(this.#runtime.store);
+    readonly #readers: ConversationReaders = new ConversationReaders({
+      runtime: this.#runtime,
+      queries: this.#queries,
+      outflows,
+      clients: () => this.#clients(),
+      onExpiring: (at) => this.ctx.waitUntil(this.#expireAt(at)),
+      clock: systemClock,
+    });
     readonly #connectionPorts: ConnectionPorts = {
-      opening: (principal, from) => this.#opening(principal, from),
+      cursor: (principal, start) => {
+        this.#stateFor(principal);
+        return this.#readers.cursor(start);
+      },
+      readers: this.#readers.sockets,
       startTurn: (principal, input) => this.#accept(principal, input),
       submitResult: async (principal, { v: _v, type: _type, ...result }) => {
         await this.#submit(principal, [result]);
@@ -155,7 +161,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       super(ctx, env);
       this.lifecycle.use(this.#wakeups);
       this.lifecycle.use(this.#guard);
-      this.#subscribers.add((frames) => broadcast(this.#clients(), frames, systemClock.now()));
     }
 
     protected override get mailboxKind() {
@@ -177,6 +182,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     override async onStart(): Promise<void> {
       try {
+        if (this.#runtime.exists) this.#readers.sockets.restore(this.#runtime.state.seq);
         await this.#runtime.wake();
       } catch (error) {
         // Every entrance answers with this error, and the wake-up job tries again.
@@ -232,14 +238,15 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async streamTurn(principal: Principal, input: StartTurn, encoding: SubscribeOptions["encoding"]) {
       return asResult(() => {
-        this.#subscribers.checkRoom();
-        return this.#subscribers.collect(async (frames) => {
+        this.#readers.checkRoom();
+        return this.#readers.collect(async (frames) => {
           const started = await this.#accept(principal, input);
           const { turnId } = started;
           // The frames of a turn that had begun before come from the journal.
           const isNew = frames.some((frame) => frame.type === "turn.started" && frame.turnId === turnId);
-          const opening = isNew ? [{ frames, last: true }] : this.#opening(principal, started.from);
-          return { ...started, frames: this.#stream(opening, { principal, turnId, encoding }) };
+          const place = { from: started.from, turnId, ...(isNew && { has: "entries" as const }) };
+          const stream = this.#readers.stream(place, { principal, encoding, ...(isNew && { frames }) });
+          return { ...started, frames: stream };
         });
       });
     }
@@ -282,8 +289,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const { turnId, encoding, from } = validate(subscribeSchema, options);
         const turn = turnId === undefined ? undefined : this.#queries.requireTurn(state, turnId);
         const position = from ?? (turn === undefined ? undefined : turn.firstSeq - 1);
-        this.#subscribers.checkRoom();
-        return this.#stream(this.#opening(principal, position), { principal, turnId, encoding });
+        this.#readers.checkRoom();
+        return this.#readers.stream({ from: position, turnId }, { principal, encoding });
       });
     }
 
@@ -319,14 +326,18 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         connection.close(UNAUTHORIZED_CLOSE, "UNAUTHENTICATED");
         return;
       }
-      const { principal, from } = entrance;
-      openConnection(this.#connectionPorts, connection, principal, from);
+      const { principal, options } = entrance;
+      openConnection(this.#connectionPorts, connection, principal, options);
       const { expiresAt } = principal;
       if (expiresAt !== undefined && connection.state !== null) await this.#expireAt(expiresAt);
     }
 
     override async onMessage(connection: Client, message: WSMessage): Promise<void> {
       await receiveFrame(this.#connectionPorts, connection, message);
+    }
+
+    override onClose(connection: Client): void {
+      this.#readers.sockets.closed(connection);
     }
 
     override onRequest(): Response {
@@ -386,15 +397,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     async #submit(principal: Principal, results: ToolSubmission[]): Promise<SubmittedResult[]> {
       this.#checkSpeaker(principal);
       return this.#runtime.submit(parseSubmissions(results));
-    }
-
-    #opening(principal: Principal, from: number | undefined): Iterable<OpeningSlice> {
-      this.#stateFor(principal);
-      return openingSlices({ runtime: this.#runtime, queries: this.#queries, clock: systemClock }, from);
-    }
-
-    #stream(opening: Iterable<OpeningSlice>, options: Omit<StreamOptions, "clock">) {
-      return frameStream(this.#subscribers, opening, { ...options, clock: systemClock });
     }
   };
 }

@@ -5,11 +5,8 @@
  *          while a model thinks or a tool runs. Comments come between events only.
  */
 import type { Clock } from "../../ports/clock.ts";
+import { KEEP_ALIVE, SILENCE_MS } from "../../protocol/event-stream.ts";
 
-/** Proxies cut streams after half a minute of silence or more. */
-export const SILENCE_MS = 15_000;
-
-const COMMENT = new TextEncoder().encode(": keep-alive\n\n");
 const NEWLINE = 0x0a;
 
 /** Returns the same bytes, read on demand, with a comment after each silence. */
@@ -33,7 +30,7 @@ export function keepAlive(
           const read = await Promise.race([next, silence]).finally(() => stopTimer());
           if (isLeft) return;
           if (read === null && newlines < 2) continue;
-          if (read === null) return controller.enqueue(COMMENT);
+          if (read === null) return controller.enqueue(KEEP_ALIVE);
           next = null;
           if (read.done) return controller.close();
           newlines = newlinesAtEnd(read.value, newlines);

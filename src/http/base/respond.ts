@@ -18,13 +18,16 @@ export function page<Item>(resource: string, { items, nextCursor }: Page<Item>):
   return json({ [resource]: items, ...defined({ nextCursor }) });
 }
 
-/** Server-sent events, unbuffered by proxies and kept alive. For `HEAD` only the headers: `open` is not called. */
+/**
+ * Server-sent events, unbuffered by proxies. For `HEAD` only the headers: `open` is not called. The stream of an actor passes
+ * as it is, with comments of its own, so that the platform carries it without a script.
+ */
 export async function events(
   context: Context<HttpEnv>,
   open: () => Promise<ReadableStream<Uint8Array>>,
   headers: Record<string, string> = {},
 ): Promise<Response> {
-  const body = context.req.method === "HEAD" ? null : keepAlive(await open(), context.var.clock);
+  const body = context.req.method === "HEAD" ? null : await open();
   return new Response(body, {
     headers: { ...HEADERS, "content-type": "text/event-stream", "x-accel-buffering": "no", ...headers },
   });
@@ -40,7 +43,7 @@ export function sse(
   const reader = new AbortController();
   const open = async () => {
     const iterator = payloads(reader.signal)[Symbol.asyncIterator]();
-    return new ReadableStream<Uint8Array>({
+    const events = new ReadableStream<Uint8Array>({
       async pull(controller) {
         const { done, value } = await iterator.next();
         if (reader.signal.aborted) return;
@@ -51,6 +54,7 @@ export function sse(
       },
       cancel: () => reader.abort(),
     });
+    return keepAlive(events, context.var.clock);
   };
   return events(context, open, headers);
 }

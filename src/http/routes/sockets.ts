@@ -2,7 +2,7 @@
  * WebSocket connections to a conversation: `/conversations/:id` for the project's own protocol,
  * `/agents/conversation/:id` for clients of the Agents SDK.
  *
- * DOOR-1  The actor gets a request built here, with the handshake headers, the principal and a checked `from` only. A
+ * DOOR-1  The actor gets a request built here, with the handshake headers, the principal and checked options only. A
  *         client cannot send headers or query parameters that the SDK acts on, and its token never reaches the actor.
  * DOOR-2  Only these two paths lead to an actor, and only as WebSocket upgrades.
  * DOOR-3  A principal that may not read a conversation gets the same refusal on both paths as for one that does not
@@ -12,6 +12,7 @@
 import type { Context } from "hono";
 import { z } from "zod";
 import { type Entrance, entranceRequest } from "../../protocol/upgrade-request.ts";
+import { defined } from "../../shared/defined.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import { isUpgrade, legibleRefusal, withProtocol } from "../auth/bearer.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
@@ -21,11 +22,15 @@ import { notFound } from "../base/respond.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
 import { conversationParams } from "./conversations.ts";
 
+const acksSchema = z.literal("1").meta({
+  description: "The client answers each `mark` with an `ack`, and so gets any amount over one connection.",
+});
+
 const described = {
   method: "get",
   tag: "events",
   params: conversationParams,
-  query: z.object({ from: positionSchema.optional() }),
+  query: z.object({ from: positionSchema.optional(), acks: acksSchema.optional() }),
   answers: [{ status: 101, description: "The connection is a WebSocket." }],
   errors: ["UPGRADE_REQUIRED", "FORBIDDEN", "NOT_FOUND", "INVALID_INPUT"],
 } as const;
@@ -67,6 +72,7 @@ async function connect(context: Context<HttpEnv, "/:id">, entrance: Entrance): P
   }
   const from = streamPosition(req.query("from"));
   const conversation = await actors.conversation(principal.tenant, id);
-  const response = await conversation.fetch(entranceRequest(req.raw, principal, id, entrance, from));
+  const options = { ...defined({ from }), acks: req.query("acks") === "1" };
+  const response = await conversation.fetch(entranceRequest(req.raw, principal, id, entrance, options));
   return withProtocol(req.raw, response);
 }

@@ -27,7 +27,7 @@ export function conversationViews({ runtime, queries }: Awake): Record<string, u
     messages: all((options) => queries.messages(state, options)),
     turns: queries.turns({ limit: 200 }).items.map(({ id }) => queries.turn(state, id)),
     journal: all((options) => queries.journal(state, options)),
-    snapshot: queries.snapshot(state, []),
+    snapshot: queries.snapshot(state, [], 4 * 1024 * 1024),
     events: runtime.store.events
       .load(primaryAgent(state.record).id, { limit: 10_000, maxBytes: 2 ** 30 })
       .map(asRecorded),

@@ -99,7 +99,7 @@ export function wireError(error: Pick<ErrorData, "code" | "message" | "retriable
 
 /** Returns a frame that is not a durable fact. */
 export function ephemeralFrame<
-  Type extends "message.delta" | "message.user" | "tool.progress" | "pong" | "error",
+  Type extends "message.delta" | "message.user" | "tool.progress" | "pong" | "error" | "mark",
 >(
   type: Type,
   data: Extract<Frame, { type: Type }>["data"],

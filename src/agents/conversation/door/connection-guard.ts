@@ -7,8 +7,9 @@
  */
 import type { WSMessage } from "agents";
 import { LifecycleCapability } from "agents/lifecycle";
+import type { Client } from "./client.ts";
 import { isReadable } from "./client-frames.ts";
-import { admit, type Client, type ConnectionPorts, receiveFrame } from "./connections.ts";
+import { admit, type ConnectionPorts, receiveFrame } from "./connections.ts";
 
 export interface ConnectionGuardPorts extends ConnectionPorts {
   /** Returns the connection of a socket; `undefined` for one that is closed or not the SDK's. */

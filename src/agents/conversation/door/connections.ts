@@ -2,7 +2,7 @@
  * WebSocket clients of a conversation. Connections hibernate, so each keeps what it needs after a wake in its own state.
  *
  * CONN-1  A connection first gets a snapshot, or, with `from`, the frames it missed; then every frame once, in order. A
- *         client that missed too much for its buffer is closed in between, and resumes from its last `seq`.
+ *         client that does not read is closed with 1013, and resumes from its last `seq`.
  * CONN-2  Frames from clients are validated; a bad frame is answered with `error` and changes nothing.
  * CONN-3  When its principal expires a connection is closed with 4401, idle or not; nothing is sent to it and nothing is
  *         accepted from it after that moment.
@@ -12,35 +12,29 @@
  *         never be opened is closed with 4404.
  */
 
-import type { Connection, WSMessage } from "agents";
+import type { WSMessage } from "agents";
 import type { Clock } from "../../../ports/clock.ts";
 import type { StartedTurn, StartTurn } from "../../../protocol/conversation-api.ts";
-import { FLOOD_CLOSE, type Frame, NOT_FOUND_CLOSE, UNAUTHORIZED_CLOSE } from "../../../protocol/frames.ts";
+import { CONTINUE_LATER_CLOSE, FLOOD_CLOSE, type Frame, NOT_FOUND_CLOSE } from "../../../protocol/frames.ts";
 import type { ClientFrame } from "../../../protocol/requests.ts";
 import type { WireError } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
+import { returnToken } from "../../../shared/token-bucket.ts";
 import { ephemeralFrame, wireError } from "../core/frames.ts";
-import type { OpeningSlice } from "../reads/opening.ts";
+import type { CursorStart, FrameCursor } from "../reads/frame-cursor.ts";
+import { type Client, closeUnauthorized } from "./client.ts";
 import { messageLength, parseClientFrame, parseMessage, refInHead, refOf } from "./client-frames.ts";
 import { type Allowance, spend } from "./flood.ts";
 import { MAX_SUBSCRIBERS } from "./limits.ts";
+import type { SocketReaders } from "./socket-readers.ts";
 import { tooManySubscribers } from "./subscribers.ts";
 
-/** Length of the frames that a connection gets at once when it opens: they wait in the actor's memory. */
-const MAX_OPENING_LENGTH = 8 * 1024 * 1024;
-/** The close code after which a client connects again. */
-const CONTINUE_LATER = 1013;
-
-/** The state that a connection keeps over hibernation. */
-export interface ConnectionMemory {
-  principal: Principal;
-}
-
 export interface ConnectionPorts {
-  /** Returns the frames to begin with. */
-  opening(principal: Principal, from: number | undefined): Iterable<OpeningSlice>;
+  /** Returns the beginning of a subscription. Throws `NOT_FOUND` for a principal that may not read. */
+  cursor(principal: Principal, start: CursorStart): FrameCursor;
+  readers: Pick<SocketReaders, "open" | "acknowledge" | "closed">;
   startTurn(principal: Principal, input: StartTurn): Promise<StartedTurn>;
   /** Resolves when the result is recorded, now or before. */
   submitResult(principal: Principal, frame: Extract<ClientFrame, { type: "tool.result" }>): Promise<void>;
@@ -49,17 +43,15 @@ export interface ConnectionPorts {
   clock: Pick<Clock, "now">;
 }
 
-export type Client = Connection<ConnectionMemory>;
-
 export function openConnection(
   ports: ConnectionPorts,
   client: Client,
   principal: Principal,
-  from?: number,
+  { from, acks = false }: { from?: number; acks?: boolean } = {},
 ): void {
   const refuse = (error: unknown, closeCode?: number) => {
     const { code, retriable } = sendError(ports, client, error);
-    client.close(closeCode ?? (retriable ? CONTINUE_LATER : NOT_FOUND_CLOSE), code);
+    client.close(closeCode ?? (retriable ? CONTINUE_LATER_CLOSE : NOT_FOUND_CLOSE), code);
   };
   if (ports.connections() > MAX_SUBSCRIBERS) {
     refuse(tooManySubscribers(), FLOOD_CLOSE);
@@ -70,16 +62,9 @@ export function openConnection(
     return;
   }
   try {
-    let sent = 0;
-    for (const { frames, last } of ports.opening(principal, from)) {
-      sent += sendFrames(client, frames);
-      if (last || sent <= MAX_OPENING_LENGTH) continue;
-      client.close(CONTINUE_LATER, "Connect again with the last seq.");
-      return;
-    }
-    // Not before: the deltas that the opening flushes to other clients are in this client's opening already.
-    client.setState({ principal });
+    ports.readers.open(client, principal, ports.cursor(principal, { from }), acks);
   } catch (error) {
+    ports.readers.closed(client);
     refuse(error);
   }
 }
@@ -107,6 +92,12 @@ export function admit(ports: ConnectionPorts, client: Client, message: WSMessage
   return false;
 }
 
+/** Gives the allowance of one frame back: the server has asked for it. */
+function giveBack(client: Client): void {
+  const left = allowances.get(client);
+  if (left !== undefined) allowances.set(client, { ...left, frames: returnToken(left.frames) });
+}
+
 /** Handles a message that was admitted. */
 export async function receiveFrame(
   ports: ConnectionPorts,
@@ -125,6 +116,9 @@ export async function receiveFrame(
     switch (frame.type) {
       case "ping":
         sendFrames(client, [ephemeralFrame("pong", {}, {}, ports.clock.now())]);
+        return;
+      case "ack":
+        if (ports.readers.acknowledge(client, frame.n)) giveBack(client);
         return;
       case "turn.start":
         sendFrames(client, await startTurn(ports, principal, frame));
@@ -155,24 +149,9 @@ async function startTurn(
   ];
 }
 
-/** Sends frames to every connection that had its opening. Closes expired connections, even with no frames to send. */
-export function broadcast(clients: Iterable<Client>, frames: readonly Frame[], now: number): void {
-  const opened = [...clients].filter(({ state }) => state !== null);
-  if (opened.length === 0) return;
-  const texts = frames.map((frame) => JSON.stringify(frame));
-  for (const client of opened) {
-    if (client.state !== null && hasExpired(client.state.principal, now)) closeUnauthorized(client);
-    else sendTexts(client, texts);
-  }
-}
-
 /** Returns when the next connection expires; `Infinity` if none does. */
 export function nextExpiry(clients: Iterable<Client>): number {
   return Math.min(...[...clients].map(({ state }) => state?.principal.expiresAt ?? Infinity));
-}
-
-function closeUnauthorized(client: Client): void {
-  client.close(UNAUTHORIZED_CLOSE, "UNAUTHENTICATED");
 }
 
 /** Sends an error frame, and returns the error. Logs unexpected errors. */
@@ -183,16 +162,9 @@ function sendError(ports: ConnectionPorts, client: Client, error: unknown, ref?:
   return wire;
 }
 
-/** Sends frames, and returns their length. */
-function sendFrames(client: Client, frames: readonly Frame[]): number {
-  const texts = frames.map((frame) => JSON.stringify(frame));
-  sendTexts(client, texts);
-  return texts.reduce((sum, text) => sum + text.length, 0);
-}
-
-function sendTexts(client: Client, texts: readonly string[]): void {
+function sendFrames(client: Client, frames: readonly Frame[]): void {
   try {
-    for (const text of texts) client.send(text);
+    for (const frame of frames) client.send(JSON.stringify(frame));
   } catch {
     // The socket closed a moment ago; its client resumes from its last `seq`.
   }

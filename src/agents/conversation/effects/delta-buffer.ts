@@ -9,17 +9,25 @@
 import type { Clock } from "../../../ports/clock.ts";
 import type { Frame } from "../../../protocol/frames.ts";
 import type { Snapshot } from "../../../protocol/views.ts";
+import { defined } from "../../../shared/defined.ts";
+import { wholeLength } from "../../../shared/text.ts";
 import { ephemeralFrame } from "../core/frames.ts";
 
 /** Milliseconds of text in one delta frame. */
 const INTERVAL_MS = 40;
+/** Length of the text in one delta frame, in UTF-16 units. */
+const MAX_PIECE = 16 * 1024;
 
 interface LiveText {
   turnId: string;
-  text: string;
+  /** The published frames. Their whole text would be copied with each piece that is added. */
+  pieces: DeltaFrame[];
   /** Length of the text that was published. */
   sent: number;
+  waiting: string;
 }
+
+type DeltaFrame = Extract<Frame, { type: "message.delta" }>;
 
 export class DeltaBuffer {
   /** By message id. */
@@ -30,8 +38,8 @@ export class DeltaBuffer {
 
   append(turnId: string, messageId: string, text: string): void {
     const live = this.#live.get(messageId);
-    if (live === undefined) this.#live.set(messageId, { turnId, text, sent: 0 });
-    else live.text += text;
+    if (live === undefined) this.#live.set(messageId, { turnId, pieces: [], sent: 0, waiting: text });
+    else live.waiting += text;
     this.#cancelTimer ??= this.ports.clock.timer(INTERVAL_MS, () => this.flush());
   }
 
@@ -41,10 +49,17 @@ export class DeltaBuffer {
     this.#cancelTimer = null;
     const frames: Frame[] = [];
     for (const [messageId, live] of this.#live) {
-      const end = wholeLength(live.text);
-      if (end <= live.sent) continue;
-      frames.push(this.#frame(live.sent, live.text.slice(live.sent, end), live.turnId, messageId));
-      live.sent = end;
+      const { turnId, waiting, pieces } = live;
+      const whole = wholeLength(waiting, waiting.length);
+      for (let at = 0; at < whole; ) {
+        const end = wholeLength(waiting, Math.min(whole, at + MAX_PIECE));
+        const piece = this.#frame(live.sent, waiting.slice(at, end), { turnId, messageId });
+        pieces.push(piece);
+        frames.push(piece);
+        live.sent += end - at;
+        at = end;
+      }
+      live.waiting = waiting.slice(whole);
     }
     if (frames.length > 0) this.ports.publish(frames);
   }
@@ -60,27 +75,41 @@ export class DeltaBuffer {
     this.ports.publish(frames);
   }
 
-  /** Returns the published text of every message in progress. Call `flush` first. */
-  partials(): Snapshot["partials"] {
-    return [...this.#live].map(([messageId, { turnId, text, sent }]) => ({
-      messageId,
-      turnId,
-      text: text.slice(0, sent),
-    }));
+  /** Returns the published text of every message in progress; the beginnings that fit into `limit` units together. */
+  partials(limit = Infinity): Snapshot["partials"] {
+    let left = limit;
+    return [...this.#live].map(([messageId, { turnId, pieces }]) => {
+      let text = "";
+      for (const { data } of pieces) {
+        if (text.length >= left) break;
+        text += data.text;
+      }
+      text = text.slice(0, wholeLength(text, left));
+      left -= text.length;
+      return { messageId, turnId, text };
+    });
   }
 
-  /** Returns the partial texts as frames. Call `flush` first. */
-  partialFrames(): Frame[] {
-    return this.partials().map(({ turnId, messageId, text }) => this.#frame(0, text, turnId, messageId));
+  /** Returns the messages in progress, with the length of the text that was published. */
+  lengths(): { messageId: string; turnId: string; length: number }[] {
+    return [...this.#live].map(([messageId, { turnId, sent }]) => ({ messageId, turnId, length: sent }));
   }
 
-  #frame(offset: number, text: string, turnId: string, messageId: string): Frame {
-    return ephemeralFrame("message.delta", { offset, text }, { turnId, messageId }, this.ports.clock.now());
+  /** Returns a frame of the published text of a message from an offset on; `undefined` at its end. */
+  piece(messageId: string, offset: number): DeltaFrame | undefined {
+    const { pieces, sent } = this.#live.get(messageId) ?? { pieces: [], sent: 0 };
+    if (offset >= sent) return undefined;
+    const piece = pieces.findLast(({ data }) => data.offset <= offset);
+    if (piece === undefined || piece.data.offset === offset) return piece;
+    const { data, turnId, messageId: id } = piece;
+    return this.#frame(offset, data.text.slice(offset - data.offset), {
+      ...defined({ turnId, messageId: id }),
+    });
   }
-}
 
-/** Returns the length of a text without a high surrogate at its end. */
-function wholeLength(text: string): number {
-  const last = text.charCodeAt(text.length - 1);
-  return last >= 0xd800 && last <= 0xdbff ? text.length - 1 : text.length;
+  #frame(offset: number, text: string, ids: { turnId?: string; messageId?: string }): DeltaFrame {
+    const frame = ephemeralFrame("message.delta", { offset, text }, ids, this.ports.clock.now());
+    // SAFETY: the type of the frame is the one that was passed.
+    return frame as DeltaFrame;
+  }
 }

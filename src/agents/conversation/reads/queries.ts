@@ -24,7 +24,7 @@ import { type JournalEntry, lastSeq } from "../core/journal-entry.ts";
 import type { ConversationState, Turn } from "../core/state.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
-import { TurnReader } from "./turn-reader.ts";
+import { newRecentTurns, TurnReader } from "./turn-reader.ts";
 import {
   answeredTurnView,
   conversationView,
@@ -39,19 +39,23 @@ import {
 /** Journal rows read at a time. */
 const SLICE = 64;
 const SNAPSHOT_MESSAGES = 50;
-/** Length of the tool results in a snapshot, as JSON. */
-const MAX_SNAPSHOT_RESULTS = 4 * 1024 * 1024;
+/** Length of the turns whose messages a snapshot contains; also that of its tool results, as JSON. */
+const SNAPSHOT_LENGTH = 256 * 1024;
+/** Length of the turns in one slice of a replay. */
+const REPLAY_LENGTH = 128 * 1024;
 
 /** The options of a page. The cursor is the number of a journal entry or of a turn. */
 const journalPageSchema = pageOptionsSchema((cursor) => /^\d{1,15}$/.test(cursor));
 
 export class ConversationQueries {
+  readonly #recent = newRecentTurns();
+
   constructor(private readonly store: ConversationDatabase) {}
 
   messages(
     state: ConversationState,
     options: PageOptions = {},
-    reader = new TurnReader(state, this.store),
+    reader = this.#reader(state),
   ): Page<MessageView> {
     return this.#page(options, state, (entry, _seq, at) => {
       if (!isTranscriptEntry(entry) || entry.turn === undefined) return null;
@@ -99,8 +103,9 @@ export class ConversationQueries {
     throw new DramatisError("NOT_FOUND", `This conversation has no turn "${id}".`);
   }
 
-  snapshot(state: ConversationState, partials: Snapshot["partials"]): Snapshot {
-    const reader = new TurnReader(state, this.store);
+  /** Returns the snapshot, with at most `limit` units of messages, and as much of results. */
+  snapshot(state: ConversationState, partials: Snapshot["partials"], limit = SNAPSHOT_LENGTH): Snapshot {
+    const reader = this.#reader(state, limit);
     const { items } = this.messages(state, { limit: SNAPSHOT_MESSAGES, order: "desc" }, reader);
     const numbers = new Set([
       ...state.active.keys(),
@@ -112,13 +117,13 @@ export class ConversationQueries {
       turns: turns.map(answeredTurnView),
       messages: items.reverse(),
       partials,
-      operations: operationsWithin(turns),
+      operations: operationsWithin(turns, limit),
     };
   }
 
   /** Returns a slice of the frames after entry `after`, and the last entry of the slice; `done` if that is the newest. */
   replay(state: ConversationState, after: number): { frames: Frame[]; upTo: number; done: boolean } {
-    const reader = new TurnReader(state, this.store);
+    const reader = this.#reader(state, REPLAY_LENGTH);
     const frames: Frame[] = [];
     let upTo: number | undefined;
     for (const row of this.store.journal.forward(after + 1, SLICE)) {
@@ -128,6 +133,10 @@ export class ConversationQueries {
     }
     upTo ??= state.seq;
     return { frames, upTo, done: upTo >= state.seq };
+  }
+
+  #reader(state: ConversationState, limit?: number): TurnReader {
+    return new TurnReader(state, this.store, this.#recent, limit);
   }
 
   /** Returns a turn without reading its content. */
@@ -178,8 +187,8 @@ export class ConversationQueries {
 }
 
 /** Returns the operations of turns, with the newest results that fit. A turn's own view has all results. */
-function operationsWithin(turns: readonly Turn[]): OperationView[] {
-  let left = MAX_SNAPSHOT_RESULTS;
+function operationsWithin(turns: readonly Turn[], limit: number): OperationView[] {
+  let left = limit;
   const views = turns
     .flatMap((turn) => turn.operations.map((operation) => ({ turn, operation })))
     .reverse()

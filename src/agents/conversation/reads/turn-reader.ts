@@ -1,15 +1,27 @@
 /**
  * The turns that one read needs, with their content: active ones from memory, finished ones from the store, each once.
  *
- * READ-1  A read returns whole turns, at least one, and stops at `MAX_READ_LENGTH`.
+ * READ-1  A read returns whole turns, at least one, and stops at its limit.
+ * READ-2  Readers that page through a long turn, one after another, read it from the store once.
  */
+
+import { WeakValues } from "../../../shared/weak-values.ts";
 import { turnLength } from "../core/content-size.ts";
 import type { TurnLookup } from "../core/frames.ts";
 import type { ConversationState, Turn } from "../core/state.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
 
-/** In UTF-16 units. */
+/** Default limit of a read, in UTF-16 units. */
 const MAX_READ_LENGTH = 4 * 1024 * 1024;
+/** Length from which a turn is kept for the next read. */
+const LONG_TURN = 64 * 1024;
+/** Long turns that are kept. */
+const MAX_RECENT = 32;
+
+/** Long turns that were read, until memory is collected. A finished turn never changes. */
+export type RecentTurns = WeakValues<number, Turn>;
+
+export const newRecentTurns = (): RecentTurns => new WeakValues(MAX_RECENT);
 
 export class TurnReader {
   readonly #taken = new Map<number, Turn | undefined>();
@@ -18,18 +30,22 @@ export class TurnReader {
   constructor(
     private readonly state: ConversationState,
     private readonly store: ConversationDatabase,
+    private readonly recent: RecentTurns,
+    private readonly limit = MAX_READ_LENGTH,
   ) {}
 
   readonly take: TurnLookup = (n) => {
     if (this.#taken.has(n)) return this.#taken.get(n);
-    const turn = this.state.active.get(n) ?? this.store.turn(n) ?? undefined;
+    const turn = this.state.active.get(n) ?? this.recent.get(n) ?? this.store.turn(n) ?? undefined;
     this.#taken.set(n, turn);
-    if (turn !== undefined) this.#length += turnLength(turn);
+    if (turn === undefined) return undefined;
+    if (turn.status !== "active" && turnLength(turn) >= LONG_TURN) this.recent.set(n, turn);
+    this.#length += turnLength(turn);
     return turn;
   };
 
   /** Reports whether the read may take this turn. */
   admits(n: number): boolean {
-    return this.#taken.has(n) || this.#length < MAX_READ_LENGTH;
+    return this.#taken.has(n) || this.#length < this.limit;
   }
 }

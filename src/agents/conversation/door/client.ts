@@ -1,0 +1,17 @@
+/** A WebSocket of a conversation, and what outlives a hibernation with it. */
+import type { Connection } from "agents";
+import { UNAUTHORIZED_CLOSE } from "../../../protocol/frames.ts";
+import type { Principal } from "../../../shared/principal.ts";
+import type { Flow } from "./socket-reader.ts";
+
+/** The state that a connection keeps over hibernation. */
+export interface ConnectionMemory {
+  principal: Principal;
+  flow: Flow;
+}
+
+export type Client = Connection<ConnectionMemory>;
+
+export function closeUnauthorized(client: Client): void {
+  client.close(UNAUTHORIZED_CLOSE, "UNAUTHENTICATED");
+}

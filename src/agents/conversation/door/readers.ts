@@ -1,0 +1,65 @@
+/** All who follow a conversation: its WebSockets, and its byte streams. */
+import type { Clock } from "../../../ports/clock.ts";
+import type { Frame } from "../../../protocol/frames.ts";
+import { type CursorPorts, type CursorStart, FrameCursor } from "../reads/frame-cursor.ts";
+import { FrameTexts } from "../reads/frame-texts.ts";
+import type { Client } from "./client.ts";
+import { frameStream, type StreamOptions } from "./frame-stream.ts";
+import type { Outflows } from "./outflow.ts";
+import { SocketReaders } from "./socket-readers.ts";
+import { Subscribers } from "./subscribers.ts";
+
+export interface ReadersPorts extends Omit<CursorPorts, "texts" | "clock"> {
+  clock: Pick<Clock, "now" | "timer">;
+  outflows: Outflows;
+  /** Returns the open WebSockets. */
+  clients(): Iterable<Client>;
+  /** Gets the expiry of a new stream. Publish at expiry, even an empty batch, so that the stream ends. */
+  onExpiring(at: number): void;
+}
+
+export class ConversationReaders {
+  readonly sockets: SocketReaders;
+  readonly #subscribers: Subscribers;
+  readonly #texts = new FrameTexts();
+
+  constructor(private readonly ports: ReadersPorts) {
+    this.sockets = new SocketReaders({ ...ports, cursor: (start) => this.cursor(start) });
+    this.#subscribers = new Subscribers(ports.onExpiring);
+    this.#subscribers.add((frames) => this.sockets.publish(frames));
+  }
+
+  /** The next expiry of a stream; `Infinity` if none expires. */
+  get nextExpiry(): number {
+    return this.#subscribers.nextExpiry;
+  }
+
+  publish(frames: readonly Frame[]): void {
+    this.#subscribers.publish(frames);
+  }
+
+  /** As `Subscribers.checkRoom`. */
+  checkRoom(): void {
+    this.#subscribers.checkRoom();
+  }
+
+  /** As `Subscribers.collect`. */
+  collect<Value>(body: (frames: readonly Frame[]) => Promise<Value>): Promise<Value> {
+    return this.#subscribers.collect(body);
+  }
+
+  cursor(start: CursorStart): FrameCursor {
+    const { runtime, queries, clock } = this.ports;
+    return new FrameCursor({ runtime, queries, texts: this.#texts, clock }, start);
+  }
+
+  /** Returns the frames from a place on as bytes. */
+  stream(
+    start: CursorStart,
+    options: Pick<StreamOptions, "principal" | "encoding" | "frames">,
+  ): ReadableStream<Uint8Array> {
+    const { outflows, clock } = this.ports;
+    const cursor = this.cursor(start);
+    return frameStream(this.#subscribers, { ...options, cursor, outflow: outflows.confirmed, clock });
+  }
+}

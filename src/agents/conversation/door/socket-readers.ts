@@ -1,0 +1,95 @@
+/** The WebSockets of a conversation as readers of its frames. */
+import type { Clock } from "../../../ports/clock.ts";
+import { CONTINUE_LATER_CLOSE, type Frame } from "../../../protocol/frames.ts";
+import { hasExpired, type Principal } from "../../../shared/principal.ts";
+import type { CursorStart, FrameCursor } from "../reads/frame-cursor.ts";
+import { type Client, closeUnauthorized } from "./client.ts";
+import type { Outflows } from "./outflow.ts";
+import { type Flow, NEW_FLOW, SocketReader } from "./socket-reader.ts";
+
+export interface SocketReadersPorts {
+  /** Returns the open connections. */
+  clients(): Iterable<Client>;
+  cursor(start: CursorStart): FrameCursor;
+  outflows: Outflows;
+  clock: Pick<Clock, "now" | "timer">;
+}
+
+export class SocketReaders {
+  readonly #readers = new WeakMap<Client, SocketReader>();
+
+  constructor(private readonly ports: SocketReadersPorts) {}
+
+  /** Begins to send frames to a new connection. */
+  open(client: Client, principal: Principal, cursor: FrameCursor, acks: boolean): void {
+    this.#add(client, principal, cursor, { ...NEW_FLOW, acks }, false).advance();
+  }
+
+  /**
+   * Continues with the connections that an earlier life of the actor left. Call it before anything is published; `seq` is
+   * the number of the last entry.
+   */
+  restore(seq: number): void {
+    for (const client of this.ports.clients()) {
+      if (client.state === null || this.#readers.has(client)) continue;
+      // SAFETY: `#add` wrote this state; the SDK's type only makes it readonly.
+      const { principal, flow } = client.state as { principal: Principal; flow: Flow };
+      const place = flow.seq === undefined ? ({ from: seq, has: "texts" } as const) : { from: flow.seq };
+      this.#add(client, principal, this.ports.cursor(place), flow, true);
+      this.#attempt(client, (reader) => reader.advance());
+    }
+  }
+
+  /** Sends frames to every connection. Closes expired connections, even with no frames to send. */
+  publish(frames: readonly Frame[]): void {
+    const now = this.ports.clock.now();
+    for (const client of this.ports.clients()) {
+      if (client.state === null) continue;
+      if (hasExpired(client.state.principal, now)) closeUnauthorized(client);
+      else this.#attempt(client, (reader) => reader.publish(frames));
+    }
+  }
+
+  /** Records an acknowledgement, and reports whether it was due. */
+  acknowledge(client: Client, n: number): boolean {
+    let isDue = false;
+    this.#attempt(client, (reader) => {
+      isDue = reader.acknowledge(n);
+    });
+    return isDue;
+  }
+
+  /** Forgets a connection that is closed. */
+  closed(client: Client): void {
+    this.#readers.get(client)?.leave(true);
+  }
+
+  #add(
+    client: Client,
+    principal: Principal,
+    cursor: FrameCursor,
+    flow: Flow,
+    isRestored: boolean,
+  ): SocketReader {
+    const { outflows, clock } = this.ports;
+    const outflow = flow.acks ? outflows.confirmed : outflows.unconfirmed;
+    const keep = (kept: Flow) => void client.setState({ principal, flow: kept });
+    const reader = new SocketReader(client, cursor, { outflow, clock, keep }, flow, isRestored);
+    this.#readers.set(client, reader);
+    keep(flow);
+    return reader;
+  }
+
+  /** A reader whose frames cannot be read for now delays no other. Its client connects again. */
+  #attempt(client: Client, act: (reader: SocketReader) => void): void {
+    const reader = this.#readers.get(client);
+    if (reader === undefined) return;
+    try {
+      act(reader);
+    } catch (error) {
+      console.error(error);
+      reader.leave(false);
+      client.close(CONTINUE_LATER_CLOSE, "The frames cannot be read for now.");
+    }
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * The place of one subscriber in the frames of a conversation.
+ *
+ * CURSOR-1  A subscriber first gets a snapshot, or, with `from`, the frames after that number; then every durable frame
+ *           once, in order, and the text in progress without a gap.
+ * CURSOR-2  Nothing is queued: what a subscriber cannot take now is read from the journal and the texts in progress when it
+ *           can. Frames that are neither, such as progress, are dropped.
+ */
+
+import type { Clock } from "../../../ports/clock.ts";
+import { endsTurn, type Frame, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
+import type { Snapshot } from "../../../protocol/views.ts";
+import { toIso } from "../../../shared/time.ts";
+import type { ConversationState } from "../core/state.ts";
+import type { FrameText, FrameTexts } from "./frame-texts.ts";
+import type { ConversationQueries } from "./queries.ts";
+
+export interface CursorPorts {
+  runtime: {
+    readonly state: ConversationState;
+    /** The texts in progress, as far as they were published. */
+    readonly deltas: {
+      partials(limit: number): Snapshot["partials"];
+      lengths(): { messageId: string; turnId: string; length: number }[];
+      piece(messageId: string, offset: number): Frame | undefined;
+    };
+  };
+  queries: ConversationQueries;
+  texts: FrameTexts;
+  clock: Pick<Clock, "now">;
+}
+
+export interface CursorStart {
+  /** Continues after this entry; begins with a snapshot when absent. */
+  from?: number | undefined;
+  /** Only this turn's frames, to its last. */
+  turnId?: string | undefined;
+  /** The subscriber has everything up to `from`: all entries, or also the text in progress. */
+  has?: "entries" | "texts";
+}
+
+/** Takes a frame, or refuses it for now. */
+export type Take = (text: FrameText, frame: Frame) => boolean;
+
+/** Length of all text in progress in a snapshot; the rest follows as deltas. */
+const MAX_SNAPSHOT_TEXT = 64 * 1024;
+
+export class FrameCursor {
+  #seq: number | undefined;
+  readonly #turnId: string | undefined;
+  /** Length of the text that the subscriber has, by the id of its message. */
+  readonly #offsets = new Map<string, number>();
+  #isBehind: boolean;
+  #isOver = false;
+
+  constructor(
+    private readonly ports: CursorPorts,
+    { from, turnId, has }: CursorStart,
+  ) {
+    this.#seq = from;
+    this.#turnId = turnId;
+    this.#isBehind = has === undefined;
+    if (has !== "texts") return;
+    for (const { messageId, length } of this.#inProgress()) this.#offsets.set(messageId, length);
+  }
+
+  /** Number of the last entry whose frames the subscriber has; `undefined` before the snapshot. */
+  get seq(): number | undefined {
+    return this.#seq;
+  }
+
+  /** The subscriber refused a frame, or has not had its beginning. */
+  get isBehind(): boolean {
+    return this.#isBehind;
+  }
+
+  /** The subscriber has the last frame of its turn. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Passes published frames on to a subscriber that is not behind. It is behind if it refuses one. */
+  offer(frames: readonly Frame[], take: Take): void {
+    for (const frame of frames) {
+      if (this.#isBehind || this.#isOver) return;
+      const missing = this.#isOwn(frame) ? this.#missing(frame) : null;
+      if (missing === "later" || (missing !== null && !this.#pass(missing, take))) this.#isBehind = true;
+    }
+  }
+
+  /** Passes on what the subscriber has missed, until it refuses a frame or nothing is missing. */
+  catchUp(take: Take): void {
+    if (!this.#isBehind || this.#isOver) return;
+    if (this.#seq === undefined && !this.#passSnapshot(take)) return;
+    if (!this.#passEntries(take) || !this.#passTexts(take)) return;
+    this.#isBehind = false;
+  }
+
+  #passSnapshot(take: Take): boolean {
+    const { runtime, queries, clock, texts } = this.ports;
+    const { state, deltas } = runtime;
+    const make = (): Frame => {
+      const data = queries.snapshot(state, deltas.partials(MAX_SNAPSHOT_TEXT));
+      return { v: PROTOCOL_VERSION, seq: state.seq, type: "snapshot", time: toIso(clock.now()), data };
+    };
+    return this.#pass(deltas.lengths().length > 0 ? make() : texts.snapshot(state, make), take);
+  }
+
+  #passEntries(take: Take): boolean {
+    const { runtime, queries } = this.ports;
+    for (let done = false; !done && !this.#isOver; ) {
+      const slice = queries.replay(runtime.state, this.#seq ?? 0);
+      for (const frame of slice.frames) {
+        if (this.#isOwn(frame) && !this.#pass(frame, take)) return false;
+        if (this.#isOver) return true;
+      }
+      this.#seq = Math.max(this.#seq ?? 0, slice.upTo);
+      done = slice.done;
+    }
+    return true;
+  }
+
+  #passTexts(take: Take): boolean {
+    const { deltas } = this.ports.runtime;
+    const texts = this.#inProgress();
+    for (const { messageId, length } of texts) {
+      for (let offset = this.#offsets.get(messageId) ?? 0; offset < length; ) {
+        const piece = deltas.piece(messageId, offset);
+        if (piece?.type !== "message.delta") break;
+        if (!this.#pass(piece, take)) return false;
+        offset += piece.data.text.length;
+      }
+    }
+    const inProgress = new Set(texts.map(({ messageId }) => messageId));
+    for (const id of this.#offsets.keys()) if (!inProgress.has(id)) this.#offsets.delete(id);
+    return true;
+  }
+
+  #inProgress(): { messageId: string; turnId: string; length: number }[] {
+    const texts = this.ports.runtime.deltas.lengths();
+    return texts.filter(({ turnId }) => this.#turnId === undefined || turnId === this.#turnId);
+  }
+
+  #isOwn({ turnId }: Frame): boolean {
+    return this.#turnId === undefined || turnId === this.#turnId;
+  }
+
+  /** Returns the part of a published frame that the subscriber misses, `later` if it misses something before it. */
+  #missing(frame: Frame): Frame | "later" | null {
+    if (frame.seq !== undefined) return this.#seq === undefined || frame.seq > this.#seq ? frame : null;
+    if (frame.type !== "message.delta") return frame;
+    const { offset, text } = frame.data;
+    const known = this.#offsets.get(frame.messageId ?? "") ?? 0;
+    if (offset > known) return "later";
+    if (offset === known) return frame;
+    const rest = text.slice(known - offset);
+    return rest === "" ? null : { ...frame, data: { offset: known, text: rest } };
+  }
+
+  #pass(frame: Frame, take: Take): boolean {
+    if (!take(this.ports.texts.of(frame), frame)) return false;
+    const { messageId = "", seq } = frame;
+    if (seq !== undefined) this.#seq = seq;
+    switch (frame.type) {
+      case "snapshot":
+        for (const partial of frame.data.partials) this.#offsets.set(partial.messageId, partial.text.length);
+        break;
+      case "message.delta":
+        this.#offsets.set(messageId, frame.data.offset + frame.data.text.length);
+        break;
+      case "message.reset":
+      case "message.completed":
+        this.#offsets.delete(messageId);
+        break;
+      default:
+        this.#isOver = this.#turnId !== undefined && endsTurn(frame);
+    }
+    return true;
+  }
+}
