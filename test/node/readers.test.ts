@@ -229,7 +229,7 @@ describe("G25 SUB-2 a stream", () => {
   });
 });
 
-describe("G25 OUT-2 all readers of an isolate", () => {
+describe("G25 OUTFLOW-2 all readers of an isolate", () => {
   test("hold at most the total, but small traffic flows; those that are gone count for a minute", () => {
     const outflow = new Outflow({ window: 100 * KIB, total: 300 * KIB });
     const [one, two, three, late] = [{}, {}, {}, {}];

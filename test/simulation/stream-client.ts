@@ -61,7 +61,7 @@ export class StreamClient extends HttpClient {
       }
     } finally {
       life.readers -= 1;
-      void reader.cancel();
+      void reader.cancel().catch(() => undefined);
     }
   }
 

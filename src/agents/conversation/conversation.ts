@@ -52,6 +52,7 @@ import {
 import { seedEvents } from "./door/seed-history.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
 import { conversationMedia } from "./effects/media.ts";
+import { MediaBudget } from "./effects/media-budget.ts";
 import { Announcement } from "./mirror/announcement.ts";
 import { UsageMirror } from "./mirror/usage-mirror.ts";
 import type { ConversationClassPorts } from "./ports.ts";
@@ -68,8 +69,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
   env: Env,
 ) => SessionAgent<Env> & ConversationApi & ToolStateApi & TaskResultApi {
   const { adapters, gate, metrics, turnLimit, clientToolTimeoutMs } = ports;
-  // The conversations of an isolate share its memory.
   const outflows = createOutflows();
+  const mediaBudget = new MediaBudget();
   return class Conversation
     extends GuardedSessionAgent<Env>
     implements ConversationApi, ToolStateApi, TaskResultApi
@@ -117,6 +118,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       executor: ports.executor(this.env),
       ...conversationMedia(ports.attachments(this.env), () => this.#runtime.state.record),
       gate,
+      mediaBudget,
       ...defined({ metrics, turnLimit, clientToolTimeoutMs }),
       armWakeup: (milliseconds) => this.#wakeups.arm("window", milliseconds),
       send: (envelope) => this.mailbox.send(envelope),

@@ -2,8 +2,8 @@
  * Limits the frames that wait for slow readers in the memory of an isolate, which many actors share. Lengths are UTF-16
  * units.
  *
- * OUT-1  A reader holds at most its window, or a single longer frame.
- * OUT-2  All readers together hold at most `total`, and beside it the first `GUARANTEED` of each: a few stalled readers do
+ * OUTFLOW-1  A reader holds at most its window, or a single longer frame.
+ * OUTFLOW-2  All readers together hold at most `total`, and beside it the first `GUARANTEED` of each: a few stalled readers do
  *        not stop the small traffic of the others.
  */
 

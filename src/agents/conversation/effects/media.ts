@@ -114,6 +114,27 @@ export async function withMedia(
   return resolved;
 }
 
+/** Returns the bytes of media that `withMedia` would fetch or decode, at most `MAX_MEDIA_BYTES`. */
+export async function mediaBytes(
+  messages: readonly ContextMessage[],
+  media: ConversationMedia | undefined,
+): Promise<number> {
+  const parts = messages.flatMap((message) => message.parts ?? []);
+  const sizes = await Promise.all(
+    parts.map(async (part) => {
+      if (part.type === "text" || !("url" in part.source)) return 0;
+      const { url } = part.source;
+      const id = attachmentIdOf(url);
+      if (id === undefined) return url.startsWith("data:") ? url.length : 0;
+      return (await reached(media, (store) => store.head(id)))?.size ?? 0;
+    }),
+  );
+  return Math.min(
+    MAX_MEDIA_BYTES,
+    sizes.reduce<number>((sum, size) => sum + size, 0),
+  );
+}
+
 async function resolve(
   part: ContextPart,
   media: ConversationMedia | undefined,

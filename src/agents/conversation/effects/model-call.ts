@@ -21,7 +21,8 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { baseContext, moveMessages } from "../core/planning/context.ts";
 import type { AttemptFacts, EffectSignal } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf, type ModelCall, type Turn } from "../core/state.ts";
-import { type ConversationMedia, withMedia } from "./media.ts";
+import { type ConversationMedia, mediaBytes, withMedia } from "./media.ts";
+import type { MediaBudget } from "./media-budget.ts";
 
 export interface ModelCallPorts {
   clock: Clock;
@@ -29,6 +30,8 @@ export interface ModelCallPorts {
   adapters: AdapterLookup;
   /** Absent where attachments are not stored. */
   media?: ConversationMedia;
+  /** The memory for media; unlimited when absent. */
+  mediaBudget?: MediaBudget;
 }
 
 export interface ModelCallInput {
@@ -41,7 +44,7 @@ export interface ModelCallInput {
 }
 
 export async function performModelCall(
-  { clock, gateway, adapters, media }: ModelCallPorts,
+  { clock, gateway, adapters, media, mediaBudget }: ModelCallPorts,
   { record, turn, call, history, onText }: ModelCallInput,
   signal: AbortSignal,
 ): Promise<EffectSignal> {
@@ -60,20 +63,29 @@ export async function performModelCall(
     return { type: "conversation.llm.failed", ...address, error, facts: known, streamed };
   };
 
-  async function request(): Promise<JsonObject> {
+  let release = () => {};
+
+  async function request(limit: AbortSignal): Promise<JsonObject> {
     const adapter = adapters(profile.provider);
     const base = baseContext(record, readHistory(history), turn);
+    if (mediaBudget !== undefined && base.messages.some(({ parts }) => parts !== undefined)) {
+      release = await mediaBudget.reserve(await mediaBytes(base.messages, media), clock, limit);
+      if (isOver) release();
+      limit.throwIfAborted();
+    }
     const first = adapter.buildRequest(profile, { ...base, messages: await withMedia(base.messages, media) });
     const moves = moveMessages(turn);
     return moves.length === 0 ? first : adapter.extend(profile, first, moves);
   }
 
   async function perform(limit: AbortSignal): Promise<EffectSignal> {
-    const body = await request();
+    const body = await request(limit);
     limit.throwIfAborted();
     const reply = new ReplyAccumulator(profile.provider);
     for await (const delta of gateway.stream({ profile, body, context }, limit)) {
       reply.add(delta);
+      // The request is sent.
+      release();
       if (isOver) continue;
       if (delta.type === "response") observeResponse(observed, delta.response);
       if (delta.type === "usage") observed.usage = delta.usage;
@@ -98,6 +110,7 @@ export async function performModelCall(
     return failed(asModelError(error, profile));
   } finally {
     isOver = true;
+    release();
   }
 }
 
