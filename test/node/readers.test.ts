@@ -167,6 +167,17 @@ describe("G25 READER-1 a WebSocket whose client promised acknowledgements", () =
     expect(socket.seqs).toEqual(world.seqs());
   });
 
+  test("gets long frames with short ones between them as it acknowledges", async () => {
+    const world = conversation();
+    for (let n = 0; n < 6; n++) await world.say(n % 2 === 0 ? 600 * KIB : KIB);
+    const socket = world.connect(true, 0);
+    for (let acked = 0; acked < socket.mark; ) {
+      acked += 1;
+      world.readers.sockets.acknowledge(socket.client, acked);
+    }
+    expect(socket.seqs).toEqual(world.seqs());
+  });
+
   test("is not charged for marks that it did not get", () => {
     const world = conversation();
     const socket = world.connect(true);

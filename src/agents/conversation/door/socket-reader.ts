@@ -136,9 +136,10 @@ export class SocketReader {
       this.#cut("Too much for a connection without acknowledgements.");
       return;
     }
+    // Without a mark under way, no acknowledgement would make room.
+    if (this.#unmarked > 0 && this.#marked.length === 0) this.#mark();
     if (this.#stopTimer !== undefined) return;
     this.#progressAt = this.ports.clock.now();
-    if (this.#unmarked > 0) this.#mark();
     this.#watch();
   }
 
