@@ -6,7 +6,6 @@ import { createOutflows, Outflow } from "../../src/agents/conversation/door/outf
 import { ConversationReaders } from "../../src/agents/conversation/door/readers.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
-import { localExecutor } from "../../src/agents/executor/local.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
@@ -15,6 +14,7 @@ import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { Principal } from "../../src/shared/principal.ts";
+import { localExecutor } from "../support/local-executor.ts";
 import { noMail } from "../support/no-mail.ts";
 import { PLAIN_CHAIN, recordOf } from "../support/records.ts";
 
