@@ -146,6 +146,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "The Worker runs on plain workerd: no experimental flag, and no binding of its own classes.",
   ],
   [
+    "G25",
+    "Bounded memory",
+    "Readers that do not read, media, hostile schemas and bodies cannot grow or stop the process.",
+  ],
+  [
     "G27",
     "`useAgent`",
     "A plain `useAgent` of the Agents SDK in Chromium connects, sends, shows the stream, and continues after a reload.",
