@@ -1,6 +1,7 @@
 /** The package `dramatis`: the runtime of an application, the library builders, and the session primitives. */
 
 export { workersAIAdapter } from "./adapters/formats/workers-ai/adapter.ts";
+export { newConversationId } from "./agents/base/lookup/conversation-id.ts";
 export {
   type Delivery,
   type DeliveryOutcome,

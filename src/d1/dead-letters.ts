@@ -53,7 +53,7 @@ type LetterRow = { letter: string };
 /**
  * The dead letters of all tenants in D1.
  *
- * @example protected override deadLetterDirectory() { return new D1DeadLetters(this.env.DB); }
+ * @example protected override deadLetterDirectory() { return new D1DeadLetters(this.env.LETTERS); }
  */
 export class D1DeadLetters implements DeadLetterDirectory {
   readonly #queries: D1Queries;

@@ -7,6 +7,7 @@
  * WIRE-3  Ids stand at the frame's top level, never in `data`.
  */
 import type { Content } from "../shared/content.ts";
+import type { JsonValue } from "../shared/json.ts";
 import type { Snapshot, TurnIssues, WireError } from "./views.ts";
 
 export const PROTOCOL_VERSION = 1;
@@ -31,7 +32,7 @@ interface FrameData {
   "turn.started": { clientId?: string; agentId: string };
   /** The turn waits for nothing but results of tools that a client runs. */
   "turn.waiting": { reason: "client-tools" };
-  "turn.completed": { issues?: TurnIssues; output?: unknown };
+  "turn.completed": { issues?: TurnIssues; output?: JsonValue };
   "turn.failed": { error: WireError };
   "turn.finalized": { memoryExtractionStatus: "completed" | "failed" | "skipped" };
   "message.user": { clientId?: string; content: Content };

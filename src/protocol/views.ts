@@ -1,8 +1,9 @@
 /** The views of resources that servers answer with, over HTTP, in frames and by RPC. Times are ISO 8601 UTC. */
 import type { ProviderCallRecord } from "../model/call-record.ts";
+import type { TokenUsage } from "../model/usage.ts";
 import type { Content } from "../shared/content.ts";
 import type { ErrorData } from "../shared/errors.ts";
-import type { Json } from "../shared/json.ts";
+import type { Facts, JsonValue } from "../shared/json.ts";
 import type { Envelope } from "./envelope.ts";
 
 export interface WireError {
@@ -81,7 +82,7 @@ export interface TurnSummary {
   error?: WireError;
   issues?: TurnIssues;
   /** The data of the answer, where the turn requested data. Absent in lists of turns. */
-  output?: unknown;
+  output?: JsonValue;
 }
 
 export interface TurnIssues {
@@ -91,6 +92,8 @@ export interface TurnIssues {
 
 export interface TurnView extends TurnSummary {
   conversationId: string;
+  /** The text of the agent's message; `null` unless the turn is completed. */
+  answer: string | null;
   caller: Caller;
   input: Content;
   userMessageId: string;
@@ -105,8 +108,15 @@ export interface TurnView extends TurnSummary {
   /** US dollars; `null` if no called model has prices. */
   cost: number | null;
   /** The model calls in order. Empty for turns of releases that kept no records. */
-  calls: ProviderCallRecord[];
+  calls: CallView[];
   moves: MoveView[];
+}
+
+/** The record of a model call, with types that cross RPC. */
+export interface CallView extends Omit<ProviderCallRecord, "requestMetadata" | "responseMetadata" | "usage"> {
+  requestMetadata?: Facts;
+  responseMetadata?: Facts;
+  usage?: Omit<TokenUsage, "breakdown"> & { breakdown?: Facts };
 }
 
 /** Token counts as reported by the providers; an optional one is present if any provider reported it. */
@@ -128,13 +138,13 @@ export interface MoveView {
     operationId: string;
     name: string;
     toolId: string | null;
-    input: Json;
+    input: JsonValue;
     /** The client runs the tool. */
     client?: true;
   };
-  toolResult?: { success: boolean; result?: Json; error?: WireError };
+  toolResult?: { success: boolean; result?: JsonValue; error?: WireError };
   /** The model's whole reply; on the first move of a reply. */
-  raw?: Json;
+  raw?: JsonValue;
   createdAt: string;
 }
 
@@ -157,7 +167,7 @@ export interface JournalEntryView {
   turnId?: string;
   messageId?: string;
   operationId?: string;
-  data?: Json;
+  data?: JsonValue;
 }
 
 export interface Snapshot {
@@ -178,7 +188,7 @@ export interface DeadLetterView extends Pick<Envelope, "type" | "from" | "to" | 
   error: ErrorData;
   attempts: number;
   /** Without secrets; `null` if larger than 16 KiB. */
-  body: Json;
+  body: JsonValue;
   sentAt: string;
   diedAt: string;
   /** The time at which a late result arrived. */

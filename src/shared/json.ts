@@ -8,10 +8,13 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
 export type JsonObject = { [key: string]: Json };
 
 /**
- * Named JSON values. Nested values have the type `object`: RPC types reject recursive types, and turn `unknown` into
- * `never`.
+ * A JSON value that crosses RPC. Objects and arrays have the type `object`: RPC types reject recursive types, and turn
+ * `unknown` into `never`.
  */
-export type Facts = Record<string, string | number | boolean | null | object>;
+export type JsonValue = string | number | boolean | null | object;
+
+/** Named JSON values that cross RPC. */
+export type Facts = Record<string, JsonValue>;
 
 /** Maximum nesting of containers. Recursion over checked values is therefore safe. */
 export const MAX_DEPTH = 64;

@@ -13,7 +13,8 @@ export type Role = (typeof ROLES)[number];
 export interface Principal {
   subject: string;
   tenant: string;
-  roles: Role[];
+  /** Other texts than the four roles grant nothing. */
+  roles: readonly (Role | (string & {}))[];
   /** The end of its access, in milliseconds since the epoch; absent = no end. */
   expiresAt?: number;
 }

@@ -445,6 +445,7 @@ describe("history", () => {
         {
           id: "t6",
           conversationId: "c",
+          answer: null,
           caller: { type: "user", userId: "u" },
           input: "6",
           userMessageId: "m6",

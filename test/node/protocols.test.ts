@@ -179,6 +179,7 @@ function viewOf({ replies, isFailed }: TurnPlan): TurnView {
     completedAt: TIME,
     ...(isFailed ? { error: { code: "MODEL_FAILED", message: "No.", retriable: false } } : {}),
     conversationId: CONVERSATION,
+    answer: isFailed ? null : (replies.at(-1)?.text ?? null),
     caller: { type: "user", userId: "ada" },
     input: "Hello",
     userMessageId: `msg_${ULID}99`,

@@ -1,6 +1,5 @@
 /** Checks of model calls: their causes, their contents and their records. */
 import { isDeepStrictEqual } from "node:util";
-import type { ProviderCallRecord } from "../../src/model/call-record.ts";
 import { NO_USAGE } from "../../src/model/usage.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
 import type { ModelCallRecord } from "./history.ts";
@@ -111,7 +110,7 @@ function bit(sum: number, power: number): boolean {
   return power > 0 && Math.floor(sum / power) % 2 === 1;
 }
 
-function sumOf(calls: readonly ProviderCallRecord[], count: "inputTokens" | "outputTokens"): number {
+function sumOf(calls: TurnView["calls"], count: "inputTokens" | "outputTokens"): number {
   return calls.reduce((sum, { usage }) => sum + (usage?.[count] ?? 0), 0);
 }
 

@@ -84,7 +84,7 @@ function movesSaid(moves: readonly MoveView[]): Said[][] {
   return replies;
 }
 
-function replySaid(raw: Json): Said {
+function replySaid(raw: MoveView["raw"]): Said {
   // SAFETY: the view gives the model's reply in this form.
   const { text, toolCalls } = raw as { text: string; toolCalls: { name: string }[] };
   return said(

@@ -7,7 +7,6 @@ import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import { SessionAgent } from "../../src/agents/base/session-agent.ts";
 import { Wakeups } from "../../src/agents/base/timers/wakeups.ts";
-import { D1DeadLetters } from "../../src/d1/dead-letters.ts";
 import { dramatis } from "../../src/dramatis.ts";
 import { localAuthorize } from "../../src/http/auth/authorize.ts";
 import type { Envelope } from "../../src/protocol/envelope.ts";
@@ -119,10 +118,6 @@ export class Courier extends SessionAgent {
     this.mailbox.outcomes("work", ({ envelope, outcome, late }) => {
       this.#add("told", { operationId: envelope.operationId, ...outcome, late });
     });
-  }
-
-  protected override deadLetterDirectory() {
-    return new D1DeadLetters(this.env.DB);
   }
 
   /** Sends in a transaction with a fact of its own, which `rollBack` takes back. */

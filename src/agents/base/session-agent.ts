@@ -7,7 +7,7 @@
  * AGENT-3  The SDK's own entrances are closed: no sub-agents, and no connection may write the SDK's state.
  */
 import { Agent } from "agents";
-import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
+import { D1DeadLetters, type DeadLetterWriter } from "../../d1/dead-letters.ts";
 import { type Compaction, type CompactOptions, compactSession } from "../../memory/session/compaction.ts";
 import { messageToEvent } from "../../memory/session/events.ts";
 import { schemas } from "../../memory/session/schemas.ts";
@@ -97,9 +97,14 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
     return { kind: this.mailboxKind, tenant: this.name.slice(0, split), id: this.name.slice(split + 1) };
   }
 
-  /** Returns the directory that lists this actor's dead letters for their tenant; by default none. */
+  /**
+   * Returns the directory that lists this actor's dead letters for their tenant: by default the D1 database bound as `DB`, and
+   * none without this binding. A subclass overrides this to use another database, or none.
+   */
   protected deadLetterDirectory(): DeadLetterWriter | null {
-    return null;
+    // SAFETY: the runtime has only one use for a binding of this name.
+    const { DB } = this.env as { DB?: D1Database };
+    return DB === undefined ? null : new D1DeadLetters(DB);
   }
 
   private get sessionStore(): SessionStore {

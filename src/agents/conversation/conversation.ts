@@ -35,11 +35,17 @@ import type { SessionAgent } from "../base/session-agent.ts";
 import { isRefusal } from "../base/storage/schema-upgrade.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import type { ConversationState } from "./core/state.ts";
-import { checkReader, checkSpeaker, noConversation } from "./door/access.ts";
+import { checkReader, checkSpeaker, noConversationAt } from "./door/access.ts";
 import type { Client, ConnectionMemory } from "./door/client.ts";
 import { ConnectionGuard } from "./door/connection-guard.ts";
 import { type ConnectionPorts, nextExpiry, openConnection, receiveFrame } from "./door/connections.ts";
-import { agentPart, checkSameRequest, conversationRecord, parseCreate } from "./door/create-conversation.ts";
+import {
+  agentPart,
+  checkActorName,
+  checkSameRequest,
+  conversationRecord,
+  parseCreate,
+} from "./door/create-conversation.ts";
 import { createOutflows } from "./door/outflow.ts";
 import { ConversationReaders } from "./door/readers.ts";
 import {
@@ -200,6 +206,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const { agentId, fingerprint } = request;
         const agent = () => ports.actors(this.env).agent(principal.tenant, agentId);
         const part = unwrap(await agentPart(systemClock, agent));
+        checkActorName(this.name, principal, request);
         if (fingerprint !== undefined && this.#runtime.exists) {
           const state = this.#stateFor(principal);
           checkSameRequest(state.record, fingerprint);
@@ -371,7 +378,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     /** Throws `NOT_FOUND` before the conversation was created. */
     #requireState(): ConversationState {
       if (this.#runtime.exists) return this.#runtime.state;
-      throw noConversation(this.mailboxAddress?.id ?? this.name);
+      throw noConversationAt(this.name);
     }
 
     /** Reports whether the conversation exists and this principal may read it. */

@@ -1,10 +1,10 @@
 /** Schemas of the usage and cost of model calls. */
 import { z } from "zod";
-import type { ProviderCallRecord } from "../../model/call-record.ts";
 import type { ErrorCategory } from "../../model/error.ts";
 import type { RateLimitFeedback } from "../../model/reply.ts";
 import type { TokenUsage } from "../../model/usage.ts";
-import type { AgentUsage, TurnUsage, UsageView } from "../../protocol/views.ts";
+import type { AgentUsage, CallView, TurnUsage, UsageView } from "../../protocol/views.ts";
+import type { Facts } from "../../shared/json.ts";
 import { anyJson, count, ids, time } from "./scalars.ts";
 
 /** All categories. The compiler reports a missing one. */
@@ -76,9 +76,10 @@ const rateLimitFeedback: z.ZodType<RateLimitFeedback> = z.strictObject({
   rawHeaders: z.record(z.string(), z.string()),
 });
 
-const facts = z.record(z.string(), z.unknown());
+// SAFETY: answers are JSON.
+const facts = z.record(z.string(), z.unknown()) as z.ZodType<Facts>;
 
-export const providerCall: z.ZodType<ProviderCallRecord> = z
+export const providerCall: z.ZodType<CallView> = z
   .strictObject({
     id: z.string(),
     conversationId: ids.conversation,

@@ -165,6 +165,10 @@ export const turn: z.ZodType<TurnView> = z
   .strictObject({
     ...turnFields,
     conversationId: ids.conversation,
+    answer: z
+      .string()
+      .nullable()
+      .meta({ description: "The text of the agent's message; `null` unless the turn is completed." }),
     caller: z.strictObject({ type: z.literal("user"), userId: z.string() }),
     input: content,
     userMessageId: ids.message,

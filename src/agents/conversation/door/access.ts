@@ -25,8 +25,18 @@ export function checkReader(record: ConversationIdentity, principal: Principal):
 }
 
 /** The refusal for a conversation that does not exist, and for one that the caller may not read. */
-export function noConversation(id: string): DramatisError {
+function noConversation(id: string): DramatisError {
   return new DramatisError("NOT_FOUND", `There is no conversation "${id}".`);
+}
+
+/** The refusal of an actor without a conversation, by its name: one without a tenant cannot have a conversation. */
+export function noConversationAt(name: string): DramatisError {
+  const split = name.lastIndexOf(":");
+  if (split > 0) return noConversation(name.slice(split + 1));
+  return new DramatisError(
+    "NOT_FOUND",
+    `There is no conversation "${name}": an actor's name has its tenant before the id. Address it by \`<tenant>:<id>\`.`,
+  );
 }
 
 /** As `checkReader`. Also throws `FORBIDDEN` unless the principal is a participant or an admin. */

@@ -18,7 +18,12 @@ import type { ConversationIdentity } from "../core/state.ts";
 import { checkHistory } from "./seed-history.ts";
 
 const createConversationSchema = z.strictObject({
-  id: z.string().refine(isConversationId, "Must be a conversation id."),
+  id: z
+    .string()
+    .refine(
+      isConversationId,
+      "Must be `conv_` and a ULID of 26 capitals and digits, as `newConversationId()` returns.",
+    ),
   agentId: agentIdSchema,
   title: z
     .string()
@@ -63,6 +68,17 @@ export function agentPart(
 export function parseCreate(input: CreateConversation): CheckedConversation {
   checkHistory(input.history);
   return validate(createConversationSchema, input);
+}
+
+/** Throws `INVALID_INPUT` unless the actor has the name by which everyone else looks for this conversation. */
+export function checkActorName(actual: string, { tenant }: Principal, { id }: CheckedConversation): void {
+  const name = `${tenant}:${id}`;
+  if (actual === name) return;
+  throw new DramatisError(
+    "INVALID_INPUT",
+    `The actor of this conversation is "${name}", but the request reached "${actual}". Address it by \`<tenant>:<id>\`.`,
+    { errors: [{ path: "/id", message: "Must be the id in the actor's name." }] },
+  );
 }
 
 /** Throws `INVALID_INPUT` if the agent does not work in the project, `TOO_LARGE` if its persona and tools are too large. */

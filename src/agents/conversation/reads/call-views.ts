@@ -7,7 +7,7 @@ import { dollarsOf, toDollars } from "../../../model/cost.ts";
 import { addUsage, type TokenUsage, type UsageTotals } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { callId, turnId } from "../../../protocol/ids.ts";
-import type { TurnUsage, UsageView } from "../../../protocol/views.ts";
+import type { CallView, TurnUsage, UsageView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { toIso } from "../../../shared/time.ts";
 import { openRecord, outcomeOf, totalsOf } from "../core/calls.ts";
@@ -18,7 +18,7 @@ export function callViews(
   record: ConversationIdentity,
   turn: Turn,
   previous: string | undefined,
-): ProviderCallRecord[] {
+): CallView[] {
   const { agentId: agent, calls = [], call } = turn;
   const { id: conversationId } = record;
   const chain = chainOf(record, agent);
@@ -37,8 +37,11 @@ export function callViews(
     });
   };
   const views = calls.map((made, index) => closed(chain, opened(made, index), made));
-  if (call === null || openRecord(turn) !== undefined) return views;
-  return [...views, opened({ profile: call.profile ?? 0, startedAt: call.notBefore }, calls.length)];
+  if (call !== null && openRecord(turn) === undefined) {
+    views.push(opened({ profile: call.profile ?? 0, startedAt: call.notBefore }, calls.length));
+  }
+  // SAFETY: these records have no metadata but `firstTextAt`, a string.
+  return views as CallView[];
 }
 
 function closed(chain: VersionChain, view: ProviderCallRecord, record: CallRecord): ProviderCallRecord {

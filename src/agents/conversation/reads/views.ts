@@ -93,6 +93,7 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
   return {
     ...answeredTurnView(turn),
     conversationId: record.id,
+    answer: turn.status === "completed" ? (answer?.text ?? null) : null,
     caller,
     input,
     userMessageId: messageId(turn, 0),
