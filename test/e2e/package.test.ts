@@ -1,22 +1,13 @@
 /** The package of `npm run build` and `npm pack`, used in an empty project as the README describes. */
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import {
-  cpSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { installFromCheckout } from "../support/npm-project.ts";
+import { buildAndPack, quiet, run } from "../support/packed-package.ts";
 import { processTree, waitUntilGone } from "../support/processes.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -26,42 +17,6 @@ const TSC = join(ROOT, "node_modules/typescript/bin/tsc");
 const folder = mkdtempSync(join(tmpdir(), "dramatis-package-"));
 const project = join(folder, "project");
 const installed = join(project, "node_modules/dramatis");
-/** Environment for wrangler and npm without telemetry, logs and update checks. */
-const quiet = {
-  ...process.env,
-  CLOUDFLARE_CF_FETCH_ENABLED: "false",
-  WRANGLER_HIDE_BANNER: "true",
-  WRANGLER_REGISTRY_PATH: join(folder, "registry"),
-  WRANGLER_SEND_METRICS: "false",
-  WRANGLER_WRITE_LOGS: "false",
-  npm_config_update_notifier: "false",
-};
-
-/** Runs a program and returns its output. Throws the output if the program fails. */
-function run(cwd: string, command: string, ...args: string[]): string {
-  try {
-    return execFileSync(command, args, { cwd, env: quiet, encoding: "utf8", stdio: "pipe" });
-  } catch (cause) {
-    const { stdout, stderr } = cause as { stdout: string; stderr: string };
-    throw new Error(`${command} ${args.join(" ")} has failed:\n${stdout}\n${stderr}`);
-  }
-}
-
-/**
- * Builds and packs a copy of the repository, so that a `dist` in use stays unchanged. Returns the path of the archive.
- */
-function buildAndPack(): string {
-  const checkout = join(folder, "checkout");
-  const isSource = (path: string) => !/^(?:node_modules|dist|\..*)$/.test(basename(path));
-  for (const name of readdirSync(ROOT).filter(isSource)) {
-    cpSync(join(ROOT, name), join(checkout, name), { recursive: true, filter: isSource });
-  }
-  symlinkSync(join(ROOT, "node_modules"), join(checkout, "node_modules"), "junction");
-  run(checkout, "npm", "run", "build");
-  run(checkout, "npm", "pack", "./dist");
-  const [archive = ""] = globSync("dramatis-*.tgz", { cwd: checkout });
-  return join(checkout, archive);
-}
 
 interface Manifest {
   exports: Record<string, { types: string }>;
@@ -145,7 +100,7 @@ const page = ["--types", "react", "--lib", "es2024,dom,dom.iterable", "--jsx", "
 const bundler = ["--module", "esnext", "--moduleResolution", "bundler"];
 
 beforeAll(() => {
-  const archive = buildAndPack();
+  const archive = buildAndPack(folder);
   mkdirSync(installed, { recursive: true });
   run(project, "tar", "-xzf", archive, "-C", installed, "--strip-components=1");
   run(project, "npm", "init", "-y");
@@ -192,27 +147,29 @@ describe("G2 the archive", () => {
 /** Values of `tsc --init` before TypeScript 5.9. */
 const OLDER = {
   target: "es2016",
-  module: "commonjs",
+  module: "esnext",
+  moduleResolution: "bundler",
   esModuleInterop: true,
   strict: true,
   skipLibCheck: true,
 };
 
-describe("G2 the README's example, as printed, after `npm init -y` and `npx tsc --init`", () => {
+describe("G2 the README's example, as printed, after `npm init -y` and the printed `npx tsc --init`", () => {
   const check = (...options: string[]) => errorsOf(["--noEmit", "--pretty", "false", ...options]);
 
   beforeAll(() => {
-    run(project, process.execPath, TSC, "--init");
+    const [, options = ""] = /^npx tsc (--init .+) && npx tsc --noEmit$/m.exec(exampleWith("npx tsc --init")) ?? [];
+    run(project, process.execPath, TSC, ...options.split(" "));
     write("older.tsconfig.json", JSON.stringify({ compilerOptions: OLDER, include: ["src"] }));
   });
 
-  it("compiles: no package.json, no compiler option and no extension needs a change", () => {
-    expect(readdirSync(join(project, "src"))).toEqual(["library.mts", "worker.mts"]);
+  it("compiles: no package.json needs a change, and no further compiler option", () => {
+    expect(readdirSync(join(project, "src"))).toEqual(["library.ts", "worker.ts"]);
     const { type } = JSON.parse(readFileSync(join(project, "package.json"), "utf8"));
     expect(type).not.toBe("module");
     const init = readFileSync(join(project, "tsconfig.json"), "utf8");
     for (const option of [
-      "nodenext",
+      "bundler",
       "verbatimModuleSyntax",
       "exactOptionalPropertyTypes",
       '"declaration": true',
@@ -224,7 +181,7 @@ describe("G2 the README's example, as printed, after `npm init -y` and `npx tsc 
   it.each([
     ["with the platform's types", ["--types", "@cloudflare/workers-types"]],
     ["without declarations", ["--declaration", "false", "--declarationMap", "false"]],
-    ["with a bundler's resolution", ["--module", "preserve"]],
+    ["with modules preserved", ["--module", "preserve"]],
     ["with the values of older versions", ["--project", "older.tsconfig.json"]],
     [
       "with the values of older versions, and declarations",
@@ -247,7 +204,7 @@ describe("G2 the README's example, as printed, after `npm init -y` and `npx tsc 
     beforeAll(async () => {
       server = spawn(process.execPath, [WRANGLER, "dev", "--port", "0"], {
         cwd: project,
-        env: quiet,
+        env: { ...quiet, WRANGLER_REGISTRY_PATH: join(folder, "registry") },
         detached: true,
         stdio: ["ignore", "pipe", "pipe"],
       });

@@ -5,7 +5,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { textOf } from "../../src/client/state.ts";
 import type { MessageView, MoveView, TurnView } from "../../src/protocol/views.ts";
-import type { Json } from "../../src/shared/json.ts";
 import { saidBefore } from "./said-before.ts";
 import { type Scope, tagIn } from "./scope.ts";
 

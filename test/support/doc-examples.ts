@@ -1,0 +1,84 @@
+/**
+ * The code blocks of Markdown pages as files of a project, so that what is printed is compiled.
+ *
+ * A block whose first line is `// src/NAME` is that file; blocks of one name are joined. Any other block is a module of its
+ * own. Words behind the language complete a fragment: `given=a,b` declares names of `GIVEN`, `constructor` puts the block into
+ * the constructor of an actor.
+ */
+
+/** A block of code. */
+export interface Example {
+  /** The page's name, such as `docs/http.md`. */
+  page: string;
+  /** The line of its first line of code, from 1. */
+  line: number;
+  language: string;
+  /** The words behind the language. */
+  info: readonly string[];
+  text: string;
+}
+
+/** Declarations of the names that a fragment may take as given. */
+const GIVEN: Readonly<Record<string, string>> = {
+  agent: 'declare const agent: DurableObjectStub<import("dramatis").SessionAgent>;',
+  buildWorkingContext: 'import { buildWorkingContext } from "dramatis";',
+  connectConversation: 'import { connectConversation } from "dramatis/client";',
+  createClient: 'import { createClient } from "dramatis/client";',
+  dramatis: 'import { dramatis } from "dramatis";',
+  events: 'declare const events: import("dramatis").SessionEvent[];',
+  gateway: 'declare const gateway: import("dramatis").ModelGateway;',
+  id: "declare const id: string;",
+  library: 'import { library } from "../library";',
+  profile: 'declare const profile: import("dramatis").ModelProfile;',
+  sessionId: "declare const sessionId: string;",
+  show: "declare function show(frame: unknown): void;",
+  token: "declare const token: string;",
+  tokenizer: "declare const tokenizer: { encode(text: string): number[] };",
+  useAgent: 'import { useAgent } from "agents/react";',
+};
+
+/** Returns the blocks of a page with a language. */
+export function examplesIn(page: string, markdown: string): Example[] {
+  return [...markdown.matchAll(/^```(\w+)([^\n]*)\n(.*?)^```$/gms)].map((match) => {
+    const [, language = "", info = "", text = ""] = match;
+    const line = markdown.slice(0, match.index).split("\n").length + 1;
+    return { page, line, language, info: info.split(" ").filter((word) => word !== ""), text };
+  });
+}
+
+/** Returns the files of these examples by their path. Throws for a word or a given name that does not exist. */
+export function filesOf(examples: readonly Example[]): Map<string, string> {
+  const files = new Map<string, string>();
+  for (const example of examples) {
+    const [, named] = /^\/\/ (src\/[\w.-]+\.tsx?)\b.*\n/.exec(example.text) ?? [];
+    const path =
+      named ?? `src/pages/${example.page.replaceAll(/\W/g, "-")}-${example.line}.${example.language}`;
+    files.set(path, `${files.get(path) ?? ""}${completed(example)}\n`);
+  }
+  return files;
+}
+
+function completed({ page, line, info, text }: Example): string {
+  return info.reduce((code, word) => {
+    if (word === "constructor") return inConstructor(code);
+    const [, names] = /^given=(\S+)$/.exec(word) ?? [];
+    if (names === undefined) throw new Error(`${page}:${line}: the word "${word}" has no meaning.`);
+    return [...names.split(",").map((name) => declarationOf(name, `${page}:${line}`)), code].join("\n");
+  }, `${text}\nexport {};`);
+}
+
+function declarationOf(name: string, place: string): string {
+  const declaration = GIVEN[name];
+  if (declaration === undefined) throw new Error(`${place}: "${name}" is not among the given names.`);
+  return declaration;
+}
+
+function inConstructor(code: string): string {
+  return `import { SessionAgent } from "dramatis";
+export class Fragment extends SessionAgent {
+  constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
+    super(ctx, env);
+${code.replace(/export \{\};$/, "")}
+  }
+}`;
+}
