@@ -377,6 +377,7 @@ describe("what a turn records", () => {
       conversationId: conversation.id,
       agentId: handy,
       status: "completed",
+      answer: "Again.",
       caller: { type: "user", userId: "ada" },
       input: [{ type: "text", text: content }],
       userMessageId: messageId,
@@ -497,7 +498,7 @@ describe("a turn that is run by one call", () => {
     await play.reached("hold");
     await play.open("hold");
     const turn = unwrap(await running);
-    expect(turn).toMatchObject({ status: "completed", moves: [{}, { reasoning: "Done." }] });
+    expect(turn).toMatchObject({ status: "completed", answer: "Done.", moves: [{}, { reasoning: "Done." }] });
     expect(turn).toEqual(await conversation.turn(turn.id));
   });
 
@@ -505,7 +506,7 @@ describe("a turn that is run by one call", () => {
     const conversation = await createConversation(handy);
     const play = new Play({ replies: [{ status: 401, message: "Wrong key." }] });
     const failed = await actorOf(conversation).runTurn(ada, { content: play.content });
-    expect(unwrap(failed)).toMatchObject({ status: "failed", error: { code: "MODEL_FAILED" } });
+    expect(unwrap(failed)).toMatchObject({ status: "failed", answer: null, error: { code: "MODEL_FAILED" } });
     const refused = await actorOf(conversation).runTurn(ada, { content: " " });
     expect(refused).toMatchObject({ ok: false, error: { code: "INVALID_INPUT" } });
     const stranger = { ...ada, tenant: "other" };
