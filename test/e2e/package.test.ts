@@ -158,7 +158,8 @@ describe("G2 the README's example, as printed, after `npm init -y` and the print
   const check = (...options: string[]) => errorsOf(["--noEmit", "--pretty", "false", ...options]);
 
   beforeAll(() => {
-    const [, options = ""] = /^npx tsc (--init .+) && npx tsc --noEmit$/m.exec(exampleWith("npx tsc --init")) ?? [];
+    const [, options = ""] =
+      /^npx tsc (--init .+) && npx tsc --noEmit$/m.exec(exampleWith("npx tsc --init")) ?? [];
     run(project, process.execPath, TSC, ...options.split(" "));
     write("older.tsconfig.json", JSON.stringify({ compilerOptions: OLDER, include: ["src"] }));
   });
