@@ -17,6 +17,7 @@ import type {
   TurnView,
 } from "../../src/protocol/views.ts";
 import type { Page } from "../../src/shared/page.ts";
+import type { Conversation } from "./worker.ts";
 import { createAgent, createConversation } from "./world.ts";
 
 const principal = { subject: "ada", tenant: "test", roles: ["admin"] };
@@ -31,6 +32,11 @@ describe("RPC by typed exports", () => {
     expectTypeOf(answer.value).toExtend<TurnView>();
     expectTypeOf<TurnView>().toExtend<typeof answer.value>();
     expect(answer.value).toMatchObject({ status: "completed", answer: "Hello." });
+    const bound: DurableObjectNamespace<InstanceType<typeof Conversation>> = exports.Conversation;
+    const byBinding = await (await getAgentByName(bound, `test:${id}`)).runTurn(principal, {
+      content: "!say Hi.",
+    });
+    if (byBinding.ok) expectTypeOf(byBinding.value).toExtend<TurnView>();
     const turn = await conversation.turn(principal, answer.value.id);
     if (!turn.ok) throw new Error(turn.error.message);
     expectTypeOf(turn.value).toExtend<TurnView>();
