@@ -752,7 +752,8 @@ describe("the core", () => {
     expect(decided).toEqual([
       ["START_TURN", "CALL_LLM"],
       ["RECORD_ATTEMPT", "RETRY_LLM"],
-      ["RESUME_TURN"],
+      // A crash in the pause before an attempt interrupts nothing.
+      [],
       ["RECORD_ATTEMPT", "RECORD_MOVE", "DISPATCH_TASK", "DISPATCH_TASK", "DISPATCH_TASK"],
       ["RESUME_FROM_TOOL"],
       ["RESUME_TURN", "INTERRUPT_TASK"],

@@ -528,7 +528,7 @@ describe("doors", () => {
     [
       "a frame beyond all bounds",
       JSON.stringify({ id: "a", type: "turn.start", content: "x".repeat(2_097_152) }),
-      { code: "TOO_LARGE" },
+      { code: "TOO_LARGE", ref: "a" },
     ],
     [
       "a reply to nothing",
