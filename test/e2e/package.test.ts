@@ -257,7 +257,7 @@ describe("G2 the README's example, as printed, after `npm init -y` and the print
       installFromCheckout(project, ["openai", "ai"]);
       write("protocols.mjs", here(protocolExamples("js")));
       const said = run(project, process.execPath, "protocols.mjs");
-      for (const text of ["Offline model", "It is empty."]) expect(said).toContain(text);
+      for (const text of ["Offline model", "It is empty.", "snapshot"]) expect(said).toContain(text);
       expect(said).toMatch(/conv_\w{26}$/m);
       write("initial.mts", here(protocolExamples("ts")));
       expect(run(project, process.execPath, "initial.mts").trim()).toBe("0");
