@@ -13,7 +13,7 @@ import type { RequestOutcome } from "../model/call-record.ts";
 import { costOf } from "../model/cost.ts";
 import type { FormatAdapter } from "../model/format-adapter.ts";
 import type { ModelGateway } from "../model/gateway.ts";
-import { joinReplies, MAX_CONTINUATIONS } from "../model/joined-reply.ts";
+import { isContinuable, joinReplies } from "../model/joined-reply.ts";
 import type { ContextMessage } from "../model/messages.ts";
 import type { ModelProfile } from "../model/profile.ts";
 import type { ModelReply } from "../model/reply.ts";
@@ -109,7 +109,7 @@ async function* streamReply(
     if (!ended.ok) throw new ProviderCallError(ended.error, facts);
     const whole = joinReplies(paused?.reply, ended.reply);
     paused = { reply: whole, profile: answeredBy };
-    if (whole.finishReason === "paused" && continuations < MAX_CONTINUATIONS) continue;
+    if (isContinuable(whole, continuations)) continue;
     yield lastChunk(options, request, paused, facts);
     return;
   }

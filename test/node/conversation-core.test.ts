@@ -1170,6 +1170,16 @@ describe("models, their failures and their answers", () => {
     expect(viewOf(driver).calls).toHaveLength(calls);
   });
 
+  test("PAUSE-2 a paused reply of more than a mebibyte is not sent again", () => {
+    const driver = new Driver(9);
+    driver.send(user("go"));
+    const half = "x".repeat(600 * 1024);
+    pause(driver, half);
+    expect(driver.finished).toEqual([]);
+    pause(driver, half);
+    expect(driver.finished[0]?.replies).toMatchObject([{ text: half + half, finishReason: "other" }]);
+  });
+
   test("PAUSE-2 continuations are moves: a turn that used them up answers without tools", () => {
     const driver = new Driver(3);
     driver.send(user("go"));

@@ -10,7 +10,7 @@
  * OUTPUT-3  Only the answer's text is stored; its data is parsed from the text whenever it is read.
  */
 import { maxMovesPerTurn } from "../../../../library/persona.ts";
-import { MAX_CONTINUATIONS } from "../../../../model/joined-reply.ts";
+import { isContinuable } from "../../../../model/joined-reply.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { MAX_DEPTH, parseJson } from "../../../../shared/json.ts";
@@ -64,11 +64,11 @@ export function planModelReply(
 function mayContinue(
   { record }: ConversationState,
   { agentId, call, replies, continuations = 0 }: CallingTurn,
-  { finishReason, native }: ModelReply,
+  reply: ModelReply,
 ): boolean {
-  if (finishReason !== "paused" || call.final || continuations >= MAX_CONTINUATIONS) return false;
+  if (call.final || !isContinuable(reply, continuations)) return false;
   const moves = maxMovesPerTurn(chainOf(record, agentId).persona.definition);
-  return replies.length + continuations + 1 < moves && fits(native);
+  return replies.length + continuations + 1 < moves && fits(reply.native);
 }
 
 /** Returns a reply that is not continued. The parts of a paused one do not go back: they may wait for a continuation. */
