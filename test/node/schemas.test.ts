@@ -252,6 +252,10 @@ describe("INSCHEMA-1 a schema", () => {
     ["/properties/a/pattern", { type: "object", properties: { a: { pattern: "a(?=b)" } } }],
     ["/patternProperties/(a)\\1", { type: "object", patternProperties: { "(a)\\1": {} } }],
     ["/properties/a/format", { type: "object", properties: { a: { format: "url" } } }],
+    [
+      "/properties/a/items/type",
+      { type: "object", properties: { a: { items: { type: Array<string>(9_000).fill("null") } } } },
+    ],
     ["", allOf([{ $ref: "#" }])],
     ["/properties/a", { type: "object", properties: { a: { not: { $ref: "#/properties/a" } } } }],
     ["", allOf(Array.from({ length: 1_001 }, () => ({})))],

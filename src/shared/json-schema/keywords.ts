@@ -13,6 +13,9 @@ const is =
 
 const isTextList = (value: Json): value is string[] =>
   Array.isArray(value) && value.every((item) => typeof item === "string");
+/** The checker walks a list of types for each value, so the list must be short. */
+const isEachOnce = (types: readonly string[]) =>
+  types.length <= TYPES.length && new Set(types).size === types.length;
 const isText = is((value) => typeof value === "string", "Must be a string.");
 const isNumber = is((value) => typeof value === "number", "Must be a number.");
 const isCount = is((value) => Number.isSafeInteger(value) && Number(value) >= 0, "Must be a whole number.");
@@ -26,8 +29,11 @@ const CHECKED = new Map<string, Check>([
       (value) =>
         typeof value === "string"
           ? TYPES.includes(value)
-          : isTextList(value) && value.length > 0 && value.every((type) => TYPES.includes(type)),
-      `Must be one of ${TYPES.join(", ")}, or a list of them.`,
+          : isTextList(value) &&
+            value.length > 0 &&
+            isEachOnce(value) &&
+            value.every((type) => TYPES.includes(type)),
+      `Must be one of ${TYPES.join(", ")}, or a list of them, each at most once.`,
     ),
   ],
   ["const", () => null],
