@@ -246,18 +246,9 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     async streamTurn(principal: Principal, input: StartTurn, encoding: SubscribeOptions["encoding"]) {
-      return asResult(() => {
-        this.#readers.checkRoom();
-        return this.#readers.collect(async (frames) => {
-          const started = await this.#accept(principal, input);
-          const { turnId } = started;
-          // The frames of a turn that had begun before come from the journal.
-          const isNew = frames.some((frame) => frame.type === "turn.started" && frame.turnId === turnId);
-          const place = { from: started.from, turnId, ...(isNew && { has: "entries" as const }) };
-          const stream = this.#readers.stream(place, { principal, encoding, ...(isNew && { frames }) });
-          return { ...started, frames: stream };
-        });
-      });
+      return asResult(() =>
+        this.#readers.streamTurn({ principal, encoding }, () => this.#accept(principal, input)),
+      );
     }
 
     async submitToolResults(principal: Principal, results: ToolSubmission[]) {
@@ -298,7 +289,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const { turnId, encoding, from } = validate(subscribeSchema, options);
         const turn = turnId === undefined ? undefined : this.#queries.requireTurn(state, turnId);
         const position = from ?? (turn === undefined ? undefined : turn.firstSeq - 1);
-        this.#readers.checkRoom();
         return this.#readers.stream({ from: position, turnId }, { principal, encoding });
       });
     }
