@@ -43,6 +43,19 @@ export function conversationMedia(
   return { media: { head: (id) => store.head(owner(), id), get: (id) => store.get(owner(), id) } };
 }
 
+/** Returns the media with each attachment looked up once: an attachment never changes. For one model call. */
+export function lookedUpOnce(media: ConversationMedia): ConversationMedia {
+  const heads = new Map<string, Promise<AttachmentInfo | null>>();
+  return {
+    head(id) {
+      const head = heads.get(id) ?? media.head(id);
+      heads.set(id, head);
+      return head;
+    },
+    get: (id) => media.get(id),
+  };
+}
+
 /** Bytes of media in one request. */
 export const MAX_MEDIA_BYTES = 16 * 1024 * 1024;
 

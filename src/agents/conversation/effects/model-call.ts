@@ -21,7 +21,7 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { baseContext, moveMessages } from "../core/planning/context.ts";
 import type { AttemptFacts, EffectSignal } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf, type ModelCall, type Turn } from "../core/state.ts";
-import { type ConversationMedia, mediaBytes, withMedia } from "./media.ts";
+import { type ConversationMedia, lookedUpOnce, mediaBytes, withMedia } from "./media.ts";
 import type { MediaBudget } from "./media-budget.ts";
 
 export interface ModelCallPorts {
@@ -51,6 +51,7 @@ export async function performModelCall(
   const address = { turn: turn.n, item: call.item, attempt: call.attempt };
   const chain = chainOf(record, turn.agentId);
   const profile = profileAt(chain, call.profile ?? 0) ?? chain.modelProfile.definition;
+  const timeoutMs = profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS;
   const context = callContext(record, turn);
   const observed: Partial<AttemptFacts> = {};
   let startedAt = clock.now();
@@ -68,12 +69,15 @@ export async function performModelCall(
   async function request(limit: AbortSignal): Promise<JsonObject> {
     const adapter = adapters(profile.provider);
     const base = baseContext(record, readHistory(history), turn);
+    const attachments = media && lookedUpOnce(media);
     if (mediaBudget !== undefined && base.messages.some(({ parts }) => parts !== undefined)) {
-      release = await mediaBudget.reserve(await mediaBytes(base.messages, media), clock, limit);
+      const bytes = await mediaBytes(base.messages, attachments);
+      release = await mediaBudget.reserve(bytes, { clock, timeoutMs, signal: limit });
       if (isOver) release();
       limit.throwIfAborted();
     }
-    const first = adapter.buildRequest(profile, { ...base, messages: await withMedia(base.messages, media) });
+    const messages = await withMedia(base.messages, attachments);
+    const first = adapter.buildRequest(profile, { ...base, messages });
     const moves = moveMessages(turn);
     return moves.length === 0 ? first : adapter.extend(profile, first, moves);
   }
@@ -103,7 +107,6 @@ export async function performModelCall(
     const wait = call.notBefore - clock.now();
     if (wait > 0) await clock.sleep(wait, signal);
     startedAt = clock.now();
-    const timeoutMs = profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS;
     // Attachments or a gateway that never answer must not hold up the turn for ever.
     return await withDeadline(clock, timeoutMs, perform, { outer: signal });
   } catch (error) {
