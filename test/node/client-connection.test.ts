@@ -299,6 +299,31 @@ describe("session", () => {
     session.closed({ final: true });
   });
 
+  it("SEND-4: a mark is acknowledged once the frames before it are applied", () => {
+    const session = new ConversationSession();
+    const sent: object[] = [];
+    const seqs: (number | null)[] = [];
+    session.opened({
+      send: (data) => {
+        sent.push(JSON.parse(data));
+        seqs.push(session.getSnapshot().seq);
+      },
+      reconnect: () => undefined,
+      close: () => undefined,
+    });
+    const receive = (frame: object) => session.received(JSON.stringify({ v: 1, time, ...frame }));
+    receive(snapshot(1));
+    for (const n of [1, 2]) {
+      receive(recorded(10 * n, `other ${n}`));
+      expect(sent).toHaveLength(n - 1);
+      receive({ type: "mark", data: { n } });
+    }
+    expect(sent).toEqual([1, 2].map((n) => ({ v: 1, type: "ack", n })));
+    for (const frame of sent) expect(clientFrameSchema.parse(frame)).toEqual(frame);
+    expect(seqs).toEqual([10, 20]);
+    session.closed({ final: true });
+  });
+
   it("sends with a message the tools that the client runs, also when it is sent again", () => {
     const session = new ConversationSession();
     const tools = [{ name: "ask", description: "Asks.", inputSchema: { type: "object" } }];

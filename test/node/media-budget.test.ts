@@ -315,8 +315,10 @@ describe("G25 MEDIABUDGET-1 a call with media that fails holds nothing", () => {
     const second = await call(world);
     const third = await call(world);
     await world.clock.advance(SECOND);
+    const { pending } = world.clock;
     second.abort();
     expect(await second.outcome).toMatchObject(CANCELED);
+    expect(world.clock.pending, "without its deadline and its wait").toBe(pending - 2);
     expect(world.held).toBe(800);
     world.asked[0]?.complete();
     await world.clock.advance(SECOND);

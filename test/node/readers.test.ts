@@ -4,6 +4,8 @@ import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import type { Client, ConnectionMemory } from "../../src/agents/conversation/door/client.ts";
 import { createOutflows, Outflow } from "../../src/agents/conversation/door/outflow.ts";
 import { ConversationReaders } from "../../src/agents/conversation/door/readers.ts";
+import type { CursorStart, FrameCursor, Take } from "../../src/agents/conversation/reads/frame-cursor.ts";
+import type { FrameText } from "../../src/agents/conversation/reads/frame-texts.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
@@ -12,8 +14,10 @@ import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import { SILENCE_MS } from "../../src/protocol/event-stream.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { Principal } from "../../src/shared/principal.ts";
+import { CostCounter, countingDatabase } from "../support/counting.ts";
 import { localExecutor } from "../support/local-executor.ts";
 import { noMail } from "../support/no-mail.ts";
 import { PLAIN_CHAIN, recordOf } from "../support/records.ts";
@@ -56,20 +60,27 @@ class Socket {
   }
 }
 
-/** A conversation whose model never answers. */
-function conversation() {
+/** A conversation whose model says some texts, one every 100 ms, and ends its answer if there are any. */
+function conversation(texts: readonly string[] = [], counter = new CostCounter()) {
   const clock = new VirtualClock();
+  const listeners: ((frames: readonly Frame[]) => void)[] = [];
   const database = new NodeSqlDatabase();
+  const { db, kv } = countingDatabase(database, new NodeKeyValue(database), counter);
   const sockets: Socket[] = [];
   const outflows = createOutflows();
   const runtime = new ConversationRuntime({
-    database,
-    keyValue: new NodeKeyValue(database),
+    database: { ...db, isInTransaction: () => database.isInTransaction() },
+    keyValue: kv,
     clock,
     ids: seededIds(1, clock),
     gateway: {
       async *stream(_request, signal) {
-        await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+        for (const text of texts) {
+          await clock.sleep(100, signal);
+          yield { type: "text", text };
+        }
+        if (texts.length > 0) yield { type: "finish", reason: "stop" };
+        else await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
       },
     },
     adapters: adapterFor,
@@ -77,7 +88,10 @@ function conversation() {
     gate: allowAll,
     ...noMail,
     armWakeup: async () => undefined,
-    publish: (frames) => readers.publish(frames),
+    publish: (frames) => {
+      readers.publish(frames);
+      for (const listen of listeners) listen(frames);
+    },
   });
   const clients = () => sockets.filter(({ closed }) => closed === undefined).map(({ client }) => client);
   const live = () =>
@@ -95,6 +109,7 @@ function conversation() {
     clock,
     runtime,
     outflows,
+    listeners,
     get readers() {
       return readers;
     },
@@ -103,12 +118,13 @@ function conversation() {
       readers = live();
       readers.sockets.restore(runtime.state.seq);
     },
-    async say(length: number): Promise<void> {
-      await runtime.accept({
+    async say(length: number): Promise<string> {
+      const { turnId } = await runtime.accept({
         type: "conversation.user.message",
         caller: { type: "user", userId: "ada" },
         data: { content: "x".repeat(length) },
       });
+      return turnId;
     },
     connect(acks: boolean, from?: number): Socket {
       const socket = new Socket();
@@ -141,7 +157,7 @@ describe("G25 READER-1 a WebSocket whose client promised acknowledgements", () =
     expect([opened.closed, live.closed]).toEqual([1013, 1013]);
   });
 
-  test("gets everything once and in order as it acknowledges, also over a hibernation", async () => {
+  test("READER-3 gets everything once and in order as it acknowledges, also over a hibernation", async () => {
     const world = conversation();
     for (let n = 0; n < 12; n++) await world.say(100 * KIB);
     const socket = world.connect(true, 0);
@@ -238,6 +254,230 @@ describe("G25 SUB-2 a stream", () => {
     expect(frames.flatMap(({ seq }) => seq ?? [])).toEqual(world.seqs());
     await reader.cancel();
   });
+});
+
+/** A subscriber that takes a frame, or refuses it, as `mayTake` decides. */
+class Follower {
+  readonly frames: Frame[] = [];
+  /** Frames that it was asked to take. */
+  asked = 0;
+  readonly cursor: FrameCursor;
+
+  constructor(
+    world: ReturnType<typeof conversation>,
+    readonly start: CursorStart,
+    private readonly mayTake: () => boolean,
+    { isEager = false } = {},
+  ) {
+    this.cursor = world.readers.cursor(start);
+    world.listeners.push((frames) => {
+      // What is published is in the journal and in the texts by then.
+      if (isEager) this.cursor.catchUp(this.take);
+      this.cursor.offer(frames, this.take);
+    });
+  }
+
+  /** Takes everything that is missing. */
+  catchUp(): void {
+    this.cursor.catchUp((_, frame) => this.frames.push(frame) > 0);
+  }
+
+  readonly take: Take = (_, frame) => {
+    this.asked += 1;
+    return this.mayTake() && this.frames.push(frame) > 0;
+  };
+
+  get seqs(): number[] {
+    return this.frames.flatMap(({ type, seq }) => (type === "snapshot" ? [] : (seq ?? [])));
+  }
+
+  /** The text in progress of each message, from the snapshot and the deltas, which must follow each other. */
+  get texts(): string[] {
+    const texts = new Map<string, string>();
+    for (const { type, data, messageId = "" } of this.frames) {
+      if (type === "snapshot")
+        for (const partial of data.partials) texts.set(partial.messageId, partial.text);
+      if (type !== "message.delta") continue;
+      const text = texts.get(messageId) ?? "";
+      expect(data.offset).toBe(text.length);
+      texts.set(messageId, text + data.text);
+    }
+    return [...texts.values()];
+  }
+}
+
+describe("a subscriber", () => {
+  const WORDS = Array.from({ length: 30 }, (_, n) => `${n} `);
+  const always = () => true;
+
+  test.each<[string, (seq: number) => CursorStart]>([
+    ["with a snapshot", () => ({})],
+    ["with the frames after a number", () => ({ from: 0 })],
+    ["with the text in progress, where it has the entries", (seq) => ({ from: seq, has: "entries" })],
+  ])(
+    "CURSOR-1 begins %s, then has every durable frame once and the text in progress without a gap",
+    async (_, startAt) => {
+      const world = conversation(WORDS);
+      const followers: Follower[] = [];
+      await world.say(10);
+      for (let step = 0; step < 28; step++) {
+        const start = startAt(world.runtime.state.seq);
+        let offers = step;
+        const sometimes = () => ++offers % 7 !== 0;
+        const joined = [
+          new Follower(world, start, always),
+          new Follower(world, start, sometimes),
+          new Follower(world, start, sometimes, { isEager: true }),
+        ];
+        for (const each of joined) each.catchUp();
+        followers.push(...joined);
+        await world.clock.advance(100);
+        if (step === 10) await world.say(10);
+        if (step % 5 === 0) for (const { cursor, take } of followers) cursor.catchUp(take);
+      }
+      await world.clock.advance(50);
+      const published = world.runtime.deltas.partials().map(({ text }) => text);
+      expect(published[0]).toBe(WORDS.slice(0, 28).join(""));
+      for (const each of followers) {
+        each.catchUp();
+        expect(each.texts).toEqual(published);
+      }
+      await world.clock.advance(5_000);
+      for (const each of followers) {
+        each.catchUp();
+        const [head] = each.frames;
+        const { from } = each.start;
+        const after = from ?? head?.seq ?? 0;
+        expect(head?.type === "snapshot").toBe(from === undefined);
+        expect(each.seqs).toEqual(world.seqs().filter((seq) => seq > after));
+      }
+    },
+  );
+
+  test("CURSOR-2 that refuses a frame is offered nothing until it catches up, and progress is dropped meanwhile", async () => {
+    const world = conversation(WORDS);
+    let isReady = false;
+    const follower = new Follower(world, { from: 0 }, () => isReady);
+    follower.catchUp();
+    await world.say(10);
+    await world.clock.advance(1_000);
+    const progress: Frame = {
+      v: 1,
+      type: "tool.progress",
+      time: "2026-01-01T00:00:00.000Z",
+      data: { progress: 1 },
+    };
+    for (const listen of world.listeners) listen([progress]);
+    expect(follower.asked).toBe(1);
+    isReady = true;
+    await world.clock.advance(500);
+    expect(follower.asked).toBe(1);
+    follower.catchUp();
+    for (const listen of world.listeners) listen([progress]);
+    await world.clock.advance(100);
+    expect(follower.seqs).toEqual(world.seqs());
+    expect(follower.texts).toEqual([WORDS.slice(0, 15).join("")]);
+    expect(follower.frames.filter(({ type }) => type === "tool.progress")).toEqual([progress]);
+  });
+
+  test("CURSOR-1 of one turn gets only the frames of this turn, to its last", async () => {
+    const world = conversation(WORDS);
+    await world.say(10);
+    const turnId = await world.say(10);
+    await world.say(10);
+    const follower = new Follower(world, { from: 0, turnId }, always);
+    follower.catchUp();
+    await world.clock.advance(5_000);
+    expect(new Set(follower.frames.map((frame) => frame.turnId))).toEqual(new Set([turnId]));
+    expect(follower.frames.at(-1)?.type).toBe("turn.completed");
+    expect(follower.cursor.isOver).toBe(true);
+  });
+});
+
+test("TEXT-1 readers of a long frame share its text and its bytes, live or from the journal", async () => {
+  const world = conversation();
+  const taken: FrameText[][] = [];
+  const follow = (from: number) => {
+    const texts: FrameText[] = [];
+    taken.push(texts);
+    const cursor = world.readers.cursor({ from });
+    const take: Take = (text, frame) => frame.type !== "message.user" || texts.push(text) > 0;
+    cursor.catchUp(take);
+    world.listeners.push((frames) => cursor.offer(frames, take));
+  };
+  follow(0);
+  await world.say(100 * KIB);
+  for (let n = 0; n < 3; n++) follow(0);
+  const [[first] = []] = taken;
+  if (first === undefined) throw new Error("The first reader followed the message.");
+  expect(first.text).toContain("x".repeat(100 * KIB));
+  for (const [text] of taken) {
+    expect(text).toBe(first);
+    for (const encoding of ["sse", "ndjson"] as const)
+      expect(text?.bytes(encoding)).toBe(first.bytes(encoding));
+  }
+});
+
+test("READ-2 readers that page through a long turn read it from the store once", async () => {
+  const counter = new CostCounter();
+  const world = conversation(["y".repeat(200 * KIB)], counter);
+  await world.say(10);
+  await world.clock.advance(1_000);
+  expect(world.runtime.state.active.size).toBe(0);
+  const cost = () => {
+    counter.reset();
+    expect(world.seqs()).toContain(world.runtime.state.seq);
+    return counter.cost.statements;
+  };
+  const first = cost();
+  const second = cost();
+  expect(second).toBeLessThan(first);
+});
+
+describe("SUB-4 a stream of server-sent events that is silent", () => {
+  /** Reads what a stream holds now. */
+  const reader = (stream: ReadableStream<Uint8Array>) => {
+    const chunks: string[] = [];
+    const ended = stream.pipeTo(
+      new WritableStream({ write: (bytes) => void chunks.push(new TextDecoder().decode(bytes)) }),
+    );
+    return { chunks, ended };
+  };
+
+  test("gets a comment every 15 seconds, counted from its last bytes", async () => {
+    const world = conversation();
+    const { chunks } = reader(world.readers.stream({}, { principal: ADA, encoding: "sse" }));
+    await world.clock.advance(14_999);
+    expect(chunks).toHaveLength(1);
+    await world.clock.advance(1);
+    expect(chunks.splice(0).slice(1)).toEqual([": keep-alive\n\n"]);
+    await world.clock.advance(10_000);
+    await world.say(10);
+    const told = chunks.length;
+    await world.clock.advance(14_999);
+    expect(chunks).toHaveLength(told);
+    await world.clock.advance(1 + 2 * SILENCE_MS);
+    expect(chunks.slice(told)).toEqual(Array(3).fill(": keep-alive\n\n"));
+  });
+
+  test("gets none once its reader has left, and no other stream gets one", async () => {
+    const world = conversation();
+    const { pending } = world.clock;
+    const lines = reader(world.readers.stream({}, { principal: ADA, encoding: "ndjson" }));
+    const events = world.readers.stream({}, { principal: ADA, encoding: "sse" });
+    await world.clock.advance(2 * SILENCE_MS);
+    expect(lines.chunks.map((text) => JSON.parse(text).type)).toEqual(["snapshot"]);
+    await events.cancel();
+    expect(world.clock.pending).toBe(pending);
+  });
+});
+
+test("OUTFLOW-1 a reader holds at most its window, or a single longer frame", () => {
+  const outflow = new Outflow({ window: 100 * KIB, total: 10_000 * KIB });
+  const reader = {};
+  const admits = (held: number, length: number) => outflow.admits(reader, held, length, 0);
+  expect([admits(60 * KIB, 40 * KIB), admits(60 * KIB, 40 * KIB + 1)]).toEqual([true, false]);
+  expect([admits(0, 900 * KIB), admits(1, 900 * KIB), admits(900 * KIB, 1)]).toEqual([true, false, false]);
 });
 
 describe("G25 OUTFLOW-2 all readers of an isolate", () => {
