@@ -30,37 +30,61 @@ describe("the budget", () => {
   test("G25 MEDIABUDGET-1 calls with media wait for each other, and fail as retriable when they wait too long", async () => {
     const clock = new VirtualClock();
     const budget = new MediaBudget(12 * MIB);
-    const options = { clock, timeoutMs: 10 * TIMEOUT_MS, signal: new AbortController().signal };
+    const options = { clock, signal: new AbortController().signal };
     const held = () => budget.held(clock.now());
     const release = await budget.reserve(16 * MIB, options);
     const second = budget.reserve(8 * MIB, options);
+    const third = budget.reserve(MIB, options);
+    (await budget.reserve(0, options))();
     await clock.advance(5_000);
     expect(held()).toBe(16 * MIB);
     release();
     release();
     await clock.advance(200);
     const releaseSecond = await second;
-    expect(held()).toBe(8 * MIB);
+    const releaseThird = await third;
+    expect(held()).toBe(9 * MIB);
+    releaseThird();
     (await budget.reserve(4 * MIB, options))();
-    const refused = expect(budget.reserve(5 * MIB, options)).rejects.toMatchObject({
-      code: "UNAVAILABLE",
-      retriable: true,
-    });
-    await clock.advance(40 * SECOND);
-    await refused;
+    const order: string[] = [];
+    const large = budget.reserve(12 * MIB, options).then(() => order.push("large"));
+    const small = budget.reserve(MIB, options).then(() => order.push("small"));
+    await clock.advance(1_000);
+    expect(order, "a small call does not pass a large one").toEqual([]);
     releaseSecond();
-    expect(held()).toBe(0);
+    await clock.advance(1_000);
+    await large;
+    await clock.advance(11 * SECOND);
+    await small;
+    expect(order).toEqual(["large", "small"]);
   });
 
-  test("MEDIABUDGET-2 a reservation that nobody releases ends with the time limit of its call", async () => {
+  test("G25 MEDIABUDGET-1 a call that waits too long fails as retriable, and one whose actor is gone loses its place", async () => {
     const clock = new VirtualClock();
     const budget = new MediaBudget(12 * MIB);
-    const options = { clock, timeoutMs: 10 * SECOND, signal: new AbortController().signal };
+    const options = { clock, signal: new AbortController().signal };
+    const gone = { clock: { now: clock.now.bind(clock), sleep: () => new Promise<void>(() => undefined) } };
+    await budget.reserve(12 * MIB, options);
+    void budget.reserve(MIB, { ...options, ...gone });
+    const behind = budget.reserve(MIB, options);
+    await clock.advance(11 * SECOND);
+    await behind;
+    const queue = Array.from({ length: 6 }, () => budget.reserve(12 * MIB, options));
+    const late = expect(queue.at(-1)).rejects.toMatchObject({ code: "UNAVAILABLE", retriable: true });
+    for (const reserved of queue) reserved.catch(() => undefined);
+    await clock.advance(40 * SECOND);
+    await late;
+  });
+
+  test("MEDIABUDGET-2 a reservation that nobody releases ends after ten seconds", async () => {
+    const clock = new VirtualClock();
+    const budget = new MediaBudget(12 * MIB);
+    const options = { clock, signal: new AbortController().signal };
     await budget.reserve(12 * MIB, options);
     const second = budget.reserve(MIB, options);
     await clock.advance(9 * SECOND);
     expect(budget.held(clock.now())).toBe(12 * MIB);
-    await clock.advance(SECOND);
+    await clock.advance(1_100);
     await second;
     expect(budget.held(clock.now())).toBe(MIB);
   });
@@ -237,23 +261,26 @@ describe("G25 MEDIABUDGET-1 two turns with attachments at the same time", () => 
     expect(world.held).toBe(800);
   });
 
-  test("the one that waits too long fails its attempt, and is tried again", async () => {
+  test("a provider that is silent holds the second for ten seconds", async () => {
     const world = new World();
     await world.say(await world.image("turn A"));
-    const second = await world.say(await world.image("turn B"));
-    await world.clock.advance(29 * SECOND);
+    await world.say(await world.image("turn B"));
+    await world.clock.advance(9 * SECOND);
+    expect(world.texts).toEqual(["turn A"]);
+    await world.clock.advance(2 * SECOND);
+    expect(world.texts).toEqual(["turn A", "turn B"]);
+  });
+
+  test("one that waits too long behind others fails its attempt, and is tried again", async () => {
+    const world = new World();
+    for (const name of ["A", "B", "C", "D", "E"]) await world.say(await world.image(`turn ${name}`));
     const attempt = () => [...world.runtime.state.active.values()].at(-1)?.call?.attempt;
+    await world.clock.advance(29 * SECOND);
     expect(attempt()).toBe(1);
     await world.clock.advance(2 * SECOND);
     expect(attempt()).toBe(2);
-    expect(world.texts).toEqual(["turn A"]);
-    world.asked[0]?.complete();
-    await world.clock.advance(SECOND);
-    expect(world.texts).toEqual(["turn A", "turn B"]);
-    world.asked[1]?.complete();
-    await world.clock.advance(SECOND);
-    expect(world.turn(second)).toMatchObject({ status: "completed", calls: [{ outcome: { attempts: 2 } }] });
-    expect(world.held).toBe(0);
+    await world.clock.advance(15 * SECOND);
+    expect(world.texts).toEqual(["turn A", "turn B", "turn C", "turn D", "turn E"]);
   });
 });
 

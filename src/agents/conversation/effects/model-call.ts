@@ -72,7 +72,7 @@ export async function performModelCall(
     const attachments = media && lookedUpOnce(media);
     if (mediaBudget !== undefined && base.messages.some(({ parts }) => parts !== undefined)) {
       const bytes = await mediaBytes(base.messages, attachments);
-      release = await mediaBudget.reserve(bytes, { clock, timeoutMs, signal: limit });
+      release = await mediaBudget.reserve(bytes, { clock, signal: limit });
       if (isOver) release();
       limit.throwIfAborted();
     }
