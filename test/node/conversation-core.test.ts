@@ -1180,6 +1180,13 @@ describe("models, their failures and their answers", () => {
     expect(driver.finished[0]?.replies).toMatchObject([{ text: half + half, finishReason: "other" }]);
   });
 
+  test("PAUSE-2 a paused reply whose parts are too long to be kept is not continued", () => {
+    const driver = new Driver(9);
+    driver.send(user("go"));
+    pause(driver, "One. ", { native: [{ type: "text", length: 5 }, block("x".repeat(MAX_NATIVE_LENGTH))] });
+    expect(driver.finished[0]?.replies).toMatchObject([{ text: "One. ", finishReason: "other" }]);
+  });
+
   test("PAUSE-2 continuations are moves: a turn that used them up answers without tools", () => {
     const driver = new Driver(3);
     driver.send(user("go"));
@@ -1205,6 +1212,12 @@ describe("models, their failures and their answers", () => {
     withdrawn((driver) => fail(driver, "transient", FACTS, true));
     withdrawn((driver) => fail(driver, "auth"));
     withdrawn((driver) => driver.send({ type: "conversation.cmd.recover" }));
+    // In the pause before another attempt, which a crash interrupts too: the text was shown.
+    withdrawn((driver) => {
+      fail(driver, "transient");
+      expect(active(driver).paused).toBeDefined();
+      driver.send({ type: "conversation.cmd.recover" });
+    });
   });
 
   test("OUTPUT-2 an answer that was cut off, and one that was refused, say so at once", () => {

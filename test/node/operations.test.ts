@@ -157,6 +157,17 @@ describe("effects of operations", () => {
     expect(batches.map(({ calls }) => calls[0]?.attempt)).toEqual([1, 2]);
   });
 
+  test("ISOLATE-1 a crash in the pause before an operation does not count against its turn", () => {
+    const state = (notBefore: number): ConversationState => {
+      const turn = turnWith([operation(1, { effect: "idempotent", notBefore })]);
+      return { ...NEW_STANDING, record: RECORD, seq: 5, active: new Map([[1, turn]]), stored: new Map() };
+    };
+    const recover = (notBefore: number) =>
+      plan(state(notBefore), { type: "conversation.cmd.recover" }, { now: NOW, stem: "", gate: allowAll });
+    expect(recover(NOW + 1)).toEqual([]);
+    expect(recover(NOW)).toMatchObject([{ type: "RESUME_TURN" }]);
+  });
+
   test("BATCH-7 operations whose executor cannot be reached did not run, and may be tried again", async () => {
     const { effects, reported, clock, store } = stage();
     vi.spyOn(console, "error").mockReturnValue();
