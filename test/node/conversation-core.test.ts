@@ -1216,6 +1216,7 @@ describe("models, their failures and their answers", () => {
     withdrawn((driver) => {
       fail(driver, "transient");
       expect(active(driver).paused).toBeDefined();
+      driver.now -= 900;
       driver.send({ type: "conversation.cmd.recover" });
     });
   });
