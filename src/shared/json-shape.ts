@@ -3,6 +3,8 @@
  *
  * JSON-1  Text from outside is parsed only if it has at most `MAX_VALUES` values, nests no deeper than its reader takes, and
  *         its whole numbers in quotes do not collide. So parsing it, and one pass over its value, takes milliseconds.
+ * JSON-2  A copy of a text's value takes little memory. The engine keeps members with the names of small whole numbers in a
+ *         table with a place for each number up to the largest: at most `MAX_EMPTY_PLACES` of a text's places are empty.
  */
 
 /** Maximum number of values in a text: members, items and containers. */
@@ -18,7 +20,14 @@ const GROUPS = 1_024;
 /** Number of places for numbers seen before: a number that repeats collides with nothing. */
 const SEEN = 4_096;
 
-const [QUOTE, COMMA, BACKSLASH] = [34, 44, 92];
+/** Maximum number of empty places in the tables of a text's objects, of 8 bytes each. */
+const MAX_EMPTY_PLACES = 500_000;
+/** Places for each member that are not counted: the engine reserves some for more members. */
+const FREE_PLACES = 16;
+/** The engine keeps a table as a map if it would grow beyond these places, or if a number is so far beyond its end. */
+const [MAX_TABLE, MAX_GAP] = [5_000, 1_024];
+
+const [QUOTE, COMMA, COLON, BACKSLASH] = [34, 44, 58, 92];
 const [LIST, LIST_END, OBJECT, OBJECT_END] = [91, 93, 123, 125];
 /** A text of up to 16 digits, escaped or not. */
 const WHOLE_NUMBER = /^(?:[0-9]|\\u003[0-9]){1,16}$/;
@@ -33,6 +42,7 @@ export interface ShapeProblem {
 export function shapeProblem(text: string, maxDepth: number): ShapeProblem | null {
   // Made for the first number: most texts have none, and the pieces of a stream are many.
   let collisions: Collisions | undefined;
+  let tables: Tables | undefined;
   let values = 0;
   let strings = 0;
   let depth = 0;
@@ -44,7 +54,11 @@ export function shapeProblem(text: string, maxDepth: number): ShapeProblem | nul
       const number = wholeNumber(text, at + 1, end);
       if (number !== null) {
         collisions ??= new Collisions();
-        if (collisions.exceedLimit(number)) return tooLarge("names or texts that are whole numbers");
+        if (collisions.exceedLimit(Number(number))) return tooLarge("names or texts that are whole numbers");
+        if (number === String(Number(number)) && isName(text, end + 1)) {
+          tables ??= new Tables();
+          tables.add(depth, Number(number));
+        }
       }
       at = end;
     } else if (code === COMMA) values += 1;
@@ -52,7 +66,11 @@ export function shapeProblem(text: string, maxDepth: number): ShapeProblem | nul
       values += 1;
       depth += 1;
       if (depth > maxDepth) return { code: "INVALID_JSON", what: `nests deeper than ${maxDepth} levels` };
-    } else if (code === LIST_END || code === OBJECT_END) depth -= 1;
+    } else if (code === LIST_END || code === OBJECT_END) {
+      if (tables?.exceedLimit(depth))
+        return tooLarge('objects with few members and whole numbers as names, such as {"1000": 0}');
+      depth -= 1;
+    }
     // In JSON, each text stands beside a comma or a bracket.
     if (values > MAX_VALUES || strings > 2 * MAX_VALUES + 2) return tooLarge(`values: at most ${MAX_VALUES}`);
   }
@@ -63,25 +81,75 @@ function tooLarge(what: string): ShapeProblem {
   return { code: "TOO_LARGE", what: `has too many ${what}` };
 }
 
-/** Returns the place of the quote that ends a string, or the end of the text. */
+/** Returns the place of the quote that ends a string, or the end of the text. Reads each character once. */
 function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start);
-  while (end !== -1) {
-    let before = end;
-    while (before > start && text.charCodeAt(before - 1) === BACKSLASH) before -= 1;
-    if ((end - before) % 2 === 0) return end;
-    end = text.indexOf('"', end + 1);
-  }
-  return text.length;
+  if (end > start && text.charCodeAt(end - 1) === BACKSLASH) end = endOfEscaped(text, start);
+  return end === -1 ? text.length : end;
 }
 
-/** Returns the whole number that a string is; `null` for another string. */
-function wholeNumber(text: string, start: number, end: number): number | null {
+function endOfEscaped(text: string, start: number): number {
+  for (let at = start; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return at;
+    if (code === BACKSLASH) at += 1;
+  }
+  return -1;
+}
+
+/** Reports whether a colon follows, which makes a string the name of a member. */
+function isName(text: string, end: number): boolean {
+  let at = end;
+  while (text.charCodeAt(at) <= 32) at += 1;
+  return text.charCodeAt(at) === COLON;
+}
+
+/** Returns the digits of the whole number that a string is; `null` for another string. */
+function wholeNumber(text: string, start: number, end: number): string | null {
   const first = text.charCodeAt(start);
   const mayBeNumber = (first >= 48 && first <= 57) || first === BACKSLASH;
   if (!mayBeNumber || end - start > 16 * 6) return null;
   const raw = text.slice(start, end);
-  return WHOLE_NUMBER.test(raw) ? Number(raw.replaceAll("\\u003", "")) : null;
+  return WHOLE_NUMBER.test(raw) ? raw.replaceAll("\\u003", "") : null;
+}
+
+/** Counts the empty places of objects whose members' names are whole numbers. */
+class Tables {
+  /** The numbers of the open objects, by their depth. */
+  readonly #open: (number[] | undefined)[] = [];
+  #empty = 0;
+
+  add(depth: number, number: number): void {
+    if (number >= MAX_TABLE) return;
+    const numbers = this.#open[depth];
+    if (numbers === undefined) this.#open[depth] = [number];
+    else numbers.push(number);
+  }
+
+  /** Counts the places of the object that ends at a depth; reports whether there are too many. */
+  exceedLimit(depth: number): boolean {
+    const numbers = this.#open[depth];
+    if (numbers === undefined) return false;
+    this.#open[depth] = undefined;
+    this.#empty += emptyPlaces(numbers);
+    return this.#empty > MAX_EMPTY_PLACES;
+  }
+}
+
+/** Returns the empty places of an object's copy. It is filled in ascending order, and its table grows by half. */
+function emptyPlaces(numbers: number[]): number {
+  let places = 0;
+  let members = 0;
+  let last = -1;
+  for (const number of numbers.sort((a, b) => a - b)) {
+    if (number === last) continue;
+    last = number;
+    members += 1;
+    const grown = Math.floor(1.5 * (number + 1)) + 16;
+    if (number >= places && (number - places >= MAX_GAP || grown > MAX_TABLE)) break;
+    if (number >= places) places = grown;
+  }
+  return Math.max(0, places - FREE_PLACES * members);
 }
 
 /** Counts the pairs of whole numbers that end with the same bits. */

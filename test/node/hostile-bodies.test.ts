@@ -158,3 +158,41 @@ describe("JSON-1 a text", () => {
       expect(shapeProblem(JSON.stringify(Array(count).fill("[,")), 64)?.code).toBe(code);
   });
 });
+
+describe("JSON-2 a text whose objects have whole numbers as names", () => {
+  const list = (count: number, object: string) => `[${Array(count).fill(object).join(",")}]`;
+  const object = (names: readonly (string | number)[]) => `{${names.map((name) => `"${name}":0`).join(",")}}`;
+  const upTo = (count: number, step = 1) => Array.from({ length: count }, (_, n) => n * step);
+  const nested = (name: string) => `${`{"${name}":`.repeat(50)}1${"}".repeat(50)}`;
+
+  it.each<[string, string]>([
+    ["in a list", list(25_000, object([1_023]))],
+    ["in each other", list(900, nested("1023"))],
+    ["smaller", list(20_000, object([200]))],
+    ["escaped", list(900, nested("\\u0031\\u00302\\u0033"))],
+    ["with space before the colon", list(2_000, '{"1023" \n\t\r: 1}')],
+    ["several, each within reach of the one before", list(400, object([1_023, 2_500]))],
+    ["in descending order", list(400, object([2_500, 1_023]))],
+    ["beside other names", list(2_000, '{"a":"\\"", "1023":[{"b":1}], "c":{"1":2}}')],
+    ["many times the same", list(400, object(Array(100).fill(1_023)))],
+  ])("is refused where copies would have many empty places: %s", (_, text) => {
+    expect(shapeProblem(text, 64)).toEqual({
+      code: "TOO_LARGE",
+      what: expect.stringContaining("few members"),
+    });
+  });
+
+  it.each<[string, string]>([
+    ["one large object", object(upTo(40_000))],
+    ["objects like lists", list(400, object(upTo(100)))],
+    ["each tenth number", list(10, object(upTo(1_000, 10)))],
+    ["numbers 0 and 100", list(300, object([0, 1, 100]))],
+    ["years", list(10_000, object([2_024]))],
+    ["ids", list(300, object(upTo(100).map((n) => 48_213 + 977 * n)))],
+    ["codes of answers", list(500, object([200, 400, 404, 500]))],
+    ["no canonical numbers", list(10_000, object(["01023", "1023.0", "-1", "1e3"]))],
+    ["texts instead of names", list(20_000, '"1023"')],
+  ])("is read where copies are small: %s", (_, text) => {
+    expect(shapeProblem(text, 64)).toBeNull();
+  });
+});
