@@ -9,9 +9,11 @@ import { inputSchemaIssues } from "../../src/library/input-schema.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../src/shared/json.ts";
 import { checkValue } from "../../src/shared/json-schema/check-value.ts";
 import { Meter, Spent } from "../../src/shared/json-schema/meter.ts";
-import { compilePattern } from "../../src/shared/json-schema/pattern.ts";
+import { Patterns } from "../../src/shared/json-schema/pattern.ts";
 import { toEngineSyntax, UnsupportedPattern } from "../../src/shared/json-schema/pattern-syntax.ts";
 import { readSchema } from "../../src/shared/json-schema/read-schema.ts";
+
+const compilePattern = (source: string) => new Patterns().compile(source);
 
 describe("PATTERN-1 a pattern", () => {
   test.each([
@@ -277,6 +279,86 @@ describe("INSCHEMA-1 a schema", () => {
         }),
       );
     }
+  });
+});
+
+describe("PATTERN-2 the patterns of a request", () => {
+  const objectOf = (patterns: readonly string[]): JsonObject => ({
+    type: "object",
+    properties: Object.fromEntries(patterns.map((pattern, index) => [`p${index}`, { pattern }])),
+  });
+  const times = (count: number, pattern: (index: number) => string) =>
+    Array.from({ length: count }, (_, index) => pattern(index));
+  const toolsOf = (count: number, patterns: (tool: number) => readonly string[]) =>
+    Array.from({ length: count }, (_, index) => ({
+      name: `t${index}`,
+      description: "",
+      inputSchema: objectOf(patterns(index)),
+    }));
+  const properties = "\\p{L}".repeat(95);
+
+  test.each<[string, Parameters<typeof checkTurnSchemas>[0]]>([
+    ["a schema", { output: { name: "x", schema: objectOf(times(3, (n) => `[${n}${properties}]`)) } }],
+    ["several schemas", { tools: toolsOf(64, (tool) => [`[${tool}\\p{L}\\p{N}\\p{P}\\p{S}]`]) }],
+    [
+      "tools and an answer",
+      {
+        tools: toolsOf(2, (tool) => [`[${tool}${properties}]`]),
+        output: { name: "x", schema: objectOf([`[${properties}]`]) },
+      },
+    ],
+    ["counted repetitions", { tools: toolsOf(64, (tool) => times(7, (n) => `a{700}${tool}-${n}`)) }],
+    ["short patterns", { tools: toolsOf(64, (tool) => times(100, (n) => `${tool}-${n}`)) }],
+    [
+      "patterns that the engine refuses",
+      {
+        tools: toolsOf(64, (tool) => times(2, (n) => `${properties.slice(0, 200)}${tool}-${n}\\p{Emoji}`)),
+      },
+    ],
+  ])("is refused where compiling takes too many steps together: %s", (_, brought) => {
+    let error: unknown;
+    try {
+      checkTurnSchemas(brought);
+    } catch (thrown) {
+      error = thrown;
+    }
+    expect(error).toMatchObject({ code: "INVALID_INPUT" });
+    const patterns = new Patterns();
+    const schemas = [...(brought.tools ?? []).map(({ inputSchema }) => inputSchema), brought.output?.schema];
+    const issues = schemas.flatMap((schema) =>
+      schema === undefined ? [] : inputSchemaIssues(schema, "", patterns),
+    );
+    expect(issues.map(({ message }) => message)).toContainEqual(
+      expect.stringMatching(/^Is too much to compile, with the request's other patterns: use fewer/),
+    );
+    expect(patterns.spent).toBeLessThanOrEqual(1_000_000);
+  });
+
+  test("may be those of 64 tools with usual formats, which count once", () => {
+    const usual = [z.uuid(), z.iso.datetime(), z.iso.date(), z.email(), z.ipv6(), z.e164(), z.base64()].map(
+      (type) => z.toJSONSchema(type).pattern ?? "",
+    );
+    const own = (tool: number) => [`^t${tool}_[a-z0-9]{8,40}$`, `^[\\p{L}\\p{M}' -]{1,${(tool % 16) + 10}}$`];
+    const output = { name: "x", schema: objectOf([...usual, "^\\p{Lu}\\p{Ll}+$"]) };
+    expect(() =>
+      checkTurnSchemas({ tools: toolsOf(64, (tool) => [...usual, ...own(tool)]), output }),
+    ).not.toThrow();
+  });
+
+  test("take the same steps whether a pattern is in memory or not", () => {
+    const spent = [0, 1].map(() => {
+      const patterns = new Patterns();
+      const held = ["^[\\p{L}x]{3}$", "^[\\p{L}x]{3}$", "(?:ab){5}x"].map((source) =>
+        patterns.compile(source),
+      );
+      expect(held[0]).toBe(held[1]);
+      return { steps: patterns.spent, held };
+    });
+    expect(spent[0]?.steps).toBe(spent[1]?.steps);
+    expect(spent[0]?.held[2]).toBe(spent[1]?.held[2]);
+    const few = new Patterns(5_000);
+    expect(() => few.compile("\\p{L}")).toThrow(Spent);
+    expect(few.spent).toBe(0);
   });
 });
 

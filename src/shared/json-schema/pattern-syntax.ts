@@ -24,6 +24,8 @@ const MAX_ROUNDS = 1_000;
 /** Size of a Unicode property: it is a table of many ranges. */
 const PROPERTY_SIZE = 8;
 
+const QUANTIFIER_STARTS = new Set(["*", "+", "?", "{"]);
+
 type Ranges = readonly (readonly [from: number, to: number])[];
 
 const LAST = 0x10ffff;
@@ -121,10 +123,10 @@ class Translator {
   }
 
   #repeated({ source, size }: Part): Part {
+    if (!QUANTIFIER_STARTS.has(this.#chars[this.#at] ?? "")) return { source, size };
     const rest = this.#chars.slice(this.#at, this.#at + 40).join("");
     const [quantifier = "", least, comma, most] = /^(?:[*+?]|\{(\d+)(,?)(\d*)\})\??/.exec(rest) ?? [];
     this.#at += quantifier.length;
-    if (quantifier === "") return { source, size };
     if (least === undefined) return { source: source + quantifier, size: size + 1 };
     const rounds = Math.max(Number(least), Number(most), 1);
     if (!(rounds <= MAX_ROUNDS))
@@ -236,8 +238,11 @@ class Translator {
     return char;
   }
 
+  /** Reports whether a text of ASCII comes next. */
   #sees(text: string): boolean {
-    return [...text].every((char, index) => this.#chars[this.#at + index] === char);
+    for (let index = 0; index < text.length; index++)
+      if (this.#chars[this.#at + index] !== text[index]) return false;
+    return true;
   }
 
   #take(text: string): boolean {

@@ -3,14 +3,28 @@
  *
  * PATTERN-1  A match takes at most `size` steps for each character of the text, whatever the pattern and the text are. A
  *            pattern that the engine cannot match in this way is refused, and the message says what to change.
+ * PATTERN-2  Compiling takes at most the steps of a budget: they are taken before anything reads the pattern. The schemas of
+ *            one request share a budget, equal patterns count once, and a pattern in memory is not compiled again.
  */
 import { RE2JS } from "re2js";
+import { WeakValues } from "../weak-values.ts";
+import { Meter } from "./meter.ts";
 import { toEngineSyntax, UnsupportedPattern } from "./pattern-syntax.ts";
 
 /** Limit of the characters of a pattern. */
 const MAX_LENGTH = 500;
 /** Limit of the size of a pattern. */
 const MAX_SIZE = 1_500;
+
+/** Limit of the steps of compiling a request's patterns: about 50 milliseconds. */
+const MAX_COMPILE_STEPS = 1_000_000;
+/** Steps for each character of a pattern, and for each part of its program. */
+const [STEPS_OF_CHARACTER, STEPS_OF_PART] = [40, 20];
+/** Steps for a property of Unicode, which has up to 700 ranges, and for another escape, which has up to 11. */
+const [STEPS_OF_PROPERTY, STEPS_OF_ESCAPE] = [5_000, 250];
+
+/** Patterns that are remembered while a schema holds them. */
+const MAX_REMEMBERED = 10_000;
 
 /** A compiled pattern. */
 export interface Pattern {
@@ -20,21 +34,63 @@ export interface Pattern {
   test(text: string): boolean;
 }
 
-/** Compiles a pattern of JavaScript. Throws `UnsupportedPattern`. */
-export function compilePattern(source: string): Pattern {
+const compiledPatterns = new WeakValues<string, Pattern>(MAX_REMEMBERED);
+
+/** The patterns of one request. */
+export class Patterns {
+  readonly #known = new Map<string, Pattern>();
+  readonly #meter: Meter;
+
+  constructor(steps = MAX_COMPILE_STEPS) {
+    this.#meter = new Meter(steps);
+  }
+
+  /** The steps that were taken. */
+  get spent(): number {
+    return this.#meter.spent;
+  }
+
+  /** Compiles a pattern of JavaScript. Throws `UnsupportedPattern`, and `Spent` if its steps are not left. */
+  compile(source: string): Pattern {
+    const known = this.#known.get(source);
+    if (known !== undefined) return known;
+    const pattern = compile(source, this.#meter);
+    this.#known.set(source, pattern);
+    return pattern;
+  }
+}
+
+function compile(source: string, meter: Meter): Pattern {
   if (source.length > MAX_LENGTH) throw new UnsupportedPattern(`Must have at most ${MAX_LENGTH} characters.`);
+  meter.spend(stepsOfReading(source));
+  const found = compiledPatterns.get(source);
+  if (found !== undefined) {
+    meter.spend(found.size * STEPS_OF_PART);
+    return found;
+  }
   const { source: translated, size, conditions } = toEngineSyntax(source);
   if (size > MAX_SIZE)
     throw new UnsupportedPattern(
       `Must have at most ${MAX_SIZE} parts with its counted repetitions written out. It has ${size}.`,
     );
+  meter.spend(size * STEPS_OF_PART);
   const matcher = compiled(translated);
   const checks = conditions.map((condition) => ({ ...condition, matcher: compiled(condition.source) }));
-  return {
+  const pattern: Pattern = {
     size,
     test: (text) =>
       checks.every((check) => finds(check.matcher, text) !== check.isNegated) && finds(matcher, text),
   };
+  compiledPatterns.set(source, pattern);
+  return pattern;
+}
+
+/** Returns the steps of reading a pattern twice: the platform checks it, and the engine builds its classes. */
+function stepsOfReading(source: string): number {
+  let steps = source.length * STEPS_OF_CHARACTER;
+  for (const [text] of source.matchAll(/\\[pPdDsSwW]/g))
+    steps += /[pP]/.test(text) ? STEPS_OF_PROPERTY : STEPS_OF_ESCAPE;
+  return steps;
 }
 
 function compiled(source: string): RE2JS {

@@ -12,7 +12,8 @@ import type { InputIssue } from "../errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json.ts";
 import { jsonPointer } from "../validation.ts";
 import { isChecked, keywordProblem } from "./keywords.ts";
-import { compilePattern, type Pattern } from "./pattern.ts";
+import { Spent } from "./meter.ts";
+import { type Pattern, Patterns } from "./pattern.ts";
 import { UnsupportedPattern } from "./pattern-syntax.ts";
 import {
   LIST_KEYWORDS,
@@ -33,6 +34,8 @@ const MAX_PATTERNS = 10_000;
 const MAX_SCHEMAS = 5_000;
 /** Maximum nesting of schemas. */
 const MAX_DEPTH = 200;
+const TOO_MANY_PATTERNS =
+  "Is too much to compile, with the request's other patterns: use fewer or shorter ones, with fewer properties such as \\p{L} and fewer counted repetitions.";
 /** Issues reported of one schema. */
 const MAX_ISSUES = 20;
 
@@ -44,9 +47,16 @@ const KINDS = new Map<string, Kind>([
   ...MAP_KEYWORDS.map((name) => [name, "map"] as const),
 ]);
 
-/** Reads a schema. The result is to be used only if there are no issues. `base` is the JSON pointer of the schema. */
-export function readSchema(schema: JsonObject, base = ""): ReadSchema & { issues: InputIssue[] } {
-  const reader = new Reader(base);
+/**
+ * Reads a schema. The result is to be used only if there are no issues. `base` is the JSON pointer of the schema.
+ * The schemas of one request share `patterns`.
+ */
+export function readSchema(
+  schema: JsonObject,
+  base = "",
+  patterns = new Patterns(),
+): ReadSchema & { issues: InputIssue[] } {
+  const reader = new Reader(base, patterns);
   const root = reader.node(schema, "");
   reader.resolve();
   if (reader.issues.length === 0) reader.size();
@@ -63,7 +73,10 @@ class Reader {
   #patterns = 0;
   #depth = 0;
 
-  constructor(private readonly base: string) {}
+  constructor(
+    private readonly base: string,
+    private readonly patterns: Patterns,
+  ) {}
 
   node(from: JsonObject, path: string): SchemaNode {
     const node: SchemaNode = {};
@@ -163,7 +176,7 @@ class Reader {
     }
     if (this.#patterns > MAX_PATTERNS || this.issues.length >= MAX_ISSUES) return undefined;
     try {
-      const pattern = compilePattern(source);
+      const pattern = this.patterns.compile(source);
       this.#patterns += pattern.size;
       if (this.#patterns > MAX_PATTERNS)
         this.#report(
@@ -172,8 +185,9 @@ class Reader {
         );
       return pattern;
     } catch (error) {
-      if (!(error instanceof UnsupportedPattern)) throw error;
-      this.#report(path, error.message);
+      if (error instanceof Spent) this.#report(path, TOO_MANY_PATTERNS);
+      else if (error instanceof UnsupportedPattern) this.#report(path, error.message);
+      else throw error;
       return undefined;
     }
   }

@@ -9,6 +9,7 @@ import { DramatisError, type InputIssue } from "../../../../shared/errors.ts";
 import { isJson, type Json, type JsonObject } from "../../../../shared/json.ts";
 import { checkValue } from "../../../../shared/json-schema/check-value.ts";
 import { Meter, Spent } from "../../../../shared/json-schema/meter.ts";
+import { Patterns } from "../../../../shared/json-schema/pattern.ts";
 import { readSchema } from "../../../../shared/json-schema/read-schema.ts";
 import type { ReadSchema } from "../../../../shared/json-schema/schema.ts";
 import { issuesText } from "../../../../shared/validation.ts";
@@ -20,20 +21,21 @@ const MAX_ISSUES = 20;
 
 /** Throws `INVALID_INPUT` with the paths of the parts that cannot be used. */
 export function checkTurnSchemas({ output, tools = [] }: Pick<Turn, "output" | "tools">): void {
+  const patterns = new Patterns();
   const issues = tools.flatMap(({ inputSchema }, index) =>
-    inputSchemaIssues(inputSchema, `/tools/${index}/inputSchema`),
+    inputSchemaIssues(inputSchema, `/tools/${index}/inputSchema`, patterns),
   );
-  if (output !== undefined) issues.push(...outputSchemaIssues(output.schema));
+  if (output !== undefined) issues.push(...outputSchemaIssues(output.schema, patterns));
   if (issues.length === 0) return;
   const errors = issues.slice(0, MAX_ISSUES);
   throw new DramatisError("INVALID_INPUT", `A schema cannot be used: ${issuesText(errors)}`, { errors });
 }
 
-function outputSchemaIssues(schema: JsonObject): InputIssue[] {
+function outputSchemaIssues(schema: JsonObject, patterns: Patterns): InputIssue[] {
   const path = "/output/schema";
   if (!isJson(schema)) return [{ path, message: "Must be JSON, nested at most 64 deep." }];
   const { length } = JSON.stringify(schema);
-  if (length <= MAX_OUTPUT_SCHEMA) return inputSchemaIssues(schema, path);
+  if (length <= MAX_OUTPUT_SCHEMA) return inputSchemaIssues(schema, path, patterns);
   return [{ path, message: `Has ${length} characters; the limit is ${MAX_OUTPUT_SCHEMA}.` }];
 }
 
