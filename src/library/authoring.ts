@@ -14,6 +14,7 @@ import type { Persona, ToolDefinition, ToolEffect, ToolTarget } from "../protoco
 import { defined } from "../shared/defined.ts";
 import { DramatisError, type InputIssue } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
+import { Patterns } from "../shared/json-schema/pattern.ts";
 import { isPlainUrl } from "../shared/text.ts";
 import { issuesText } from "../shared/validation.ts";
 import type { DeployedCode } from "./deployed-code.ts";
@@ -67,6 +68,9 @@ export async function checkedPersona(
   return completePersona(persona);
 }
 
+/** Steps of compiling a posted tool's patterns: about 5 milliseconds, since one reply may call 64 such tools. */
+const MAX_COMPILE_STEPS = 100_000;
+
 /** Returns the tool with the fields of the deployed tool filled in. Throws `INVALID_INPUT`, naming the field. */
 export async function checkedTool(
   { tools }: LibraryPorts,
@@ -88,7 +92,10 @@ export async function checkedTool(
   }
   if (effect !== undefined && strictest(effect, deployed.effect) !== effect)
     throw invalid("/effect", `Must not promise more than the deployed tool, which is ${deployed.effect}.`);
-  const issues = inputSchema === undefined ? [] : inputSchemaIssues(inputSchema, "/inputSchema");
+  const issues =
+    inputSchema === undefined
+      ? []
+      : inputSchemaIssues(inputSchema, "/inputSchema", new Patterns(MAX_COMPILE_STEPS));
   if (issues.length > 0) throw refused(issues);
   return {
     ...deployed,

@@ -236,6 +236,11 @@ describe("tools by API", () => {
     ["no target", { target: undefined }, "/target"],
     ["an effect that promises more", { target: { task: "test/charge" }, effect: "pure" }, "/effect"],
     ["an effect that promises a little more", { target: { task: "test/save" }, effect: "pure" }, "/effect"],
+    [
+      "a schema with patterns that take long to compile",
+      { inputSchema: { type: "object", properties: { n: { pattern: "\\p{L}".repeat(20) } } } },
+      "/inputSchema/properties/n/pattern",
+    ],
     ["a schema of no object", { inputSchema: { type: "string" } }, "/inputSchema"],
     [
       "a type that there is not",
