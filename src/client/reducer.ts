@@ -147,8 +147,9 @@ function recordUserMessage(before: LiveConversation, frame: FrameOf<"message.use
   if (id === undefined || turnId === undefined) return before;
   const state = data.clientId === undefined ? before : dropPending(before, data.clientId);
   // A frame without `seq` only confirms an earlier recording, whose place in the transcript may not be loaded.
-  if (frame.seq === undefined) return state;
-  return addMessage(state, frame, { id, turnId, role: "user", createdAt, ...data });
+  const { content, clientId } = data;
+  if (frame.seq === undefined || content === undefined) return state;
+  return addMessage(state, frame, { id, turnId, role: "user", createdAt, content, ...defined({ clientId }) });
 }
 
 function completeMessage(state: LiveConversation, frame: FrameOf<"message.completed">): LiveConversation {

@@ -148,7 +148,8 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
       }
       return false;
     }
-    if (frame.type === "mark") this.#transmitFrame({ v: PROTOCOL_VERSION, type: "ack", n: frame.data.n });
+    if (frame.type === "mark")
+      this.#transmitFrame({ v: PROTOCOL_VERSION, type: "ack", mark: frame.data.mark });
     const before = this.#sendingCount;
     this.#update(applyFrame(this.#state, frame));
     if (this.#sendingCount !== before) this.#watchAcknowledgement();

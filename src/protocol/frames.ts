@@ -35,7 +35,8 @@ interface FrameData {
   "turn.completed": { issues?: TurnIssues; output?: JsonValue };
   "turn.failed": { error: WireError };
   "turn.finalized": { memoryExtractionStatus: "completed" | "failed" | "skipped" };
-  "message.user": { clientId?: string; content: Content };
+  /** Without `content` and `seq` it answers the sender of a message that was recorded before. */
+  "message.user": { clientId?: string; content?: Content };
   "message.started": { agentId: string };
   "message.delta": { offset: number; text: string };
   "message.reset": { reason: string };
@@ -46,8 +47,8 @@ interface FrameData {
   "tool.failed": { error: WireError };
   error: { code: string; message: string; retriable?: boolean; ref?: string };
   pong: Record<string, never>;
-  /** Asks a client that promised acknowledgements to send `ack` with this number. */
-  mark: { n: number };
+  /** Asks a client that promised acknowledgements to return this text with an `ack`. */
+  mark: { mark: string };
 }
 
 export type FrameType = keyof FrameData;

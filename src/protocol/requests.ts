@@ -132,7 +132,7 @@ export const clientFrameSchema = z.discriminatedUnion("type", [
     .strictObject({ v: version, type: z.literal("tool.result"), operationId: identifier, ...outcomeFields })
     .refine(isOutcome, ONE_OUTCOME),
   z.strictObject({ v: version, type: z.literal("ping") }),
-  z.strictObject({ v: version, type: z.literal("ack"), n: z.int().min(1) }),
+  z.strictObject({ v: version, type: z.literal("ack"), mark: identifier }),
 ]);
 
 export type ClientFrame = z.infer<typeof clientFrameSchema>;

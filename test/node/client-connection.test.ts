@@ -316,9 +316,9 @@ describe("session", () => {
     for (const n of [1, 2]) {
       receive(recorded(10 * n, `other ${n}`));
       expect(sent).toHaveLength(n - 1);
-      receive({ type: "mark", data: { n } });
+      receive({ type: "mark", data: { mark: `m${n}` } });
     }
-    expect(sent).toEqual([1, 2].map((n) => ({ v: 1, type: "ack", n })));
+    expect(sent).toEqual([1, 2].map((n) => ({ v: 1, type: "ack", mark: `m${n}` })));
     for (const frame of sent) expect(clientFrameSchema.parse(frame)).toEqual(frame);
     expect(seqs).toEqual([10, 20]);
     session.closed({ final: true });

@@ -2,8 +2,10 @@
 import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import type { Client, ConnectionMemory } from "../../src/agents/conversation/door/client.ts";
+import { type ConnectionPorts, receiveFrame } from "../../src/agents/conversation/door/connections.ts";
 import { createOutflows, Outflow } from "../../src/agents/conversation/door/outflow.ts";
 import { ConversationReaders } from "../../src/agents/conversation/door/readers.ts";
+import { messageOf } from "../../src/agents/conversation/door/requests.ts";
 import type { CursorStart, FrameCursor, Take } from "../../src/agents/conversation/reads/frame-cursor.ts";
 import type { FrameText } from "../../src/agents/conversation/reads/frame-texts.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
@@ -54,9 +56,9 @@ class Socket {
     return this.frames.flatMap(({ seq }) => seq ?? []);
   }
 
-  /** The number of the newest mark. */
-  get mark(): number {
-    return this.frames.reduce((newest, frame) => (frame.type === "mark" ? frame.data.n : newest), 0);
+  /** The marks, the oldest first. */
+  get marks(): string[] {
+    return this.frames.flatMap((frame) => (frame.type === "mark" ? frame.data.mark : []));
   }
 }
 
@@ -105,6 +107,8 @@ function conversation(texts: readonly string[] = [], counter = new CostCounter()
     });
   let readers = live();
   runtime.create(recordOf(PLAIN_CHAIN));
+  const startTurn: ConnectionPorts["startTurn"] = (principal, input) =>
+    runtime.accept(messageOf(principal, input));
   return {
     clock,
     runtime,
@@ -131,6 +135,16 @@ function conversation(texts: readonly string[] = [], counter = new CostCounter()
       sockets.push(socket);
       readers.sockets.open(socket.client, ADA, readers.cursor({ from }), acks);
       return socket;
+    },
+    /** Returns a mark of the socket, the newest by default, as its client does; whether it was due. */
+    acknowledge(socket: Socket, index = -1): boolean {
+      return readers.sockets.acknowledge(socket.client, socket.marks.at(index) ?? "none");
+    },
+    /** Takes a frame from the client of a socket, as the door does. */
+    async receive(socket: Socket, frame: object): Promise<void> {
+      // SAFETY: frames need these ports only.
+      const ports = { readers: readers.sockets, startTurn, clock } as unknown as ConnectionPorts;
+      await receiveFrame(ports, socket.client, JSON.stringify(frame));
     },
     seqs: () => {
       const frames: Frame[] = [];
@@ -161,10 +175,10 @@ describe("G25 READER-1 a WebSocket whose client promised acknowledgements", () =
     const world = conversation();
     for (let n = 0; n < 12; n++) await world.say(100 * KIB);
     const socket = world.connect(true, 0);
-    for (let acked = 0; acked < socket.mark; ) {
+    for (let acked = 0; acked < socket.marks.length; ) {
       if (acked === 3) world.hibernate();
+      expect(world.acknowledge(socket, acked)).toBe(true);
       acked += 1;
-      world.readers.sockets.acknowledge(socket.client, acked);
       if (acked % 4 === 0 && acked < 20) await world.say(50 * KIB);
     }
     expect(socket.closed).toBeUndefined();
@@ -177,9 +191,9 @@ describe("G25 READER-1 a WebSocket whose client promised acknowledgements", () =
     const socket = world.connect(true, 0);
     await world.say(900 * KIB);
     expect(socket.length).toBeLessThan(64 * KIB);
-    expect(world.readers.sockets.acknowledge(socket.client, socket.mark)).toBe(true);
+    expect(world.acknowledge(socket)).toBe(true);
     expect(socket.length).toBeGreaterThan(900 * KIB);
-    world.readers.sockets.acknowledge(socket.client, socket.mark);
+    world.acknowledge(socket);
     expect(socket.seqs).toEqual(world.seqs());
   });
 
@@ -187,18 +201,100 @@ describe("G25 READER-1 a WebSocket whose client promised acknowledgements", () =
     const world = conversation();
     for (let n = 0; n < 6; n++) await world.say(n % 2 === 0 ? 600 * KIB : KIB);
     const socket = world.connect(true, 0);
-    for (let acked = 0; acked < socket.mark; ) {
-      acked += 1;
-      world.readers.sockets.acknowledge(socket.client, acked);
-    }
+    for (let acked = 0; acked < socket.marks.length; acked++) world.acknowledge(socket, acked);
     expect(socket.seqs).toEqual(world.seqs());
   });
 
-  test("is not charged for marks that it did not get", () => {
+  test("cannot guess a mark, nor return one twice: nothing else is acknowledged", async () => {
+    const world = conversation();
+    for (let n = 0; n < 16; n++) await world.say(100 * KIB);
+    const [socket, other] = [world.connect(true, 0), world.connect(true, 0)];
+    const { length } = socket;
+    const guesses = [...Array.from({ length: 20 }, (_, n) => String(n)), ...other.marks, ""];
+    for (const mark of guesses) expect(world.readers.sockets.acknowledge(socket.client, mark)).toBe(false);
+    expect(socket.length).toBe(length);
+    const { marks } = socket;
+    expect(new Set([...marks, ...other.marks]).size).toBe(2 * marks.length);
+    for (const mark of marks.slice(0, 2)) {
+      const isDue = () => world.readers.sockets.acknowledge(socket.client, mark);
+      expect([isDue(), isDue()]).toEqual([true, false]);
+    }
+    expect(socket.length).toBeGreaterThan(length);
+    await world.clock.advance(60_000);
+    expect(socket.closed).toBe(1013);
+  });
+
+  test("keeps few marks with its connection, however often the actor leaves memory", async () => {
+    const world = conversation();
+    for (let n = 0; n < 16; n++) await world.say(100 * KIB);
+    const socket = world.connect(true, 0);
+    for (let n = 0; n < 40; n++) {
+      await world.say(KIB);
+      await world.receive(socket, { type: "ping" });
+      world.hibernate();
+    }
+    expect(JSON.stringify(socket.state).length).toBeLessThan(512);
+    expect(socket.length).toBeLessThan(600 * KIB);
+  });
+});
+
+describe("G25 READER-4 what a WebSocket is answered", () => {
+  test("to a repeated message names it without its content", async () => {
     const world = conversation();
     const socket = world.connect(true);
-    expect(world.readers.sockets.acknowledge(socket.client, 1)).toBe(false);
-    expect(world.readers.sockets.acknowledge(socket.client, -1)).toBe(false);
+    const message = { type: "turn.start", id: "same", content: "z".repeat(900 * KIB) };
+    await world.receive(socket, message);
+    world.acknowledge(socket);
+    const recorded = socket.frames.find(({ type }) => type === "message.user");
+    expect(recorded?.seq).toBeDefined();
+    const { length } = socket;
+    await world.receive(socket, message);
+    expect(socket.frames.at(-1)).toEqual({
+      v: 1,
+      type: "message.user",
+      turnId: recorded?.turnId,
+      messageId: recorded?.messageId,
+      time: expect.any(String),
+      data: { clientId: "same" },
+    });
+    expect(socket.length - length).toBeLessThan(KIB);
+  });
+
+  test.each<[string, object]>([
+    ["pings", { type: "ping" }],
+    ["bad frames", { type: "nothing" }],
+    ["repeated messages", { type: "turn.start", id: "same", content: "again" }],
+  ])("for %s is bounded: a client that does not read is closed with 1013", async (_, frame) => {
+    for (const acks of [true, false]) {
+      const world = conversation();
+      for (let n = 0; n < 3; n++) await world.say(100 * KIB);
+      const socket = world.connect(acks, 0);
+      const most = (acks ? 420 : 4.3 * 1024) * KIB;
+      for (let n = 0; socket.closed === undefined && n < 100_000; n++) await world.receive(socket, frame);
+      expect(socket.closed).toBe(1013);
+      expect(socket.length).toBeLessThan(most);
+    }
+  });
+
+  test("is returned with the mark behind it: a client that reads gets any number", async () => {
+    const world = conversation();
+    const socket = world.connect(true, 0);
+    for (let n = 0; n < 10_000; n++) {
+      await world.receive(socket, { type: "ping" });
+      if (n % 100 === 0) world.acknowledge(socket);
+    }
+    expect(socket.frames.filter(({ type }) => type === "pong")).toHaveLength(10_000);
+    expect(socket.closed).toBeUndefined();
+  });
+
+  test("fits beside a full window", async () => {
+    const world = conversation();
+    for (let n = 0; n < 16; n++) await world.say(100 * KIB);
+    const socket = world.connect(true, 0);
+    for (let n = 0; n < 100; n++) await world.receive(socket, { type: "ping" });
+    expect(socket.closed).toBeUndefined();
+    for (let acked = 0; acked < socket.marks.length; acked++) world.acknowledge(socket, acked);
+    expect(socket.seqs).toEqual(world.seqs());
   });
 });
 
@@ -210,7 +306,7 @@ test("G25 READER-2 a WebSocket without acknowledgements is closed with 1013 afte
   for (let connections = 0; connections < 5; connections++) {
     const socket = world.connect(false, seen.at(-1) ?? 0);
     expect(socket.length).toBeLessThan(4.3 * 1024 * KIB);
-    expect(socket.mark).toBe(0);
+    expect(socket.marks).toEqual([]);
     seen.push(...socket.seqs);
     codes.push(socket.closed);
     world.readers.sockets.closed(socket.client);

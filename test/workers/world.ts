@@ -320,7 +320,7 @@ export class Client {
       this.others.push(typeof data === "string" ? JSON.parse(data) : data);
     } else {
       if (frame.type === "mark") {
-        if (this.acknowledges) this.send({ type: "ack", n: frame.data.n });
+        if (this.acknowledges) this.send({ type: "ack", mark: frame.data.mark });
         return;
       }
       this.frames.push(frame);

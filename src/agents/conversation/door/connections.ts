@@ -3,7 +3,8 @@
  *
  * CONN-1  A connection first gets a snapshot, or, with `from`, the frames it missed; then every frame once, in order. A
  *         client that does not read is closed with 1013, and resumes from its last `seq`.
- * CONN-2  Frames from clients are validated; a bad frame is answered with `error` and changes nothing.
+ * CONN-2  Frames from clients are validated; a bad frame is answered with `error` and changes nothing. What is answered
+ *         counts as what is sent (READER-4).
  * CONN-3  When its principal expires a connection is closed with 4401, idle or not; nothing is sent to it and nothing is
  *         accepted from it after that moment.
  * CONN-4  A connection that exceeds its allowance gets an error and is closed with 4429; what it sent meanwhile is
@@ -15,7 +16,7 @@
 import type { WSMessage } from "agents";
 import type { Clock } from "../../../ports/clock.ts";
 import type { StartedTurn, StartTurn } from "../../../protocol/conversation-api.ts";
-import { CONTINUE_LATER_CLOSE, FLOOD_CLOSE, type Frame, NOT_FOUND_CLOSE } from "../../../protocol/frames.ts";
+import { CONTINUE_LATER_CLOSE, FLOOD_CLOSE, NOT_FOUND_CLOSE } from "../../../protocol/frames.ts";
 import type { ClientFrame } from "../../../protocol/requests.ts";
 import type { WireError } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -34,7 +35,7 @@ import { tooManySubscribers } from "./subscribers.ts";
 export interface ConnectionPorts {
   /** Returns the beginning of a subscription. Throws `NOT_FOUND` for a principal that may not read. */
   cursor(principal: Principal, start: CursorStart): FrameCursor;
-  readers: Pick<SocketReaders, "open" | "acknowledge" | "closed">;
+  readers: Pick<SocketReaders, "open" | "answer" | "acknowledge" | "closed">;
   startTurn(principal: Principal, input: StartTurn): Promise<StartedTurn>;
   /** Resolves when the result is recorded, now or before. */
   submitResult(principal: Principal, frame: Extract<ClientFrame, { type: "tool.result" }>): Promise<void>;
@@ -50,7 +51,7 @@ export function openConnection(
   { from, acks = false }: { from?: number; acks?: boolean } = {},
 ): void {
   const refuse = (error: unknown, closeCode?: number) => {
-    const { code, retriable } = sendError(ports, client, error);
+    const { code, retriable } = sendLast(ports, client, error);
     client.close(closeCode ?? (retriable ? CONTINUE_LATER_CLOSE : NOT_FOUND_CLOSE), code);
   };
   if (ports.connections() > MAX_SUBSCRIBERS) {
@@ -87,7 +88,7 @@ export function admit(ports: ConnectionPorts, client: Client, message: WSMessage
     return true;
   }
   const tooMuch = "The connection sent too much at once. Connect again in a moment.";
-  sendError(ports, client, new DramatisError("RATE_LIMITED", tooMuch, { retriable: true }));
+  sendLast(ports, client, new DramatisError("RATE_LIMITED", tooMuch, { retriable: true }));
   client.close(FLOOD_CLOSE, "RATE_LIMITED");
   return false;
 }
@@ -115,13 +116,13 @@ export async function receiveFrame(
       throw new DramatisError("UNAUTHENTICATED", "The connection has no principal. Connect again.");
     switch (frame.type) {
       case "ping":
-        sendFrames(client, [ephemeralFrame("pong", {}, {}, ports.clock.now())]);
+        ports.readers.answer(client, ephemeralFrame("pong", {}, {}, ports.clock.now()));
         return;
       case "ack":
-        if (ports.readers.acknowledge(client, frame.n)) giveBack(client);
+        if (ports.readers.acknowledge(client, frame.mark)) giveBack(client);
         return;
       case "turn.start":
-        sendFrames(client, await startTurn(ports, principal, frame));
+        await startTurn(ports, client, principal, frame);
         return;
       case "tool.result":
         await ports.submitResult(principal, frame);
@@ -130,23 +131,24 @@ export async function receiveFrame(
         frame satisfies never;
     }
   } catch (error) {
-    sendError(ports, client, error, ref);
+    const data = { ...toWire(error), ...defined({ ref }) };
+    ports.readers.answer(client, ephemeralFrame("error", data, {}, ports.clock.now()));
   }
 }
 
-/** Starts a turn; returns the frames for this client alone. */
+/** Starts a turn. */
 async function startTurn(
   ports: ConnectionPorts,
+  client: Client,
   principal: Principal,
-  { v: _v, type: _type, id, ...input }: Extract<ClientFrame, { type: "turn.start" }>,
-): Promise<Frame[]> {
-  const { content } = input;
-  const { repeated, turnId, messageId } = await ports.startTurn(principal, { ...input, idempotencyKey: id });
+  { v: _v, type: _type, id: clientId, ...input }: Extract<ClientFrame, { type: "turn.start" }>,
+): Promise<void> {
+  const turn = { ...input, idempotencyKey: clientId };
+  const { repeated, turnId, messageId } = await ports.startTurn(principal, turn);
   // A client that repeats a message has not seen its frame, and recorded frames are not published twice.
-  if (!repeated) return [];
-  return [
-    ephemeralFrame("message.user", { clientId: id, content }, { turnId, messageId }, ports.clock.now()),
-  ];
+  if (!repeated) return;
+  const ids = { turnId, messageId };
+  ports.readers.answer(client, ephemeralFrame("message.user", { clientId }, ids, ports.clock.now()));
 }
 
 /** Returns when the next connection expires; `Infinity` if none does. */
@@ -154,18 +156,19 @@ export function nextExpiry(clients: Iterable<Client>): number {
   return Math.min(...[...clients].map(({ state }) => state?.principal.expiresAt ?? Infinity));
 }
 
-/** Sends an error frame, and returns the error. Logs unexpected errors. */
-function sendError(ports: ConnectionPorts, client: Client, error: unknown, ref?: string): WireError {
-  if (!(error instanceof DramatisError)) console.error(error);
-  const wire = wireError(toErrorData(error));
-  sendFrames(client, [ephemeralFrame("error", { ...wire, ...defined({ ref }) }, {}, ports.clock.now())]);
-  return wire;
-}
-
-function sendFrames(client: Client, frames: readonly Frame[]): void {
+/** Sends an error to a connection that the caller closes next, and returns the error. */
+function sendLast(ports: ConnectionPorts, client: Client, error: unknown): WireError {
+  const wire = toWire(error);
   try {
-    for (const frame of frames) client.send(JSON.stringify(frame));
+    client.send(JSON.stringify(ephemeralFrame("error", wire, {}, ports.clock.now())));
   } catch {
     // The socket closed a moment ago; its client resumes from its last `seq`.
   }
+  return wire;
+}
+
+/** Returns an error as clients see it. Logs unexpected errors. */
+function toWire(error: unknown): WireError {
+  if (!(error instanceof DramatisError)) console.error(error);
+  return wireError(toErrorData(error));
 }

@@ -50,11 +50,17 @@ export class SocketReaders {
     }
   }
 
+  /** Sends the answer to a frame of a client; closes a connection that has no reader. */
+  answer(client: Client, frame: Frame): void {
+    if (!this.#readers.has(client)) client.close(CONTINUE_LATER_CLOSE, "Connect again.");
+    this.#attempt(client, (reader) => reader.answer(JSON.stringify(frame)));
+  }
+
   /** Records an acknowledgement, and reports whether it was due. */
-  acknowledge(client: Client, n: number): boolean {
+  acknowledge(client: Client, mark: string): boolean {
     let isDue = false;
     this.#attempt(client, (reader) => {
-      isDue = reader.acknowledge(n);
+      isDue = reader.acknowledge(mark);
     });
     return isDue;
   }
