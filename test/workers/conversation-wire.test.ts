@@ -418,6 +418,51 @@ describe("what tools show", () => {
     expect(replayed.framesOf("tool.completed")).toHaveLength(9);
     expect(seqsOf(replayed.frames)).toEqual((await conversation.journal()).slice(1).map(({ seq }) => seq));
   });
+
+  test("G25 READER-1 READER-3 only a mark that the client has read makes room, also one from before an eviction", async () => {
+    const conversation = await open();
+    const client = await conversation.connect({ acks: "withheld" });
+    const say = async (size: number) => {
+      const { turnId } = await conversation.play({
+        replies: [[{ call: "big", input: { size } }], [{ text: "Done." }]],
+      });
+      await conversation.ended(turnId);
+    };
+    await say(100_000);
+    await client.frame("turn.finalized");
+    expect(client.marks).not.toEqual([]);
+    await conversation.evict();
+    await say(500_000);
+    for (let n = 1; n <= 20; n++) client.send({ type: "ack", mark: String(n) });
+    await client.settled();
+    expect(client.framesOf("error")).toEqual([]);
+    expect(client.framesOf("tool.completed")).toHaveLength(1);
+    const isOver = () => client.framesOf("turn.finalized").length === 2;
+    for (let returned = 0; !isOver(); returned++) {
+      await client.until(() => client.marks.length > returned || isOver());
+      const mark = client.marks[returned];
+      if (mark !== undefined) client.send({ type: "ack", mark });
+    }
+    expect(seqsOf(client.frames)).toEqual((await conversation.journal()).map(({ seq }) => seq));
+  });
+
+  test("READER-4 a message that is sent again many times is answered in a few bytes each", async () => {
+    const conversation = await open();
+    const client = await conversation.connect({ acks: true });
+    const play = new Play({ replies: [say("Once.")] });
+    const frame = {
+      type: "turn.start",
+      id: "same",
+      content: `${play.content}${" ".repeat(300_000)}`,
+    } as const;
+    client.send(frame);
+    await client.frame("turn.finalized");
+    for (let n = 0; n < 10; n++) client.send(frame);
+    await client.settled();
+    const again = client.framesOf("message.user").filter(({ seq }) => seq === undefined);
+    expect(again).toHaveLength(10);
+    for (const answer of again) expect(JSON.stringify(answer).length).toBeLessThan(300);
+  });
 });
 
 describe("doors", () => {

@@ -239,6 +239,8 @@ export type FrameOf<Type extends FrameType> = Extract<Frame, { type: Type }>;
 /** A WebSocket client: the real reducer, and every message as it came. */
 export class Client {
   readonly frames: Frame[] = [];
+  /** The marks of the server, which are not among the frames. */
+  readonly marks: string[] = [];
   /** Messages that are no frames of ours: the SDK's own. */
   readonly others: unknown[] = [];
   state: LiveConversation = initialState;
@@ -320,7 +322,9 @@ export class Client {
       this.others.push(typeof data === "string" ? JSON.parse(data) : data);
     } else {
       if (frame.type === "mark") {
+        this.marks.push(frame.data.mark);
         if (this.acknowledges) this.send({ type: "ack", mark: frame.data.mark });
+        this.#notify();
         return;
       }
       this.frames.push(frame);
