@@ -427,6 +427,7 @@ describe("session", () => {
               turnId: frame.turnId ?? "",
               role: "user" as const,
               createdAt: frame.time,
+              content: "",
               ...frame.data,
             },
           ]

@@ -190,7 +190,8 @@ function turnAt(past: readonly Wire[], start: Extract<Wire, { type: "turn.starte
 
 function messageOf(frame: Wire): MessageView[] {
   const { messageId: id = "", turnId = "", time: createdAt } = frame;
-  if (frame.type === "message.user") return [{ id, turnId, role: "user", createdAt, ...frame.data }];
+  if (frame.type === "message.user")
+    return [{ id, turnId, role: "user", createdAt, content: "", ...frame.data }];
   if (frame.type !== "message.completed" || frame.data.interim === true) return [];
   return [{ id, turnId, role: "agent", createdAt, agentId: frame.data.agentId, content: frame.data.content }];
 }

@@ -27,7 +27,7 @@ function read(texts: Texts, { type, messageId = "", data }: Frame): Texts {
       ]);
     case "message.user":
     case "message.completed":
-      return { ...texts, [messageId]: data.content ?? "" };
+      return { ...texts, [messageId]: data.content ?? texts[messageId] ?? "" };
     case "message.delta":
       return { ...texts, [messageId]: (texts[messageId] ?? "") + data.text };
     default:
