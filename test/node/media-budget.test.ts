@@ -24,7 +24,6 @@ import { PLAIN_CHAIN, recordOf } from "../support/records.ts";
 
 const MIB = 1024 * 1024;
 const SECOND = 1_000;
-const TIMEOUT_MS = 60 * SECOND;
 
 describe("the budget", () => {
   test("G25 MEDIABUDGET-1 calls with media wait for each other, and fail as retriable when they wait too long", async () => {

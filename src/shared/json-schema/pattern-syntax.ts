@@ -125,8 +125,10 @@ class Translator {
   #repeated({ source, size }: Part): Part {
     if (!QUANTIFIER_STARTS.has(this.#chars[this.#at] ?? "")) return { source, size };
     const rest = this.#chars.slice(this.#at, this.#at + 40).join("");
-    const [quantifier = "", least, comma, most] = /^(?:[*+?]|\{(\d+)(,?)(\d*)\})\??/.exec(rest) ?? [];
-    this.#at += quantifier.length;
+    const [written = "", least, comma, most] = /^(?:[*+?]|\{(\d+)(,?)(\d*)\})\??/.exec(rest) ?? [];
+    this.#at += written.length;
+    // The engine takes a number with leading zeros for text.
+    const quantifier = written.replace(/\b0+(?=\d)/g, "");
     if (least === undefined) return { source: source + quantifier, size: size + 1 };
     const rounds = Math.max(Number(least), Number(most), 1);
     if (!(rounds <= MAX_ROUNDS))

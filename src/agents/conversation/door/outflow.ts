@@ -34,12 +34,17 @@ export class Outflow {
   /** Reports whether a reader that holds `held` may get a frame of this length. */
   admits(reader: object, held: number, length: number, now: number): boolean {
     if (held + length <= GUARANTEED) return true;
-    const { window, total } = this.limits;
-    if (held > 0 && held + length > window) return false;
+    const { total } = this.limits;
+    if (this.exceedsWindow(held, length)) return false;
     this.#forget(now);
     const others = this.#total - (this.#held.get(reader)?.length ?? 0);
     // Otherwise a frame longer than the total would wait for ever.
     return others + held + Math.min(length, total / 2) <= total;
+  }
+
+  /** Reports whether a reader that holds `held` may never get a frame of this length, unless it holds less. */
+  exceedsWindow(held: number, length: number): boolean {
+    return held > 0 && held + length > this.limits.window;
   }
 
   /** Records what a reader holds now. */

@@ -168,7 +168,7 @@ export class SocketReader {
 
   #wait(): void {
     const { acks } = this.#flow;
-    if (!acks) {
+    if (!acks && this.ports.outflow.exceedsWindow(this.#held, this.#refused)) {
       this.#cut("Too much for a connection without acknowledgements.");
       return;
     }

@@ -11,6 +11,8 @@
 import type { Clock } from "../../../ports/clock.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 
+/** Bytes of media in the calls of an isolate that are being sent. */
+const MAX_SENDING_BYTES = 12 * 1024 * 1024;
 const MAX_WAIT_MS = 30_000;
 /** Milliseconds for which a reservation counts unless it is released before. */
 const HOLD_MS = 10_000;
@@ -40,7 +42,7 @@ export class MediaBudget {
   /** The calls that wait, in the order of their arrival. */
   readonly #places = new Set<Place>();
 
-  constructor(private readonly total = 12 * 1024 * 1024) {}
+  constructor(private readonly total = MAX_SENDING_BYTES) {}
 
   /** Returns the bytes that are reserved at a time. */
   held(now: number): number {
