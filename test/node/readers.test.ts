@@ -316,6 +316,21 @@ test("G25 READER-2 a WebSocket without acknowledgements is closed with 1013 afte
   expect(seen).toEqual(world.seqs());
 });
 
+test("G25 READER-2 a WebSocket without acknowledgements waits while other readers hold what the isolate has", async () => {
+  const world = conversation();
+  await world.say(100 * KIB);
+  const { unconfirmed } = world.outflows;
+  const other = {};
+  unconfirmed.note(other, 16 * 1024 * KIB, world.clock.now());
+  const socket = world.connect(false, 0);
+  await world.clock.advance(3_000);
+  expect(socket.closed).toBeUndefined();
+  expect(socket.seqs).not.toContain(world.seqs().at(-1));
+  unconfirmed.note(other, 0, world.clock.now());
+  await world.clock.advance(1_000);
+  expect(socket.seqs).toEqual(world.seqs());
+});
+
 describe("G25 SUB-2 a stream", () => {
   test("holds a little of what its reader does not take, and is cut off; the reader continues after its last frame", async () => {
     const world = conversation();

@@ -52,6 +52,7 @@ describe("PATTERN-1 a pattern", () => {
     ["^[a-z0-9]+(-[a-z0-9]+)*$", "a-b-1", "a--b"],
     ["^\\S+@\\S+\\.\\S+$", "ada@example.com", "ada"],
     ["\\bfoo\\b", "a foo", "food"],
+    ["^a{02}b{00,01}$", "aab", "a{02}"],
     ["^(?!.*--)[a-z-]{1,63}$", "a-b", "a--b"],
     ["^(?=.*\\d)(?=.*[A-Z])(?!.*\\s).{8,}$", "Password1", "password1"],
     ["^\\p{Lu}\\p{L}*( \\p{L}+)?$", "Ünal Ær", "ünal"],
