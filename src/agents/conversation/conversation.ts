@@ -38,7 +38,7 @@ import type { ConversationState } from "./core/state.ts";
 import { checkReader, checkSpeaker, noConversationAt } from "./door/access.ts";
 import type { Client, ConnectionMemory } from "./door/client.ts";
 import { ConnectionGuard } from "./door/connection-guard.ts";
-import { type ConnectionPorts, nextExpiry, openConnection, receiveFrame } from "./door/connections.ts";
+import { type ConnectionPorts, openConnection, receiveFrame } from "./door/connections.ts";
 import {
   agentPart,
   checkActorName,
@@ -93,11 +93,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         },
         directory: () => this.#announcement.listing.wake(),
         registration: () => this.#announcement.noteAgain(),
-        expiry: () => {
-          this.#readers.publish([]);
-          const next = Math.min(this.#readers.nextExpiry, nextExpiry(this.#clients()));
-          return next === Infinity ? null : Math.max(0, next - systemClock.now());
-        },
+        expiry: () => this.#readers.expire(),
       },
       { early: ["window"] },
     );

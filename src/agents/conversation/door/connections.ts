@@ -151,11 +151,6 @@ async function startTurn(
   ports.readers.answer(client, ephemeralFrame("message.user", { clientId }, ids, ports.clock.now()));
 }
 
-/** Returns when the next connection expires; `Infinity` if none does. */
-export function nextExpiry(clients: Iterable<Client>): number {
-  return Math.min(...[...clients].map(({ state }) => state?.principal.expiresAt ?? Infinity));
-}
-
 /** Sends an error to a connection that the caller closes next, and returns the error. */
 function sendLast(ports: ConnectionPorts, client: Client, error: unknown): WireError {
   const wire = toWire(error);

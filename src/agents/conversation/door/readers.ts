@@ -32,9 +32,11 @@ export class ConversationReaders {
     this.#subscribers.add((frames) => this.sockets.publish(frames));
   }
 
-  /** The next expiry of a stream; `Infinity` if none expires. */
-  get nextExpiry(): number {
-    return this.#subscribers.nextExpiry;
+  /** Ends the readers that have expired. Returns the milliseconds until the next expiry; `null` if no reader expires. */
+  expire(): number | null {
+    this.publish([]);
+    const next = Math.min(this.#subscribers.nextExpiry, this.sockets.nextExpiry);
+    return next === Infinity ? null : Math.max(0, next - this.ports.clock.now());
   }
 
   publish(frames: readonly Frame[]): void {

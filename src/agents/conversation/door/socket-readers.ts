@@ -20,6 +20,11 @@ export class SocketReaders {
 
   constructor(private readonly ports: SocketReadersPorts) {}
 
+  /** The next expiry of a connection; `Infinity` if none expires. */
+  get nextExpiry(): number {
+    return Math.min(...[...this.ports.clients()].map(({ state }) => state?.principal.expiresAt ?? Infinity));
+  }
+
   /** Begins to send frames to a new connection. */
   open(client: Client, principal: Principal, cursor: FrameCursor, acks: boolean): void {
     this.#add(client, principal, cursor, { ...NEW_FLOW, acks }, false).advance();
