@@ -7,6 +7,7 @@ import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { dueIn, effectsOf } from "../../src/agents/conversation/core/effects.ts";
 import { framesOf } from "../../src/agents/conversation/core/frames.ts";
 import { heartbeatIn } from "../../src/agents/conversation/core/heartbeat.ts";
+import { heldTurns } from "../../src/agents/conversation/core/isolation.ts";
 import {
   MAX_ACTIVE_TURNS,
   MAX_CALLS_PER_REPLY,
@@ -346,8 +347,10 @@ describe("the core under random signals", () => {
           if (signal !== null) driver.send(signal);
           const effects = effectsOf(driver.state);
           const active = [...driver.state.active.values()];
-          const working = active.filter(({ call }) => call !== null).map(({ n }) => `model:${n}`);
-          const running = active.flatMap((turn) =>
+          const held = heldTurns(driver.state.active);
+          const free = active.filter(({ n }) => !held.has(n));
+          const working = free.filter(({ call }) => call !== null).map(({ n }) => `model:${n}`);
+          const running = free.flatMap((turn) =>
             turn.call === null ? runnableOperations(turn).map(({ item }) => `tool:${turn.n}:${item}:1`) : [],
           );
           expect(effects.map(({ key }) => key.replace(/^(model:\d+).*/, "$1")).sort()).toEqual(
@@ -356,7 +359,8 @@ describe("the core under random signals", () => {
           for (const turn of active) {
             const isCalled = effects.some((effect) => effect.turn.n === turn.n);
             const waits = openOperations(turn).some(({ deadline }) => deadline !== undefined);
-            expect(isCalled || waits, "each turn goes on by itself").toBe(true);
+            const isHeld = held.has(turn.n) && effects.length > 0;
+            expect(isCalled || waits || isHeld, "each turn goes on by itself, or after another").toBe(true);
           }
           const due = (wokeAt: number) => dueIn(driver.state, driver.now, wokeAt);
           if (effects.length === 0) expect(due(0) === null).toBe(active.length === 0);
