@@ -65,7 +65,7 @@ export function checkLibrary(library: Contents): void {
   }
 }
 
-/** What a reference may mean in its own library. */
+/** The names that a reference finds in its own library. */
 interface Target {
   kind: string;
   known: readonly Identified[];

@@ -8,7 +8,7 @@ const PRINCIPAL_HEADER = "x-dramatis-principal";
 const ENTRANCE_HEADER = "x-dramatis-entrance";
 const HANDSHAKE_HEADERS = ["sec-websocket-key", "sec-websocket-version", "sec-websocket-extensions"];
 
-/** What a client asks of its connection. */
+/** The options of a WebSocket, as its client sets them. */
 export interface SocketOptions {
   /** Number of the last entry whose frames the client has; absent for a snapshot. */
   from?: number;

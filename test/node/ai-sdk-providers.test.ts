@@ -70,7 +70,7 @@ const PROVIDERS: Provider[] = [
   { name: "OpenAI, Responses", model: () => openai().responses("gpt-4.1-mini"), kind: { media } },
 ];
 
-/** What the output repair of a conversation sends, after any reply. */
+/** The messages that the output repair of a conversation sends, after any reply. */
 const repair: fc.Arbitrary<ContextMessage[]> = fc
   .tuple(fc.constantFrom("", " ", "{", '{"n": "x"}'), fc.string({ minLength: 1, maxLength: 10 }))
   .map(([answer, problem]) => [

@@ -38,7 +38,7 @@ const CHAIN = {
 interface Part {
   /** When its message arrives. */
   at: number;
-  /** How long its effects take: a model call, then a tool and a model call for each further pair. */
+  /** The milliseconds that its effects take: a model call, then a tool and a model call for each further pair. */
   work: number[];
   /** Kills the actor this long after the beginning of its first effect, in every life. */
   kills?: number;

@@ -60,7 +60,7 @@ export class Sleeper extends DurableObject {
   again: number | null = null;
   /** The handlers throw. */
   isBroken = false;
-  /** What the actor does when it starts. */
+  /** The work of the actor at its start. */
   starts: () => Promise<void> = async () => undefined;
   /** Called at each wake-up. */
   onWake = (_name: string): void => undefined;

@@ -28,7 +28,7 @@ export interface SentCall {
 /** The calls of the requests that were made in this process. Their ids cannot be read from the requests. */
 const CARRIED = new WeakMap<JsonObject, SentCalls>();
 
-/** How a format writes the names and ids of calls. */
+/** The form of the names and ids of calls in a format. */
 export interface CallForm {
   toName(name: string): string;
   idLength: number;

@@ -46,7 +46,7 @@ export type CheckedConversation = z.output<typeof createConversationSchema>;
 /** Length of a version chain as JSON: the chain is in one value of the actor's storage, whose limit is 2 MB. */
 const MAX_CHAIN_LENGTH = 900_000;
 
-/** What an agent gives to a new conversation. */
+/** The part of a new conversation that its agent gives. */
 type AgentPart = Awaited<ReturnType<AgentApi["persona"]>>;
 
 /** Milliseconds in which an agent must answer. Its own reads of the registry take less. */

@@ -20,7 +20,7 @@ const GUARANTEED = 16 * 1024;
 const COUNTED_MS = 60_000;
 
 export class Outflow {
-  /** What each reader holds, the least recently changed first. */
+  /** The length that each reader holds, the least recently changed first. */
   readonly #held = new Map<object, { length: number; at: number }>();
   #total = 0;
 

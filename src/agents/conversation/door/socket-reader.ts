@@ -66,9 +66,9 @@ const NOTHING: Stretch = { length: 0, answers: 0 };
 
 export class SocketReader {
   #flow: Flow;
-  /** What was sent before each mark that is not acknowledged. */
+  /** The frames before each mark that is not acknowledged. */
   readonly #marked: Stretch[];
-  /** What was sent behind the last mark. */
+  /** The frames behind the last mark. */
   #unmarked: Stretch;
   /** Length of the frame that was refused last. */
   #refused = 0;
