@@ -20,7 +20,7 @@ import type { Content } from "../../src/shared/content.ts";
 import { textPayloads } from "../support/chat-replies.ts";
 import { localExecutor } from "../support/local-executor.ts";
 import { noMail } from "../support/no-mail.ts";
-import { PLAIN_CHAIN, recordOf } from "../support/records.ts";
+import { messageOfAda, PLAIN_CHAIN, recordOf } from "../support/records.ts";
 
 const MIB = 1024 * 1024;
 const SECOND = 1_000;
@@ -208,13 +208,7 @@ class World {
   }
 
   async say(content: Content): Promise<string> {
-    const caller = { type: "user", userId: "ada" } as const;
-    const { turnId } = await this.runtime.accept({
-      type: "conversation.user.message",
-      caller,
-      data: { content },
-    });
-    return turnId;
+    return (await this.runtime.accept(messageOfAda(content))).turnId;
   }
 
   turn(id: string) {

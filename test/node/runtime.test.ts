@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
-import type { RequestMetrics } from "../../src/adapters/resilience/telemetry.ts";
+import type { MetricsSink, RequestMetrics } from "../../src/adapters/resilience/telemetry.ts";
 import { MAX_CALLS_PER_REPLY } from "../../src/agents/conversation/core/limits.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
@@ -19,6 +19,8 @@ import { allowAll, type Gate } from "../../src/policy/gate.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
+import type { VersionChain } from "../../src/protocol/definitions.ts";
+import { defined } from "../../src/shared/defined.ts";
 import { callPayloads, repliesSoFar, textPayloads } from "../support/chat-replies.ts";
 import { claudeReply } from "../support/claude-reply.ts";
 import { runWorld } from "../support/crash-world.ts";
@@ -26,7 +28,7 @@ import { Crossings } from "../support/crossings.ts";
 import { localExecutor } from "../support/local-executor.ts";
 import { noMail } from "../support/no-mail.ts";
 import { errorReply, startOpenAIServer } from "../support/openai-server.ts";
-import { recordOf } from "../support/records.ts";
+import { messageOfAda, recordOf } from "../support/records.ts";
 import { Stage } from "../support/releases/stage.ts";
 
 const errors = vi.spyOn(console, "error");
@@ -122,6 +124,41 @@ test("A43 a gateway that never answers and ignores its abort holds up no turn: t
   expect(turns[0]?.latencyMs).toBe(3 * 120_000 + 500 + 1_000);
 });
 
+/** A conversation whose models are reached over HTTP. */
+async function overHttp(chain: VersionChain, metrics?: MetricsSink) {
+  const database = new NodeSqlDatabase();
+  let end = () => {};
+  const runtime = new ConversationRuntime({
+    database,
+    keyValue: new NodeKeyValue(database),
+    clock: systemClock,
+    ids: systemIds,
+    gateway: createModelGateway({ secret: () => undefined, fetch, clock: systemClock }),
+    adapters: adapterFor,
+    executor: localExecutor(new DeployedCode([]), systemClock),
+    gate: allowAll,
+    ...noMail,
+    ...defined({ metrics }),
+    armWakeup: async () => undefined,
+    publish: (frames) => {
+      if (frames.some(({ type }) => type === "turn.completed")) end();
+    },
+  });
+  await runtime.create(recordOf(chain));
+  const queries = new ConversationQueries(runtime.store);
+  return {
+    /** Returns the turn of a message when it is completed. */
+    async ask(content: string) {
+      const ended = new Promise<void>((resolve) => {
+        end = resolve;
+      });
+      const { turnId } = await runtime.accept(messageOfAda(content));
+      await ended;
+      return queries.turn(runtime.state, turnId);
+    },
+  };
+}
+
 test("PAUSE-1 over HTTP: what Anthropic paused goes back to it as it came, and the turn has the whole answer", async () => {
   const search = { type: "server_tool_use", id: "srv_1", name: "web_search", input: { query: "x" } };
   const found = { type: "web_search_tool_result", tool_use_id: "srv_1", content: [] };
@@ -135,34 +172,7 @@ test("PAUSE-1 over HTTP: what Anthropic paused goes back to it as it came, and t
   });
   const profile = { provider: "anthropic", modelId: "claude-test", baseUrl: server.baseUrl } as const;
   const persona = { identity: { systemPrompt: "Test." } };
-  const database = new NodeSqlDatabase();
-  let end = () => {};
-  const runtime = new ConversationRuntime({
-    database,
-    keyValue: new NodeKeyValue(database),
-    clock: systemClock,
-    ids: systemIds,
-    gateway: createModelGateway({ secret: () => undefined, fetch, clock: systemClock }),
-    adapters: adapterFor,
-    executor: localExecutor(new DeployedCode([]), systemClock),
-    gate: allowAll,
-    ...noMail,
-    armWakeup: async () => undefined,
-    publish: (frames) => {
-      if (frames.some(({ type }) => type === "turn.completed")) end();
-    },
-  });
-  runtime.create(recordOf(await resolveChain(new Registry(new DeployedCode([])), persona, profile)));
-  const queries = new ConversationQueries(runtime.store);
-  const ask = async (content: string) => {
-    const ended = new Promise<void>((resolve) => {
-      end = resolve;
-    });
-    const caller = { type: "user", userId: "ada" } as const;
-    const { turnId } = await runtime.accept({ type: "conversation.user.message", caller, data: { content } });
-    await ended;
-    return queries.turn(runtime.state, turnId);
-  };
+  const { ask } = await overHttp(await resolveChain(new Registry(new DeployedCode([])), persona, profile));
   const turn = await ask("Search.");
   expect(turn.moves).toMatchObject([{ raw: { text: "I search. Found.", finishReason: "stop" } }]);
   expect(turn.calls).toMatchObject([{ usage: { outputTokens: 9 } }, { usage: { outputTokens: 9 } }]);
@@ -197,41 +207,14 @@ test("FALLBACK-1 CALLS-1 METRIC-1 over HTTP: where one server refuses the key, t
     ({ provider: "openai", modelId: "m", baseUrl, costPer1kInput: 1 }) as const;
   const persona = { identity: { systemPrompt: "Test." } };
   const chain = await resolveChain(new Registry(new DeployedCode([])), persona, profile(refusing.baseUrl));
-  const database = new NodeSqlDatabase();
-  const ended = new Map<string, () => void>();
   const measured: RequestMetrics[] = [];
-  const runtime = new ConversationRuntime({
-    database,
-    keyValue: new NodeKeyValue(database),
-    clock: systemClock,
-    ids: systemIds,
-    gateway: createModelGateway({ secret: () => undefined, fetch, clock: systemClock }),
-    adapters: adapterFor,
-    executor: localExecutor(new DeployedCode([]), systemClock),
-    gate: allowAll,
-    ...noMail,
-    armWakeup: async () => undefined,
-    metrics: (metrics) => {
-      measured.push(metrics);
-      throw new Error("The sink is broken.");
-    },
-    publish: (frames) => {
-      for (const { type } of frames) ended.get(type)?.();
-    },
-  });
   const second = { id: "second", version: 1, hash: "h", definition: profile(answering.baseUrl) };
-  await runtime.create(recordOf({ ...chain, fallbacks: [second] }));
-  const queries = new ConversationQueries(runtime.store);
+  const { ask } = await overHttp({ ...chain, fallbacks: [second] }, (metrics) => {
+    measured.push(metrics);
+    throw new Error("The sink is broken.");
+  });
   for (const answer of ["Answer 1.", "Answer 2."]) {
-    const end = new Promise<void>((resolve) => ended.set("turn.completed", resolve));
-    const caller = { type: "user", userId: "ada" } as const;
-    const { turnId } = await runtime.accept({
-      type: "conversation.user.message",
-      caller,
-      data: { content: "Hi" },
-    });
-    await end;
-    const turn = queries.turn(runtime.state, turnId);
+    const turn = await ask("Hi");
     expect(turn.moves.map(({ reasoning }) => reasoning)).toEqual([answer]);
     expect(
       turn.calls.map(({ outcome, usage }) => [
@@ -252,7 +235,7 @@ test("FALLBACK-1 CALLS-1 METRIC-1 over HTTP: where one server refuses the key, t
           startedAt: expect.any(Number),
           finishedAt: expect.any(Number),
         },
-        info: expect.objectContaining({ requestId: id, correlationId: `conv_test:${turnId}` }),
+        info: expect.objectContaining({ requestId: id, correlationId: `conv_test:${turn.id}` }),
         ...(usage === undefined ? {} : { usage, cost }),
       })),
     );

@@ -35,7 +35,7 @@ import { MortalClock } from "../simulation/clocks.ts";
 import { callPayloads, textPayloads } from "../support/chat-replies.ts";
 import { localExecutor } from "../support/local-executor.ts";
 import { noMail } from "../support/no-mail.ts";
-import { recordOf } from "../support/records.ts";
+import { messageOfAda, recordOf } from "../support/records.ts";
 
 const errors = vi.spyOn(console, "error");
 beforeEach(() => void errors.mockImplementation(() => undefined));
@@ -162,13 +162,7 @@ class World {
   }
 
   async say(content: Content): Promise<string> {
-    const caller = { type: "user", userId: "ada" } as const;
-    const { turnId } = await this.runtime.accept({
-      type: "conversation.user.message",
-      caller,
-      data: { content },
-    });
-    return turnId;
+    return (await this.runtime.accept(messageOfAda(content))).turnId;
   }
 
   /** Runs until the turn has ended. Returns it, with the seconds that it took. */

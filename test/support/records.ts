@@ -1,6 +1,8 @@
 /** Records of conversations for tests: one user, and one agent unless a test gives others. */
+import type { UserMessage } from "../../src/agents/conversation/core/signals.ts";
 import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
 import type { VersionChain } from "../../src/protocol/definitions.ts";
+import type { Content } from "../../src/shared/content.ts";
 
 /** The version of a definition whose version does not matter. */
 export const PIN = { version: 1, hash: "h" };
@@ -28,4 +30,9 @@ export function recordOf(
     createdAt: 1,
     ...members,
   };
+}
+
+/** Returns a message of the user `ada`. */
+export function messageOfAda(content: Content): UserMessage {
+  return { type: "conversation.user.message", caller: { type: "user", userId: "ada" }, data: { content } };
 }

@@ -255,32 +255,29 @@ describe("WAKE-4 while the alarm is late", () => {
 describe("WAKE-6 a job comes no later than its handler asked for", () => {
   const HOUR = 60 * MINUTE;
 
+  /** Rings a job whose handler asks for a minute; a request for an hour comes when `schedule` says. */
+  async function ringWithRequest(sleeper: Sleeper, schedule: (request: () => void) => void): Promise<void> {
+    await sleeper.wakeups.arm("first", 0);
+    wait(1);
+    sleeper.again = MINUTE;
+    const push = sleeper.woken.push.bind(sleeper.woken);
+    sleeper.woken.push = (name) => {
+      schedule(() => void sleeper.wakeups.arm("first", HOUR));
+      return push(name);
+    };
+    await ring(sleeper);
+  }
+
   test("where a later request comes during the handler's run", () =>
     asleep(async (sleeper, storage) => {
-      await sleeper.wakeups.arm("first", 0);
-      wait(1);
-      sleeper.again = MINUTE;
-      const push = sleeper.woken.push.bind(sleeper.woken);
-      sleeper.woken.push = (name) => {
-        void sleeper.wakeups.arm("first", HOUR);
-        return push(name);
-      };
-      await ring(sleeper);
+      await ringWithRequest(sleeper, (request) => request());
       expect(jobs(storage)).toEqual([["first", MINUTE]]);
       expect(await storage.getAlarm()).toBe(Date.now() + MINUTE);
     }));
 
   test("where a later request comes before the queue has heard the handler's answer", () =>
     asleep(async (sleeper, storage) => {
-      await sleeper.wakeups.arm("first", 0);
-      wait(1);
-      sleeper.again = MINUTE;
-      const push = sleeper.woken.push.bind(sleeper.woken);
-      sleeper.woken.push = (name) => {
-        queueMicrotask(() => void sleeper.wakeups.arm("first", HOUR));
-        return push(name);
-      };
-      await ring(sleeper);
+      await ringWithRequest(sleeper, queueMicrotask);
       expect(jobs(storage)).toEqual([["first", MINUTE]]);
     }));
 
